@@ -10,6 +10,7 @@ from tests.reasons import has_facts
 from trimtab.cli.compactor import history
 from trimtab.cli.compactor.history import HistoryFilter
 from trimtab.cli.printable_text import ReportConsole
+from trimtab.cli.reporting.draw import draw_report
 from trimtab.cli.reports import compactor_status as report
 from trimtab.cli.shared_options import parse_since
 from trimtab.cluster.api.core import Node
@@ -78,7 +79,7 @@ def test_a_drain_shows_the_budget_for_which_it_waits() -> None:
     assert drain.pods_left == 2
     assert has_facts(drain.waits_for, "budget default/web", "0 disruptions")
     console = ReportConsole(record=True, width=200)
-    report.draw_status(console, status)
+    draw_report(console, status, report.VIEW)
     assert has_facts(console.export_text(), "2 of 2", "default/web", "0 disruptions")
 
 
@@ -132,7 +133,7 @@ def test_each_pool_says_why_its_nodes_stay_also_in_a_rehearsal() -> None:
     status_report = report.build_status_report(found(PoolState(plan=("n1",), plan_stays=stays), Pool(name="web")))
     assert status_report.pools[0].stays == stays
     console = ReportConsole(record=True, width=250)
-    report.draw_status(console, status_report)
+    draw_report(console, status_report, report.VIEW)
     text = console.export_text()
     assert has_facts(text, "15 nodes", "9 headroom", 3, "node-too-young", 2, "pod-must-stay")
     assert "`trimtab explain CODE`" in text
@@ -184,7 +185,7 @@ def test_a_history_without_new_decisions_says_when_the_last_one_was() -> None:
 
     def text(filters: HistoryFilter) -> str:
         console = ReportConsole(record=True, width=200)
-        history.draw_history(console, history.build_history_report(state, filters))
+        draw_report(console, history.build_history_report(state, filters), history.VIEW)
         return console.export_text().strip()
 
     assert has_facts(text(HistoryFilter(since=NOW - 300)), "no decision", "5 minutes", "2027-01-15T06:00:00Z")
@@ -220,6 +221,6 @@ def test_what_others_wrote_is_drawn_as_it_stands() -> None:
     record = HistoryEntry(at=NOW, pool="web", what="refused", code="eviction-refused", why=text)
     observation = replace(found(PoolState(ring=(record,), plan_why=text), paused=text), problems=(text,))
     console = ReportConsole(record=True, width=200)
-    history.draw_history(console, history.build_history_report(observation))
-    report.draw_status(console, report.build_status_report(observation))
+    draw_report(console, history.build_history_report(observation), history.VIEW)
+    draw_report(console, report.build_status_report(observation), report.VIEW)
     assert console.export_text().count(text) == 4

@@ -12,6 +12,7 @@ from rich.console import Console
 from tests.cli.test_compactor import NOW, found, note
 from tests.cluster_of import node
 from tests.reasons import has_facts
+from trimtab.cli.reporting.draw import draw_report
 from trimtab.cli.reports import compactor_status as report
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import format_age, format_timestamp
@@ -99,7 +100,7 @@ def test_a_deployment_that_may_not_be_read_hides_no_dead_compactor() -> None:
 def test_the_status_says_it_first_with_what_to_do() -> None:
     state = replace(found(PoolState(plan=("n1",)), leader=""), no_leader=NO_COMPACTOR("compactor-1 is silent"))
     console = Console(record=True, width=300)
-    report.draw_status(console, report.build_status_report(state))
+    draw_report(console, report.build_status_report(state), report.VIEW)
     text = console.export_text()
     assert has_facts(text, "no compactor leads", "compactor-1 is silent")
     assert "compactor release --yes NODE" in text
@@ -113,7 +114,7 @@ def test_the_status_names_the_nodes_that_others_cordoned() -> None:
     assert [drain.node for drain in status.drains] == ["n1"]
     assert status.cordoned_by_others == ["n2"]
     console = Console(record=True, width=300)
-    report.draw_status(console, status)
+    draw_report(console, status, report.VIEW)
     assert has_facts(console.export_text(), "other clients cordoned", "n2", "trimtab why node NODE")
 
 

@@ -235,7 +235,7 @@ _COST_VIEW: ReportView[RuntimeClassCostReport] = ReportView(
     "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
     help="Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.",
 )  # fmt: skip
-@add_report_options(_COST_VIEW)
+@add_report_options
 def report_cost(cluster: live_cluster.ClusterOptions, by: str, form: str, output_file: str | None) -> None:
     """Show what running pods cost in a month by their requests, with the share of the sandboxes listed separately.
 
@@ -343,7 +343,7 @@ def verb() -> None:
 @verb.command("measure")
 @add_cluster_options
 @_SUMMARIES
-@add_report_options(_MEASURE_VIEW)
+@add_report_options
 def measure_overhead(
     cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], form: str, output_file: str | None
 ) -> None:

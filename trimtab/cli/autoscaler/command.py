@@ -49,7 +49,7 @@ def verb() -> None:
               help="The time from a scale-up until the new node accepts pods.")  # fmt: skip
 @click.option("--min-nodes", type=click.IntRange(0, 1000), default=0, show_default=True,
               help="The number of nodes of each machine type that the replay never removes.")  # fmt: skip
-@add_report_options(VIEW)
+@add_report_options
 @without_garbage_collection()
 def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
     """Show what other flags of the cluster autoscaler would have done.

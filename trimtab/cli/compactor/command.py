@@ -10,19 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
-from trimtab.cli import output
-from trimtab.cli.compactor.history import (
-    HistoryFilter,
-    build_history_report,
-    draw_history,
-    history_nodes,
-    watch_history,
-)
+from trimtab.cli.compactor.history import VIEW as HISTORY_VIEW
+from trimtab.cli.compactor.history import HistoryFilter, build_history_report, watch_history
 from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
 from trimtab.cli.complete_names import complete_nodes, complete_pools
 from trimtab.cli.main import EXIT_USAGE, SuggestingGroup
-from trimtab.cli.output import write_lines
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reports import compactor_status as report_module
 from trimtab.cli.shared_options import DURATION, add_login_options
 from trimtab.cluster.config_error import ConfigError
@@ -92,11 +86,11 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
 
 @verb.command("status")
 @_add_login_options
-@output.add_output_options
-def show_status(output: str, output_file: str | None, **login: Any) -> None:
+@add_report_options
+def show_status(form: str, output_file: str | None, **login: Any) -> None:
     """Show the leader, the drains that are under way, and the next nodes of each pool's plan."""
     report = report_module.build_status_report(state.read_compactor_state(state.ClusterLogin(**login), pods=True))
-    _emit(output, output_file, report, lambda console: report_module.draw_status(console, report))
+    emit_rows(form, output_file, report, report_module.VIEW)
 
 
 @verb.command("history")
@@ -117,14 +111,14 @@ def show_status(output: str, output_file: str | None, **login: Any) -> None:
 )
 @click.option("-w", "--watch", is_flag=True, help="Keep printing new decisions until you stop the command.")
 @_add_login_options
-@output.add_list_output_options
+@add_report_options
 def show_history(
     pool: str | None, node: str | None, since_seconds: int | None, limit: int | None, evictions: bool, watch: bool,
-    output: str, output_file: str | None, **login: Any,
+    form: str, output_file: str | None, **login: Any,
 ) -> None:  # fmt: skip
     """Show the last decisions, each with its reason; the oldest is first."""
-    if watch and output not in ("table", "wide", "name"):
-        raise UsageError([ConfigError(file="--watch", expected="-o table, wide or name", got=output)])
+    if watch and form not in ("table", "wide", "name"):
+        raise UsageError([ConfigError(file="--watch", expected="-o table, wide or name", got=form)])
     cluster_login = state.ClusterLogin(**login)
     compactor_state = state.read_compactor_state(cluster_login)
     filters = HistoryFilter(
@@ -132,13 +126,9 @@ def show_history(
         since=None if since_seconds is None else compactor_state.read_at - since_seconds,
     )  # fmt: skip
     report = build_history_report(compactor_state, filters)
-    is_wide = output == "wide"
-    if output == "name":
-        write_lines((f"node/{name}" for name in history_nodes(report)), output_file)
-    else:
-        _emit(output, output_file, report, lambda console: draw_history(console, report, is_wide=is_wide))
+    emit_rows(form, output_file, report, HISTORY_VIEW)
     if watch:
-        watch_history(cluster_login, filters, report, is_wide=is_wide)
+        watch_history(cluster_login, filters, report, is_wide=form == "wide")
 
 
 @verb.command("pause")
@@ -242,7 +232,3 @@ def _annotate_namespace(login: state.ClusterLogin, value: str | None) -> None:
         Writer(client=client, manager="trimtab-command").write(
             "PATCH", path, body, doing=doing, content_type=MERGE_PATCH
         )
-
-
-def _emit(form: str, output_file: str | None, report: Any, drawn: Any) -> None:
-    output.emit_report(form, output_file, report, drawn, "trimtab compactor")

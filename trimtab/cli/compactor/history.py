@@ -6,10 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.table import Table
-
 from trimtab.cli.output import API_VERSION, ReportPart, create_console
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.draw import draw_report
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.inputs.compactor_state import ClusterLogin, CompactorState, read_compactor_state
@@ -108,23 +107,30 @@ def _describe_seconds(seconds: int) -> str:
     return f"{seconds} seconds"
 
 
-def history_nodes(report: HistoryReport) -> list[str]:
-    """Returns the names of the nodes in the report, each once, in order of their first decision."""
-    return list(dict.fromkeys(record.node for record in report.records if record.node))
-
-
-def draw_history(console: Console, report: HistoryReport, *, is_wide: bool = False) -> None:
-    """Draw a row per decision; a wide table also has columns for the node, the pod and the drain."""
-    if not report.records:
-        console.print(report.empty_because or NO_DECISION)
-        return
-    wide_columns = ("node", "pod", "drain") if is_wide else ()
-    table = Table("at", "pool", "what", *wide_columns, "why", "reason", box=None, pad_edge=False)
-    for record in report.records:
-        what = f"{record.what} (rehearsed)" if record.rehearsed else record.what
-        wide_cells = (record.node or "–", record.pod or "–", record.drain or "–") if is_wide else ()
-        table.add_row(record.at, record.pool, what, *wide_cells, record.why, record.code)
-    console.print(table)
+VIEW: ReportView[HistoryReport] = ReportView(
+    title="trimtab compactor",
+    sections=(
+        Section(
+            key="decisions",
+            rows=lambda report: report.records,
+            columns=fixed(
+                Column(title="at", cell=lambda record: record.at),
+                Column(title="pool", cell=lambda record: record.pool, rank=3),
+                Column(title="what", cell=lambda record: record.what + " (rehearsed)" * record.rehearsed),
+                Column(title="node", cell=lambda record: record.node or "–", is_wide=True, rank=2),
+                Column(title="pod", cell=lambda record: record.pod or "–", is_wide=True, rank=4),
+                Column(title="drain", cell=lambda record: record.drain or "–", is_wide=True, rank=5),
+                Column(title="why", cell=lambda record: record.why, min_width=20),
+                Column(title="reason", cell=lambda record: record.code, rank=1),
+            ),
+            name=lambda record: f"node/{record.node}",
+            named=lambda report: [record for record in report.records if record.node],
+            empty=lambda report: [report.empty_because or NO_DECISION],
+            frame=Frame.NONE,
+        ),
+    ),
+)
+"""A row per decision; with -o wide it also has the node, the pod and the drain."""
 
 
 def new_records(earlier: HistoryReport, later: HistoryReport) -> HistoryReport:
@@ -141,7 +147,7 @@ def watch_history(login: ClusterLogin, filters: HistoryFilter, report: HistoryRe
             later = build_history_report(read_compactor_state(login), filters)
             added = new_records(report, later)
             if added.records:
-                draw_history(create_console(), added, is_wide=is_wide)
+                draw_report(create_console(), added, VIEW, is_wide=is_wide)
             report = later
     except KeyboardInterrupt:
         return

@@ -4,9 +4,10 @@ from rich.console import Console
 
 from trimtab.cli.demo.sample_pool import build_inputs
 from trimtab.cli.printable_text import styled
+from trimtab.cli.reporting.draw import draw_report
 from trimtab.cli.reports.machine_ranking import build_ranking, pack_best_sets
 from trimtab.cli.reports.machines import build_rank_report
-from trimtab.cli.reports.machines_table import draw_ranking
+from trimtab.cli.reports.machines_table import view_ranking
 from trimtab.inputs import machine_types as inputs
 from trimtab.sizing.ranking.rank_types import RankingRules
 
@@ -28,4 +29,5 @@ def draw_machines(console: Console) -> None:
     priced = inputs.read_priced_types(pool_nodes, options)
     ranking = build_ranking(pool_nodes, options, priced, RankingRules())
     winner, sets = pack_best_sets(pool_nodes, ranking, _BUFFER_PODS, packs=True)
-    draw_ranking(console, build_rank_report(pool_nodes, priced, ranking, winner, sets, None, ()), _ROWS)
+    report = build_rank_report(pool_nodes, priced, ranking, winner, sets, None, ())
+    draw_report(console, report, view_ranking(_ROWS))

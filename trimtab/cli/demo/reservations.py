@@ -3,8 +3,9 @@
 from rich.console import Console
 
 from trimtab.cli.printable_text import styled
+from trimtab.cli.reporting.draw import draw_report
 from trimtab.cli.reports.reservation_formula import build_report
-from trimtab.cli.reports.reservation_table import draw_formulas
+from trimtab.cli.reports.reservation_table import view_formulas
 from trimtab.inputs.node_shapes import DensityOptions, SizeOptions, size_shape
 from trimtab.reservations.read_profile import shipped_profiles
 
@@ -22,4 +23,4 @@ def draw_reservations(console: Console) -> None:
     )
     shape = size_shape(SizeOptions(cpu="4", memory="16Gi", max_pods=110), DensityOptions())
     profiles = [shipped_profiles()[name] for name in PROFILES]
-    draw_formulas(console, build_report(profiles, [shape]), explain=False)
+    draw_report(console, build_report(profiles, [shape]), view_formulas(explain=False))

@@ -194,7 +194,7 @@ VIEW: ReportView[DoctorReport] = ReportView(
     help="Skip this check; the report lists the checks that are skipped. You can repeat the option.",
 )  # fmt: skip
 @click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
-@add_report_options(VIEW)
+@add_report_options
 @add_login_options
 def verb(
     namespace: str,

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from trimtab.cli import output
 from trimtab.cli.fleet import report as reports
 from trimtab.cli.fleet import table
 from trimtab.cli.fleet.machine_groups import report_machine_groups
 from trimtab.cli.main import EXIT_FAILED, SuggestingGroup
 from trimtab.cli.output import show_spinner
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cluster import usage_rule
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
@@ -211,10 +211,10 @@ def _history_notes(files: Sequence[StoredDay], listed: ClusterList) -> list[str]
 @_add_cluster_options
 @_add_history_options
 @_add_engine_options
-@output.add_output_options
+@add_report_options
 def recommend(
     clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, usage: str, days: int,
-    rule: str, rows: int, write_to: str, engine: str, spark_conf: tuple[str, ...], output: str,
+    rule: str, rows: int, write_to: str, engine: str, spark_conf: tuple[str, ...], form: str,
     output_file: str | None,
 ) -> None:  # fmt: skip
     """Recommend requests for all containers of all clusters in a history, with sums by cluster, team and namespace.
@@ -234,7 +234,7 @@ def recommend(
     report = reports.build_recommend_report(
         decided, listed.failures, at, days, str(sizing.rule), _history_notes(files, listed)
     )
-    _emit(output, output_file, report, lambda console: table.draw_recommend(console, report), "recommend")
+    emit_rows(form, output_file, report, table.RECOMMEND_VIEW)
     _finish(failures, len({one.cluster for one in files} | {one.cluster for one in listed.sources}))
 
 
@@ -260,10 +260,10 @@ def _list_required(
 @verb.command("plan")
 @_add_cluster_options
 @_add_engine_options
-@output.add_output_options
+@add_report_options
 def plan(
     clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, engine: str,
-    spark_conf: tuple[str, ...], output: str, output_file: str | None,
+    spark_conf: tuple[str, ...], form: str, output_file: str | None,
 ) -> None:  # fmt: skip
     """Plan the compaction of each cluster, with its own pools and policies, and show what the fleet saves.
 
@@ -273,17 +273,17 @@ def plan(
     with open_engine(engine, spark_conf) as opened:
         digests, failures = _digest(opened, listed)
     report = reports.build_plan_report(digests, failures)
-    _emit(output, output_file, report, lambda console: table.draw_plan(console, report), "plan")
+    emit_rows(form, output_file, report, table.PLAN_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
 
 
 @verb.command("machines")
 @_add_cluster_options
 @_add_engine_options
-@output.add_output_options
+@add_report_options
 def machines(
     clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, engine: str,
-    spark_conf: tuple[str, ...], output: str, output_file: str | None,
+    spark_conf: tuple[str, ...], form: str, output_file: str | None,
 ) -> None:  # fmt: skip
     """Rank machine types for groups of similar clusters: one region, the same architectures, a similar ratio of GiB to
     cores."""
@@ -294,7 +294,7 @@ def machines(
         groups=report_machine_groups(digests), failures=reports.report_failures(failures),
         notes=[*_workload_notes(digests), MODEL_NOTE],
     )  # fmt: skip
-    _emit(output, output_file, report, lambda console: table.draw_machines(console, report), "machines")
+    emit_rows(form, output_file, report, table.MACHINES_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
 
 
@@ -308,11 +308,11 @@ def _workload_notes(digests: Iterable[ClusterDigest]) -> list[str]:
 @click.option("--control-plane-cost", type=click.FloatRange(0), default=73.0, show_default=True, metavar="DOLLARS",
               help="The fixed monthly cost of a cluster, in addition to its nodes.")  # fmt: skip
 @_add_engine_options
-@output.add_output_options
+@add_report_options
 def report(
     clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, usage: str, days: int,
     rule: str, rows: int, write_to: str, control_plane_cost: float, engine: str, spark_conf: tuple[str, ...],
-    output: str, output_file: str | None,
+    form: str, output_file: str | None,
 ) -> None:  # fmt: skip
     """Report the costs of the fleet by cluster, team and pool, the most wasteful first; and which clusters to merge.
 
@@ -341,9 +341,5 @@ def report(
         digests, decided, find_merges(digests, rules), report_machine_groups(digests), failures, at,
         [*notes, *_workload_notes(digests), MODEL_NOTE],
     )  # fmt: skip
-    _emit(output, output_file, built, lambda console: table.draw_report(console, built), "report")
+    emit_rows(form, output_file, built, table.REPORT_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
-
-
-def _emit(form: str, output_file: str | None, built: msgspec.Struct, draw: output.Draw, name: str) -> None:
-    output.emit_report(form, output_file, built, draw, f"trimtab fleet {name}")

@@ -1,13 +1,17 @@
-"""The reports of `trimtab fleet` on a terminal."""
+"""How the reports of `trimtab fleet` are shown."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
 from rich.text import Text
 
 from trimtab.cli.fleet.machine_groups import MachineGroupReport
 from trimtab.cli.fleet.report import (
+    ClusterMoneyLine,
+    ClusterPlanLine,
+    DecisionReport,
     FailureReport,
     FleetMachinesReport,
     FleetPlanReport,
@@ -17,10 +21,11 @@ from trimtab.cli.fleet.report import (
     PoolLine,
     RequestLine,
 )
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
 from trimtab.cluster.format_count import format_count
 
 MAX_ROWS = 20
-"""The largest number of rows of a table; the report in JSON has all of them."""
+"""The largest number of rows of a table; the other output formats have all of them."""
 
 
 def format_money(amount: float | None) -> str:
@@ -30,186 +35,203 @@ def format_money(amount: float | None) -> str:
     return f"${amount:,.0f}" if abs(amount) >= 100 else f"${amount:,.2f}"
 
 
-def _draw_table(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Draw a table. Columns whose name begins with a space contain numbers and are aligned to the right."""
-    all_rows = list(rows)
-    if not all_rows:
-        return
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for column in columns:
-        table.add_column(column.strip(), justify="right" if column.startswith(" ") else "left")
-    for row in all_rows[:MAX_ROWS]:
-        table.add_row(*row)
-    console.print(table)
-    if len(all_rows) > MAX_ROWS:
-        console.print(
-            Text(
-                f"{format_count(len(all_rows) - MAX_ROWS, 'more row is', 'more rows are')} not shown; "
-                "-o json contains all of them."
+def _money_column(title: str, read: Callable[[Any], float | None], rank: int) -> Column[Any]:
+    return number_column(title, read, format_money, none="-", rank=rank)
+
+
+def _list_lines(
+    key: str, title: str, rows: Callable[[Any], Sequence[Any]], *columns: Column[Any],
+    name: Callable[[Any], str] | None = None,
+) -> Section[Any, Any]:  # fmt: skip
+    """Returns a table of the first rows."""
+
+    def note_hidden_rows(report: Any) -> Iterator[Text]:
+        hidden = len(rows(report)) - MAX_ROWS
+        if hidden > 0:
+            yield Text(
+                f"{format_count(hidden, 'more row is', 'more rows are')} not shown; -o json contains all of them."
             )
-        )
+
+    return Section(
+        key=key, title=lambda report: title, rows=rows, columns=fixed(*columns), name=name,
+        drawn=lambda report: rows(report)[:MAX_ROWS], after=note_hidden_rows,
+    )  # fmt: skip
 
 
-def _draw_failures(console: Console, failures: Sequence[FailureReport]) -> None:
+_CLUSTER: Column[Any] = Column(title="cluster", cell=lambda line: line.cluster)
+_NODES: Column[Any] = number_column("nodes", lambda line: line.nodes, rank=3)
+_DRAINED: Column[Any] = number_column("to drain", lambda line: line.nodes_to_remove, rank=2)
+_KARPENTER: Column[Any] = number_column("Karpenter's", lambda line: line.karpenter_nodes, rank=5)
+_COST: Column[Any] = _money_column("cost a month", lambda line: line.monthly_cost, 1)
+_SAVED: Column[Any] = _money_column("saved a month", lambda line: line.monthly_saved, 0)
+
+
+def _name_cluster(line: Any) -> str:
+    return f"cluster/{line.cluster}"
+
+
+def _list_requests(
+    key: str, title: str, rows: Callable[[Any], Sequence[RequestLine]], first: str
+) -> Section[Any, RequestLine]:
+    return _list_lines(
+        key, title, rows,
+        Column(title=first, cell=lambda line: line.value or "(no label)"),
+        number_column("containers", lambda line: line.containers, rank=4),
+        number_column("changes", lambda line: line.changes, rank=3),
+        number_column("unknown", lambda line: line.unknown, rank=6),
+        number_column("too small", lambda line: line.too_small, rank=5),
+        _money_column("now", lambda line: line.monthly_now, 1),
+        _money_column("proposed", lambda line: line.monthly_proposed, 2),
+        _money_column("saved", lambda line: line.monthly_saved, 0),
+        _money_column("waste", lambda line: line.monthly_waste, 0),
+        name=lambda line: f"{first}/{line.value or '(no label)'}",
+    )  # fmt: skip
+
+
+_TEAMS = _list_requests(
+    "teams", "Teams, sorted by unneeded requests (dollars a month)", lambda report: report.teams, "team"
+)
+_POOLS: Section[Any, PoolLine] = _list_lines(
+    "pools", "Pools, sorted by saving", lambda report: report.pools,
+    _CLUSTER, Column(title="pool", cell=lambda line: line.pool or "(none)"), _NODES, _DRAINED, _COST, _SAVED,
+    name=lambda line: f"pool/{line.pool or '(none)'}",
+)  # fmt: skip
+
+
+def _format_clusters(group: MachineGroupReport) -> str:
+    more = f" and {len(group.clusters) - 6} more clusters" if len(group.clusters) > 6 else ""
+    return ", ".join(group.clusters[:6]) + more
+
+
+def _format_types(group: MachineGroupReport) -> str:
+    types = (f"{kind.nodes} × {kind.name} {format_money(kind.monthly_cost)}" for kind in group.types[:3])
+    return ", ".join(types) or group.problem
+
+
+def _list_groups(rows: Callable[[Any], Sequence[MachineGroupReport]]) -> Section[Any, MachineGroupReport]:
+    return _list_lines(
+        "machines", "Machine types for groups of similar clusters, sorted by cost", rows,
+        Column(title="clusters", cell=_format_clusters, value=lambda group: " ".join(group.clusters)),
+        Column(title="region", cell=lambda group: group.region or "(unknown)", rank=1),
+        number_column("cores", lambda group: group.cores, "{:,.1f}", rank=3),
+        number_column("GiB", lambda group: group.gib, "{:,.1f}", rank=4),
+        number_column("GiB per core", lambda group: group.gib_per_core, "{:.2f}", rank=5),
+        _money_column("today a month", lambda group: group.monthly_cost, 2),
+        Column(title="best types", cell=_format_types, min_width=16),
+        name=lambda group: f"machine/{group.types[0].name if group.types else '(none)'}",
+    )  # fmt: skip
+
+
+def _describe_failures(failures: Iterable[FailureReport]) -> Iterator[Paragraph]:
     for failure in failures:
-        console.print(Text(f"The cluster {failure.cluster} is left out: {failure.problem}", style="red"))
+        yield Text(f"The cluster {failure.cluster} is left out: {failure.problem}", style="red")
 
 
-def _draw_notes(console: Console, notes: Iterable[str]) -> None:
-    for note in notes:
-        console.print(Text(note, style="dim"))
-
-
-def _draw_requests(console: Console, title: str, first: str, lines: Sequence[RequestLine]) -> None:
-    _draw_table(
-        console, title,
-        [first, " containers", " changes", " unknown", " too small", " now", " proposed", " saved", " waste"],
-        [
-            (
-                line.value or "(no label)", f"{line.containers:,}", f"{line.changes:,}", f"{line.unknown:,}",
-                f"{line.too_small:,}", format_money(line.monthly_now), format_money(line.monthly_proposed),
-                format_money(line.monthly_saved), format_money(line.monthly_waste),
-            )
-            for line in lines
-        ],
-    )  # fmt: skip
-
-
-def draw_recommend(console: Console, report: FleetRecommendReport) -> None:
-    """Draw the sums, and the containers with the largest changes."""
-    total = report.total
-    console.print(
-        Text(
-            f"{format_count(total.containers, 'container')} in {format_count(len(report.clusters), 'cluster')}: "
-            f"{format_count(total.changes, 'change')}, {total.unknown:,} with too little usage; rule "
-            f"{report.rule} over {report.days} days saves {format_money(total.monthly_saved)} a month."
-        )
-    )
-    _draw_requests(console, "Clusters, sorted by unneeded requests (dollars a month)", "cluster", report.clusters)
-    _draw_requests(console, "Teams, sorted by unneeded requests (dollars a month)", "team", report.teams)
-    _draw_table(
-        console, "The largest changes",
-        ["cluster", "workload", "container", " cpu", " memory", " saved a month"],
-        [
-            (
-                one.cluster, f"{one.namespace}/{one.workload}", one.container,
-                _change(one.cpu_now, one.cpu_proposed), _change(one.memory_now, one.memory_proposed),
-                format_money(one.monthly_saved),
-            )
-            for one in report.largest
-        ],
-    )  # fmt: skip
-    _draw_failures(console, report.failures)
-    _draw_notes(console, report.notes)
+def _describe_rest(report: FleetRecommendReport | FleetMachinesReport | FleetReport) -> Iterator[Paragraph]:
+    yield from _describe_failures(report.failures)
+    yield from (Text(note, style="dim") for note in report.notes)
 
 
 def _change(now: str | None, proposed: str | None) -> str:
     return f"{now or '-'} → {proposed}" if proposed is not None else now or "-"
 
 
-def draw_plan(console: Console, report: FleetPlanReport) -> None:
-    """Draw what a compaction of each cluster saves."""
-    console.print(
-        Text(
-            f"{report.nodes_to_remove:,} of {format_count(report.nodes, 'node')} in "
-            f"{format_count(len(report.clusters), 'cluster')} can be drained by "
-            f"{format_count(report.evictions, 'eviction')}, which saves {format_money(report.monthly_saved)} of "
-            f"{format_money(report.monthly_cost)} a month."
-        )
+def _describe_recommend(report: FleetRecommendReport) -> str:
+    total = report.total
+    return (
+        f"{format_count(total.containers, 'container')} in {format_count(len(report.clusters), 'cluster')}: "
+        f"{format_count(total.changes, 'change')}, {total.unknown:,} with too little usage; rule "
+        f"{report.rule} over {report.days} days saves {format_money(total.monthly_saved)} a month."
     )
-    _draw_table(
-        console, "Clusters, sorted by saving",
-        ["cluster", " nodes", " to drain", " evictions", " Karpenter's", " cost a month", " saved a month"],
-        [
-            (
-                one.cluster, f"{one.nodes:,}", f"{one.nodes_to_remove:,}", f"{one.evictions:,}",
-                f"{one.karpenter_nodes:,}", format_money(one.monthly_cost), format_money(one.monthly_saved),
-            )
-            for one in report.clusters
-        ],
-    )  # fmt: skip
-    _draw_pools(console, report.pools)
-    _draw_failures(console, report.failures)
 
 
-def _draw_pools(console: Console, pools: Sequence[PoolLine]) -> None:
-    _draw_table(
-        console, "Pools, sorted by saving",
-        ["cluster", "pool", " nodes", " to drain", " cost a month", " saved a month"],
-        [
-            (
-                one.cluster, one.pool or "(none)", f"{one.nodes:,}", f"{one.nodes_to_remove:,}",
-                format_money(one.monthly_cost), format_money(one.monthly_saved),
-            )
-            for one in pools
-        ],
-    )  # fmt: skip
+_LARGEST: Section[FleetRecommendReport, DecisionReport] = _list_lines(
+    "changes", "The largest changes", lambda report: report.largest,
+    _CLUSTER,
+    Column(title="workload", cell=lambda change: f"{change.namespace}/{change.workload}"),
+    Column(title="container", cell=lambda change: change.container, rank=3),
+    Column(title="cpu", cell=lambda change: _change(change.cpu_now, change.cpu_proposed), align="right", rank=1),
+    Column(
+        title="memory", cell=lambda change: _change(change.memory_now, change.memory_proposed), align="right", rank=2
+    ),
+    _SAVED,
+    name=lambda change: change.workload,
+)  # fmt: skip
+RECOMMEND_VIEW: ReportView[FleetRecommendReport] = ReportView(
+    title="trimtab fleet recommend",
+    before=lambda report: [Text(_describe_recommend(report))],
+    sections=(
+        _list_requests(
+            "clusters", "Clusters, sorted by unneeded requests (dollars a month)", lambda report: report.clusters,
+            "cluster",
+        ),
+        _TEAMS,
+        _LARGEST,
+    ),
+    after=_describe_rest,
+)  # fmt: skip
+"""The sums, and the containers with the largest changes."""
 
 
-def draw_machines(console: Console, report: FleetMachinesReport) -> None:
-    """Draw the machine types for each group."""
-    _draw_groups(console, report.groups)
-    _draw_failures(console, report.failures)
-    _draw_notes(console, report.notes)
-
-
-def _draw_groups(console: Console, groups: Sequence[MachineGroupReport]) -> None:
-    _draw_table(
-        console, "Machine types for groups of similar clusters, sorted by cost",
-        ["clusters", "region", " cores", " GiB", " GiB per core", " today a month", "best types"],
-        [
-            (
-                ", ".join(one.clusters[:6]) + (f" and {len(one.clusters) - 6} "
-                                               "more clusters" if len(one.clusters) > 6 else ""),
-                one.region or "(unknown)", f"{one.cores:,.1f}", f"{one.gib:,.1f}", f"{one.gib_per_core:.2f}",
-                format_money(one.monthly_cost),
-                ", ".join(f"{kind.nodes} × {kind.name} {format_money(kind.monthly_cost)}" for kind in one.types[:3])
-                or one.problem,
-            )
-            for one in groups
-        ],
-    )  # fmt: skip
-
-
-def draw_report(console: Console, report: FleetReport) -> None:
-    """Draw what the clusters, teams and pools of the fleet cost and could save."""
-    console.print(
-        Text(
-            f"{format_count(len(report.clusters), 'cluster')} cost {format_money(report.monthly_cost)} a month: "
-            f"requests that are not needed cost {format_money(report.monthly_waste)}, and compaction with the "
-            f"present requests saves {format_money(report.saved_by_plan)}."
-        )
+def _describe_plan(report: FleetPlanReport) -> str:
+    return (
+        f"{report.nodes_to_remove:,} of {format_count(report.nodes, 'node')} in "
+        f"{format_count(len(report.clusters), 'cluster')} can be drained by "
+        f"{format_count(report.evictions, 'eviction')}, which saves {format_money(report.monthly_saved)} of "
+        f"{format_money(report.monthly_cost)} a month."
     )
-    _draw_table(
-        console, "Clusters, sorted by unneeded cost (dollars a month)",
-        ["cluster", " nodes", " cost", " requested", " waste", " plan saves", " to drain", " Karpenter's"],
-        [
-            (
-                one.cluster, f"{one.nodes:,}", format_money(one.monthly_cost),
-                format_money(one.requests.monthly_now if one.requests else None),
-                format_money(one.requests.monthly_waste if one.requests else None), format_money(one.saved_by_plan),
-                f"{one.nodes_to_remove:,}", f"{one.karpenter_nodes:,}",
-            )
-            for one in report.clusters
-        ],
-    )  # fmt: skip
-    _draw_requests(console, "Teams, sorted by unneeded requests (dollars a month)", "team", report.teams)
-    _draw_pools(console, report.pools)
-    _draw_merges(console, report.merges)
-    _draw_groups(console, report.machines)
-    _draw_failures(console, report.failures)
-    _draw_notes(console, report.notes)
 
 
-def _draw_merges(console: Console, merges: Sequence[MergeReport]) -> None:
-    _draw_table(
-        console, "Clusters to merge, sorted by saving",
-        ["merge", "into", " saved a month", " nodes removed", " nodes added", "what the merge requires"],
-        [
-            (
-                one.source, one.target, format_money(one.monthly_saved), str(one.nodes_removed), str(one.nodes_added),
-                one.text,
-            )
-            for one in merges
-        ],
-    )  # fmt: skip
+_PLANS: Section[FleetPlanReport, ClusterPlanLine] = _list_lines(
+    "clusters", "Clusters, sorted by saving", lambda report: report.clusters,
+    _CLUSTER, _NODES, _DRAINED, number_column("evictions", lambda line: line.evictions, rank=4), _KARPENTER,
+    _COST, _SAVED, name=_name_cluster,
+)  # fmt: skip
+PLAN_VIEW: ReportView[FleetPlanReport] = ReportView(
+    title="trimtab fleet plan",
+    before=lambda report: [Text(_describe_plan(report))],
+    sections=(_PLANS, _POOLS),
+    after=lambda report: _describe_failures(report.failures),
+)
+"""What a compaction of each cluster saves."""
+
+MACHINES_VIEW: ReportView[FleetMachinesReport] = ReportView(
+    title="trimtab fleet machines", sections=(_list_groups(lambda report: report.groups),), after=_describe_rest
+)
+"""The machine types for each group."""
+
+
+def _describe_fleet(report: FleetReport) -> str:
+    return (
+        f"{format_count(len(report.clusters), 'cluster')} cost {format_money(report.monthly_cost)} a month: "
+        f"requests that are not needed cost {format_money(report.monthly_waste)}, and compaction with the "
+        f"present requests saves {format_money(report.saved_by_plan)}."
+    )
+
+
+_CLUSTERS: Section[FleetReport, ClusterMoneyLine] = _list_lines(
+    "clusters", "Clusters, sorted by unneeded cost (dollars a month)", lambda report: report.clusters,
+    _CLUSTER, _NODES,
+    _money_column("cost", lambda line: line.monthly_cost, 0),
+    _money_column("requested", lambda line: line.requests.monthly_now if line.requests else None, 4),
+    _money_column("waste", lambda line: line.requests.monthly_waste if line.requests else None, 0),
+    _money_column("plan saves", lambda line: line.saved_by_plan, 1),
+    _DRAINED, _KARPENTER, name=_name_cluster,
+)  # fmt: skip
+_MERGES: Section[FleetReport, MergeReport] = _list_lines(
+    "merges", "Clusters to merge, sorted by saving", lambda report: report.merges,
+    Column(title="merge", cell=lambda merge: merge.source),
+    Column(title="into", cell=lambda merge: merge.target),
+    _SAVED,
+    number_column("nodes removed", lambda merge: merge.nodes_removed, "{}", rank=2),
+    number_column("nodes added", lambda merge: merge.nodes_added, "{}", rank=3),
+    Column(title="what the merge requires", cell=lambda merge: merge.text, rank=1, is_below=True, min_width=20),
+    name=lambda merge: f"cluster/{merge.source}",
+)  # fmt: skip
+REPORT_VIEW: ReportView[FleetReport] = ReportView(
+    title="trimtab fleet report",
+    before=lambda report: [Text(_describe_fleet(report))],
+    sections=(_CLUSTERS, _TEAMS, _POOLS, _MERGES, _list_groups(lambda report: report.machines)),
+    after=_describe_rest,
+)
+"""What the clusters, teams and pools of the fleet cost and could save."""

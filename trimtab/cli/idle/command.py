@@ -79,7 +79,7 @@ from trimtab.usage.series import Series, container_key
 )
 @click.option("--now", metavar="TIME", help="The time of the snapshot, RFC 3339 or `now`. Default: now.")
 @click.option("--manifests", is_flag=True, help="Print only the proposed objects, as YAML.")
-@add_report_options(VIEW)
+@add_report_options
 def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **options: Any) -> None:
     """Show which workloads could sleep, which claims are mostly empty, and which objects no pod names.
 

@@ -4,10 +4,10 @@ import importlib
 
 import click
 
-from trimtab.cli import output
 from trimtab.cli.machine_options import add_pool_options, add_type_options
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.output import show_spinner
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reports import machines_table as table
 from trimtab.cli.reports.machine_ranking import build_ranking, pack_best_sets, read_workload
 from trimtab.cli.reports.machines import (
@@ -52,8 +52,8 @@ def verb() -> None:
 
 @verb.command("profile")
 @add_pool_options
-@output.add_output_options
-def profile(pool_nodes: SelectedNodes, output: str, output_file: str | None) -> None:
+@add_report_options
+def profile(pool_nodes: SelectedNodes, form: str, output_file: str | None) -> None:
     """Show the sums of what the pods of a pool request, the ratios of these sums, and which resource fills the nodes
     first.
 
@@ -62,7 +62,7 @@ def profile(pool_nodes: SelectedNodes, output: str, output_file: str | None) -> 
     report = build_profile_report(
         pool_nodes, read_workload(pool_nodes, None), measure_fill(pool_nodes.inventory, pool_nodes.nodes)
     )
-    _emit(output, output_file, report, lambda console: table.draw_profile(console, report), "trimtab machines profile")
+    emit_rows(form, output_file, report, table.PROFILE_VIEW)
 
 
 def _parse_commitments(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
@@ -128,13 +128,13 @@ def _parse_commitments(_context: click.Context, _option: click.Parameter, texts:
     help="Also place the pods of the snapshot on empty nodes of the best types.",
 )
 @click.option("--rows", type=click.IntRange(1), default=10, show_default=True, help="The number of types in the table.")
-@output.add_output_options
+@add_report_options
 def rank(
     pool_nodes: SelectedNodes, types: TypeOptions, zones: int | None, buffer_pods: float, last_node_fill: float,
     volume_packing: float, scale_down: str, load_cap: float | None, used_cores: float | None, min_nodes_per_zone: int,
     max_node_share: float | None, current: str, hysteresis: float, wins: int, commitments: dict[str, int], packs: bool,
     rows: int,
-    output: str, output_file: str | None,
+    form: str, output_file: str | None,
 ) -> None:  # fmt: skip
     """Rank machine types by the cost of this workload on them, and check the best ones with the real pods.
 
@@ -163,9 +163,7 @@ def rank(
         pool_nodes, priced, ranking, winner, sets, (current, decision) if decision else None,
         _list_notes(types, priced, ranking), wins,
     )  # fmt: skip
-    _emit(
-        output, output_file, report, lambda console: table.draw_ranking(console, report, rows), "trimtab machines rank"
-    )
+    emit_rows(form, output_file, report, table.view_ranking(rows))
 
 
 def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:
@@ -173,10 +171,6 @@ def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:
     for name, _ in count_present_types(pool_nodes).most_common(1):
         return name if ranking.score_of(name) is not None else ""
     return ""
-
-
-def _emit(form: str, output_file: str | None, report: object, draw: output.Draw, title: str) -> None:
-    output.emit_report(form, output_file, report, draw, title)  # type: ignore[arg-type]
 
 
 def _list_notes(types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking) -> list[str]:

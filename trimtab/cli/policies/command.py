@@ -175,7 +175,7 @@ verb.add_command(show_rollout)
 @verb.command("check")
 @_PATHS
 @add_cluster_options
-@add_report_options(_CHECK_VIEW)
+@add_report_options
 def check_policies(
     paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
 ) -> None:
@@ -197,7 +197,7 @@ def check_policies(
 @verb.command("list")
 @_PATHS
 @add_cluster_options
-@add_report_options(_LIST_VIEW)
+@add_report_options
 def list_policies(
     paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
 ) -> None:
@@ -236,7 +236,7 @@ def list_policies(
     metavar="PATH",
     help="Policies to explain. Default: the policies that Trimtab includes.",
 )
-@add_report_options(_EXPLAIN_VIEW)
+@add_report_options
 def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], form: str, output_file: str | None) -> None:
     """Explain in sentences which pods policies match, and what they do. Default: all policies."""
     policies = load_given_policies(paths)

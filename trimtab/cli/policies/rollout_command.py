@@ -111,7 +111,7 @@ class _Inputs:
 )
 @add_selection_options
 @add_cluster_options
-@add_report_options(VIEW)
+@add_report_options
 def show_rollout(
     name: str, percent: int | None, paths: tuple[str, ...], selection: ObjectSelection,
     cluster: live_cluster.ClusterOptions, form: str, output_file: str | None,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 
 import click
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.pools.reasons import OTHER_NAMESPACE
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
@@ -67,18 +65,62 @@ class PoolsCheckReport(ReportPart, frozen=True, kw_only=True):
     findings: list[PoolFindingReport]
 
 
+def _list_columns(report: PoolsCheckReport) -> tuple[Column[CheckedPoolReport], ...]:
+    has_nodes = any(pool.nodes is not None for pool in report.pools)
+    nodes: Column[CheckedPoolReport] = number_column("nodes", lambda pool: pool.nodes, "{}", align="left")
+    return (
+        Column(title="pool", cell=lambda pool: pool.name),
+        Column(title="mode", cell=lambda pool: pool.mode),
+        Column(title="goal", cell=lambda pool: pool.goal, rank=1),
+        *((nodes,) if has_nodes else ()),
+    )
+
+
+def _describe_findings(report: PoolsCheckReport) -> Iterator[Text]:
+    for finding in report.findings:
+        yield Text(f"! {finding.pool}: {finding.text} ({finding.code})", style="yellow")
+        yield Text(f"  What to do: {finding.todo}")
+
+
+VIEW: ReportView[PoolsCheckReport] = ReportView(
+    title="trimtab pools check",
+    before=lambda report: [f"{format_count(len(report.pools), 'pool is', 'pools are')} valid."],
+    sections=(
+        Section(
+            key="pools",
+            rows=lambda report: report.pools,
+            columns=_list_columns,
+            name=lambda pool: f"pool/{pool.name}",
+            frame=Frame.NONE,
+        ),
+        Section(
+            key="findings",
+            rows=lambda report: report.findings,
+            columns=fixed(
+                Column(title="pool", cell=lambda finding: finding.pool),
+                Column(title="reason", cell=lambda finding: finding.code),
+                Column(title="finding", cell=lambda finding: finding.text),
+                Column(title="fix", cell=lambda finding: finding.todo),
+            ),
+            lines=_describe_findings,
+        ),
+    ),
+)
+"""The valid pools, then the findings."""
+
+
 @click.command("check")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
 @add_cluster_options
-@output.add_output_options
+@add_report_options
 def check_pools(
     paths: tuple[str, ...],
     namespace: str,
     cluster: live_cluster.ClusterOptions,
-    output: str,
+    form: str,
     output_file: str | None,
 ) -> None:
     """Check pools: report every mistake in their ConfigMaps, with its line. Exits with 2 if there is one.
@@ -89,7 +131,7 @@ def check_pools(
     pool.
     """
     report = build_check_report(paths, namespace, cluster)
-    _emit(output, output_file, report)
+    emit_rows(form, output_file, report, VIEW)
     if report.findings:
         sys.exit(EXIT_FOUND)
 
@@ -195,22 +237,3 @@ def _labels(document: Document) -> dict[str, object]:
 def _namespace(document: Document) -> str:
     metadata = document.value.get("metadata")
     return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
-
-
-def _emit(form: str, output_file: str | None, report: PoolsCheckReport) -> None:
-    output.emit_report(form, output_file, report, partial(draw_check, report=report), "trimtab pools check")
-
-
-def draw_check(console: Console, report: PoolsCheckReport) -> None:
-    """Draw the valid pools, then the findings."""
-    count = len(report.pools)
-    console.print(f"{format_count(count, 'pool is', 'pools are')} valid.", highlight=False)
-    has_nodes = any(pool.nodes is not None for pool in report.pools)
-    if report.pools:
-        table = Table("pool", "mode", "goal", *(("nodes",) if has_nodes else ()), box=None, pad_edge=False)
-        for pool in report.pools:
-            table.add_row(pool.name, pool.mode, pool.goal, *((str(pool.nodes),) if has_nodes else ()))
-        console.print(table)
-    for finding in report.findings:
-        console.print(Text(f"! {finding.pool}: {finding.text} ({finding.code})", style="yellow"))
-        console.print(Text(f"  What to do: {finding.todo}"))

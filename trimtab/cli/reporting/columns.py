@@ -65,13 +65,20 @@ class Column(Generic[Row]):
 
 
 def number_column(
-    title: str, value: Callable[[Row], int | float | None], form: str = "{:,}", *, none: str = "–", **options: Any
+    title: str,
+    value: Callable[[Row], int | float | None],
+    form: str | Callable[[float], str] = "{:,}",
+    *,
+    none: str = "–",
+    **options: Any,
 ) -> Column[Row]:
-    """Returns a column of numbers, aligned to the right. `form` is a format string; `none` is shown for None."""
+    """Returns a column of numbers, aligned to the right. `form` is a format string or writes the number; `none` is
+    shown for None."""
+    write = form.format if isinstance(form, str) else form
 
     def cell(row: Row) -> str:
         number = value(row)
-        return none if number is None else form.format(number)
+        return none if number is None else write(number)
 
     return Column(title=title, cell=cell, value=value, **{"align": "right", **options})
 
@@ -81,13 +88,13 @@ class Section(Generic[R, Row]):
     """A part of a report: a table, with the texts before and after it."""
 
     key: str
-    """The name of the table in CSV, if the report has several."""
+    """The name of the table in CSV, if the report has several; sections with the same key are one table."""
     rows: Callable[[R], Sequence[Row]]
     columns: Callable[[R], tuple[Column[Row], ...]]
     """Returns the columns, which may depend on the report: a column without any value helps nobody."""
     title: Callable[[R], str] | None = None
     name: Callable[[Row], str] | None = None
-    """Returns KIND/NAME of the row's object, for `-o name`; None if the rows are no objects."""
+    """Returns KIND/NAME of the row's object, for `-o name`; None if rows of another section name it."""
     named: Callable[[R], Sequence[Row]] | None = None
     """Returns the rows whose names are printed, if these are not all."""
     before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
@@ -109,12 +116,17 @@ class ReportView(Generic[R]):
 
     title: str
     """The title of the page."""
-    sections: tuple[Section[R, Any], ...]
+    sections: tuple[Section[R, Any], ...] | Callable[[R], tuple[Section[R, Any], ...]]
+    """The sections, or a function that returns those of a report."""
     before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     after: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     notes: Callable[[R], Iterable[str]] = field(default=no_paragraphs)  # type: ignore[assignment]
     page: Callable[[R], str] | None = None
     """Returns the page, if it is not what is drawn on a terminal."""
+
+    def list_sections(self, report: R) -> tuple[Section[R, Any], ...]:
+        """Returns the sections of this report."""
+        return self.sections(report) if callable(self.sections) else self.sections
 
 
 def fixed(*columns: Column[Row]) -> Callable[[Any], tuple[Column[Row], ...]]:

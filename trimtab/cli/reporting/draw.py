@@ -24,7 +24,7 @@ _ANY_WIDTH = 100_000
 def draw_report(console: Console, report: R, view: ReportView[R], *, is_wide: bool = False) -> None:
     """Draws all sections with their texts, and the notes."""
     _print_all(console, view.before(report))
-    for section in view.sections:
+    for section in view.list_sections(report):
         draw_section(console, report, section, is_wide=is_wide)
     _print_all(console, view.after(report))
     for note in view.notes(report):

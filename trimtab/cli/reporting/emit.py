@@ -17,20 +17,17 @@ R = TypeVar("R", bound=msgspec.Struct)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def add_report_options(view: ReportView[Any]) -> Callable[[F], F]:
-    """Returns a decorator of a click command that adds the options `-o`, `-O` and `--no-headers`, with the formats that
-    the report has. The command receives them as `form` and `output_file`."""
-    has_names = any(section.name is not None for section in view.sections)
-    forms = ["table", "wide", *(["name"] if has_names else []), "json", "yaml", "csv", "html"]
+FORMS = ("table", "wide", "name", "json", "yaml", "csv", "html")
 
-    def decorate(function: F) -> F:
-        function = output.add_no_headers_option(output.add_output_file_option(function))
-        return click.option(
-            "-o", "--output", "form", type=click.Choice(forms), default="table", show_default=True,
-            help="The format of the report.",
-        )(function)  # fmt: skip
 
-    return decorate
+def add_report_options(function: F) -> F:
+    """Decorate a click command whose report has rows with the options `-o`, `-O` and `--no-headers`. The command
+    receives them as `form` and `output_file`."""
+    function = output.add_no_headers_option(output.add_output_file_option(function))
+    return click.option(
+        "-o", "--output", "form", type=click.Choice(FORMS), default="table", show_default=True,
+        help="The format of the report.",
+    )(function)  # fmt: skip
 
 
 def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]) -> None:
@@ -53,10 +50,10 @@ def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]
 def render_csv(report: R, view: ReportView[R], *, has_headers: bool = True) -> str:
     """Returns the rows of all sections as one table in CSV, with all their columns. If there are several sections, the
     first column names the section of a row, and a cell of another section's column is empty."""
-    tables = [(section, (section.csv_columns or section.columns)(report)) for section in view.sections]
+    tables = [(section, (section.csv_columns or section.columns)(report)) for section in view.list_sections(report)]
     tables = [(section, columns) for section, columns in tables if columns]
     titles = list(dict.fromkeys(_csv_title(column) for _, columns in tables for column in columns))
-    has_keys = len(tables) > 1
+    has_keys = len({section.key for section, _ in tables}) > 1
     lines: list[list[Cell]] = [[*(["table"] if has_keys else []), *titles]] if has_headers else []
     for section, columns in tables:
         for row in section.rows(report):
@@ -74,5 +71,5 @@ def _value(column: Column[Any], row: Any) -> Cell:
 
 
 def _names(report: R, view: ReportView[R]) -> Iterator[str]:
-    named = [(section.name, section.named or section.rows) for section in view.sections]
+    named = [(section.name, section.named or section.rows) for section in view.list_sections(report)]
     return iter(dict.fromkeys(name(row) for name, rows in named if name is not None for row in rows(report)))

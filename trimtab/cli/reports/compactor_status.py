@@ -1,12 +1,12 @@
 """The report of `trimtab compactor status`, and its table."""
 
 from collections import Counter
+from collections.abc import Iterator
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, fixed, number_column
 from trimtab.cli.reports.drain_waits import list_drain_waits
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.format_count import format_count, join_first
@@ -242,74 +242,103 @@ def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) 
     return "emptying" if annotation.emptied is None else "emptied"
 
 
-def draw_status(console: Console, report: StatusReport) -> None:
-    console.print(Text.assemble(("paused:", "bold red"), f" {report.paused}") if report.paused else "not paused")
+def _describe_leader(report: StatusReport) -> Iterator[Paragraph]:
+    yield Text.assemble(("paused:", "bold red"), f" {report.paused}") if report.paused else "not paused"
     if report.no_leader is None:
-        console.print(f"leader: {report.leader or 'none'}")
+        yield f"leader: {report.leader or 'none'}"
     else:
-        console.print(Text.assemble(("no compactor leads: ", "bold red"), report.no_leader.text), highlight=False)
-        console.print(Text(f"What to do: {NO_COMPACTOR.todo}"), highlight=False)
-    table = Table("pool", "mode", "evictions/h", "saved nodes", "next", "stay", "waits for", box=None, pad_edge=False)
-    for pool in report.pools:
-        most = pool.evictions_per_hour
-        evictions = f"{pool.evictions_last_hour} of {most}" if most is not None else str(pool.evictions_last_hour)
-        table.add_row(
-            pool.name, pool.mode, evictions, str(pool.saved_nodes), _format_next_nodes(pool),
-            describe_stays(pool.stays), pool.waits_for,
-        )  # fmt: skip
-    console.print(table)
+        yield Text.assemble(("no compactor leads: ", "bold red"), report.no_leader.text)
+        yield Text(f"What to do: {NO_COMPACTOR.todo}")
+
+
+def _explain_stays(report: StatusReport) -> Iterator[str]:
     if any(pool.stays for pool in report.pools):
-        console.print(
+        yield (
             "`trimtab explain CODE` says what changes a reason for which nodes stay; `trimtab plan --cluster live"
-            " --explain node NODE` explains one node.",
-            highlight=False,
+            " --explain node NODE` explains one node."
         )
-    drains = Table("node", "pool", "phase", "since", "pods left", "waits for", box=None, pad_edge=False)
-    for drain in report.drains:
-        pods_left = f"{drain.pods_left} of {drain.pods}"
-        drains.add_row(drain.node, drain.pool, drain.phase, drain.since, pods_left, drain.waits_for)
-    console.print(drains if report.drains else "no node is being drained")
-    if report.drains:
-        console.print(
-            "Trimtab's compactor cordoned these nodes, according to their annotations (`trimtab doctor` verifies "
-            "the signatures).\nTo uncordon one node: `trimtab compactor release --yes NODE`. To uncordon all of "
-            "them: `trimtab compactor pause`. For the details of a node: `trimtab why node NODE`.",
-            highlight=False,
-        )
+
+
+_HOW_TO_UNCORDON = (
+    "Trimtab's compactor cordoned these nodes, according to their annotations (`trimtab doctor` verifies "
+    "the signatures).\nTo uncordon one node: `trimtab compactor release --yes NODE`. To uncordon all of "
+    "them: `trimtab compactor pause`. For the details of a node: `trimtab why node NODE`."
+)
+
+
+def _describe_rest(report: StatusReport) -> Iterator[Paragraph]:
     if report.cordoned_by_others:
         names = join_first(report.cordoned_by_others, MAX_NAMES)
-        console.print(
-            f"nodes that other clients cordoned: {names}; `trimtab why node NODE` shows which client cordoned a node",
-            highlight=False,
-        )
+        yield f"nodes that other clients cordoned: {names}; `trimtab why node NODE` shows which client cordoned a node"
     for resizes in report.resizes:
-        _draw_resizes(console, resizes)
-    for mistake in report.mistakes:
-        console.print(Text(mistake, style="yellow"))
+        yield from _describe_resizes(resizes)
+    yield from (Text(mistake, style="yellow") for mistake in report.mistakes)
 
 
-def _draw_resizes(console: Console, resizes: PoolResizes) -> None:
+def _describe_resizes(resizes: PoolResizes) -> Iterator[Paragraph]:
     pace = f"{resizes.last_hour} of {resizes.per_hour}" if resizes.per_hour is not None else str(resizes.last_hour)
     freed = f"{resizes.freed_millicores / 1000:.1f} cores and {resizes.freed_bytes / 2**30:.1f} GiB are freed"
-    console.print(
+    yield (
         f"running pods of pool {resizes.pool}: {pace} resized in the last hour, {resizes.verifying} watched, "
         f"{resizes.resizing} in progress, {resizes.reverting} reverting; {resizes.verified} verified ({freed}), "
         f"{resizes.reverted} reverted, {resizes.replaced} replaced"
     )
     for code, count in resizes.stays.items():
-        console.print(f"  {code}: {count} pod{'' if count == 1 else 's'}")
+        yield f"  {code}: {count} pod{'' if count == 1 else 's'}"
     for owner in resizes.backs_off:
-        console.print(f"  {owner}: no resize for a while, because the last one failed")
+        yield f"  {owner}: no resize for a while, because the last one failed"
     if resizes.uncovered_count:
         names = ", ".join(resizes.uncovered[:5])
-        console.print(
-            Text(
-                f"  {format_count(resizes.uncovered_count, 'pod is', 'pods are')} on nodes of no pool: {names}",
-                style="yellow",
-            )
-        )
+        pods = format_count(resizes.uncovered_count, "pod is", "pods are")
+        yield Text(f"  {pods} on nodes of no pool: {names}", style="yellow")
 
 
 def _format_next_nodes(pool: PoolStatus) -> str:
     more = len(pool.next) - 3
     return ", ".join(pool.next[:3]) + (f" and {more} more" if more > 0 else "") or "nothing"
+
+
+def _format_evictions(pool: PoolStatus) -> str:
+    most = pool.evictions_per_hour
+    return f"{pool.evictions_last_hour} of {most}" if most is not None else str(pool.evictions_last_hour)
+
+
+_POOLS: Section[StatusReport, PoolStatus] = Section(
+    key="pools",
+    rows=lambda report: report.pools,
+    columns=fixed(
+        Column(title="pool", cell=lambda pool: pool.name),
+        Column(title="mode", cell=lambda pool: pool.mode),
+        Column(title="evictions/h", cell=_format_evictions, value=lambda pool: pool.evictions_last_hour, rank=3),
+        number_column("saved nodes", lambda pool: pool.saved_nodes, "{}", align="left", rank=4),
+        Column(title="next", cell=_format_next_nodes, value=lambda pool: " ".join(pool.next), rank=1),
+        Column(title="stay", cell=lambda pool: describe_stays(pool.stays), rank=2, min_width=20),
+        Column(title="waits for", cell=lambda pool: pool.waits_for, min_width=20),
+    ),
+    name=lambda pool: f"pool/{pool.name}",
+    after=_explain_stays,
+    empty=None,
+    frame=Frame.NONE,
+)
+_DRAINS: Section[StatusReport, DrainReport] = Section(
+    key="drains",
+    rows=lambda report: report.drains,
+    columns=fixed(
+        Column(title="node", cell=lambda drain: drain.node),
+        Column(title="pool", cell=lambda drain: drain.pool, rank=2),
+        Column(title="phase", cell=lambda drain: drain.phase),
+        Column(title="since", cell=lambda drain: drain.since, rank=3),
+        Column(
+            title="pods left", cell=lambda drain: f"{drain.pods_left} of {drain.pods}",
+            value=lambda drain: drain.pods_left, rank=1,
+        ),
+        Column(title="waits for", cell=lambda drain: drain.waits_for, min_width=20),
+    ),
+    name=lambda drain: f"node/{drain.node}",
+    after=lambda report: [_HOW_TO_UNCORDON],
+    empty=lambda report: ["no node is being drained"],
+    frame=Frame.NONE,
+)  # fmt: skip
+VIEW: ReportView[StatusReport] = ReportView(
+    title="trimtab compactor", before=_describe_leader, sections=(_POOLS, _DRAINS), after=_describe_rest
+)

@@ -1,9 +1,10 @@
-"""The reports of `trimtab machines profile` and `rank` on a terminal."""
+"""How the reports of `trimtab machines profile` and `rank` are shown."""
 
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterable, Iterator
+
 from rich.text import Text
 
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
 from trimtab.cli.reports.machines import (
     MachineProfileReport,
     MachineRankReport,
@@ -16,102 +17,139 @@ from trimtab.cli.reports.machines import (
 from trimtab.cluster.format_count import format_count
 
 
-def draw_profile(console: Console, report: MachineProfileReport) -> None:
-    """Draw the ratios of the workload, and the resource that fills the nodes first."""
+def _describe_profile(report: MachineProfileReport) -> Iterator[Text]:
+    """Yields the ratios of the workload, and the resource that fills the nodes first."""
     workload, fill = report.workload, report.fill
-    scope = f"pool {report.pool}" if report.pool else "all nodes"
-    _draw_workload(console, workload, scope)
+    yield from _describe_workload(workload, report.pool)
     shares = ", ".join(f"{name} {share:.0%}" for name, share in fill.requested_share.items())
     if shares:
-        console.print(
-            Text(
-                f"The pods of {format_count(fill.nodes, 'node')} request {shares} of the nodes' capacity: "
-                f"{fill.binding} is "
-                "exhausted first."
-            )
+        yield Text(
+            f"The pods of {format_count(fill.nodes, 'node')} request {shares} of the nodes' capacity: {fill.binding} "
+            "is exhausted first."
         )
     else:
-        console.print(
-            Text("Trimtab does not know how full the nodes are, because no node has a capacity that can be read.")
-        )
+        yield Text("Trimtab does not know how full the nodes are, because no node has a capacity that can be read.")
     kinds = ", ".join(f"{count} × {name}" for name, count in list(fill.instance_types.items())[:6])
-    console.print(Text(f"Nodes: {kinds}{', …' if len(fill.instance_types) > 6 else ''}"))
-    _draw_notes(console, report.notes)
+    yield Text(f"Nodes: {kinds}{', …' if len(fill.instance_types) > 6 else ''}")
+    yield from _format_notes(report.notes)
 
 
-def _draw_workload(console: Console, workload: WorkloadReport, scope: str) -> None:
-    console.print(
-        Text(
-            f"The workload of {scope}: {format_count(workload.pods, 'pod')}, {workload.cores:,.0f} cores and "
-            f"{workload.gib:,.0f} GiB in {workload.zones} zone{'s' * (workload.zones != 1)}, "
-            f"{workload.gib_per_core:.2f} GiB for each core, {format_count(workload.volumes, 'volume')}."
-        )
+PROFILE_VIEW: ReportView[MachineProfileReport] = ReportView(
+    title="trimtab machines profile",
+    sections=(
+        Section(
+            key="types",
+            rows=lambda report: list(report.fill.instance_types.items()),
+            columns=fixed(
+                Column(title="Type", cell=lambda row: row[0]), number_column("Nodes", lambda row: row[1])
+            ),
+            name=lambda row: f"machine/{row[0]}",
+            lines=_describe_profile,
+        ),
+    ),
+)  # fmt: skip
+
+
+def _describe_workload(workload: WorkloadReport, pool: str) -> Iterator[Text]:
+    scope = f"pool {pool}" if pool else "all nodes"
+    yield Text(
+        f"The workload of {scope}: {format_count(workload.pods, 'pod')}, {workload.cores:,.0f} cores and "
+        f"{workload.gib:,.0f} GiB in {workload.zones} zone{'s' * (workload.zones != 1)}, "
+        f"{workload.gib_per_core:.2f} GiB for each core, {format_count(workload.volumes, 'volume')}."
     )
-    console.print(
-        Text(
-            f"On each node, DaemonSets use {workload.daemon_cores:g} cores, {workload.daemon_gib:g} GiB and room "
-            f"for {workload.daemon_pods:g} pods."
-        )
+    yield Text(
+        f"On each node, DaemonSets use {workload.daemon_cores:g} cores, {workload.daemon_gib:g} GiB and room "
+        f"for {workload.daemon_pods:g} pods."
     )
 
 
-def draw_ranking(console: Console, report: MachineRankReport, rows: int) -> None:
-    """Draw the best types, the sets of types, and the types that were left out."""
-    _draw_workload(console, report.workload, f"pool {report.pool}" if report.pool else "all nodes")
+def view_ranking(rows: int) -> ReportView[MachineRankReport]:
+    """Returns the best types, as many as `rows`, the sets of types, and the types that were left out."""
+
+    def select_shown(report: MachineRankReport) -> list[TypeReport]:
+        # The present types are shown wherever they rank, to compare with.
+        present = {one.type for one in report.today}
+        return [row for number, row in enumerate(report.types) if number < rows or row.name in present]
+
+    def note_hidden_types(report: MachineRankReport) -> Iterator[Text]:
+        hidden = len(report.types) - rows
+        if hidden > 0:
+            yield Text(f"… and {format_count(hidden, 'more type')} (--rows, or -o json)", style="bright_black")
+
+    section: Section[MachineRankReport, TypeReport] = Section(
+        key="types",
+        rows=lambda report: report.types,
+        drawn=select_shown,
+        columns=_list_columns,
+        name=lambda row: f"machine/{row.name}",
+        before=_describe_present,
+        after=note_hidden_types,
+        empty=None,
+        frame=Frame.NONE,
+    )
+    return ReportView(title="trimtab machines rank", sections=(section,), after=_describe_ranking)
+
+
+def _describe_present(report: MachineRankReport) -> Iterator[Text]:
+    yield from _describe_workload(report.workload, report.pool)
     for paid in report.commitments:
         unused = f"; {paid.unused} more of these nodes are not needed" if paid.unused else ""
-        console.print(
-            Text(
-                f"Nodes that you pay for anyway: {paid.nodes} × {paid.type} hold {paid.share:.1%} of the whole "
-                f"workload{unused}."
-            )
+        yield Text(
+            f"Nodes that you pay for anyway: {paid.nodes} × {paid.type} hold {paid.share:.1%} of the whole "
+            f"workload{unused}."
         )
     if report.today:
-        console.print(Text(f"Today: {_describe_today(report.today)}"))
-    table = Table(box=None, pad_edge=False)
-    for title, justify in (
-        ("Type", "left"), ("$/h each", "right"), ("Bound by", "left"), ("Usable GiB", "right"),
-        ("GiB per $/h", "right"), ("Efficiency", "right"), ("Surcharges $/h", "right"), ("Nodes", "right"),
-        ("$/h", "right"), ("Lost with one", "right"),
-    ):  # fmt: skip
-        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+        yield Text(f"Today: {_describe_today(report.today)}")
+
+
+def _list_columns(report: MachineRankReport) -> tuple[Column[TypeReport], ...]:
     present = {one.type for one in report.today}
-    for number, row in enumerate(report.types):
-        # The present types are shown wherever they rank, to compare with.
-        if number < rows or row.name in present:
-            table.add_row(*_type_cells(row, is_present=row.name in present))
-    console.print(table)
-    if len(report.types) > rows:
-        console.print(
-            Text(
-                f"… and {format_count(len(report.types) - rows, 'more type')} (--rows, or -o json)",
-                style="bright_black",
-            )
-        )
+    return (
+        Column(
+            title="Type", cell=lambda row: f"{row.name} (today)" if row.name in present else row.name,
+            value=lambda row: row.name,
+        ),
+        number_column("$/h each", lambda row: row.price, "{:,.3f}", rank=3),
+        Column(title="Bound by", cell=lambda row: row.bottleneck, rank=4),
+        number_column("Usable GiB", lambda row: row.usable_gib, "{:,.1f}", rank=7),
+        number_column("GiB per $/h", lambda row: row.gib_per_dollar, "{:,.2f}", rank=8),
+        number_column("Efficiency", lambda row: row.efficiency, "{:.0%}", rank=5),
+        Column(title="Surcharges $/h", cell=_format_surcharges, value=_sum_surcharges, align="right", min_width=22, rank=6),
+        number_column("Nodes", lambda row: row.nodes, rank=1),
+        number_column("$/h", lambda row: row.cost, "{:,.2f}"),
+        number_column("Lost with one", lambda row: row.node_share, "{:.1%}", rank=2),
+    )  # fmt: skip
+
+
+def _format_surcharges(row: TypeReport) -> str:
+    parts = row.surcharges
+    return f"{parts.last_node:.3f} + {parts.volumes:.3f} + {parts.scale_down:.3f}"
+
+
+def _sum_surcharges(row: TypeReport) -> float:
+    parts = row.surcharges
+    return round(parts.last_node + parts.volumes + parts.scale_down, 6)
+
+
+def _describe_ranking(report: MachineRankReport) -> Iterator[Text]:
     if report.winner is not None:
-        console.print(Text(f"Best type: {_describe_set(report.winner)}"))
+        yield Text(f"Best type: {_describe_set(report.winner)}")
     for one in report.sets:
-        console.print(Text(f"Set of types: {_describe_set(one)}"))
+        yield Text(f"Set of types: {_describe_set(one)}")
     if report.recommended is not None and report.recommended.packed_cost is not None:
         names = " and ".join(report.recommended.types)
-        console.print(Text(f"The cheapest types when the pods of the snapshot are placed: {names}", style="bold"))
+        yield Text(f"The cheapest types when the pods of the snapshot are placed: {names}", style="bold")
     for point in report.break_evens:
-        console.print(
-            Text(
-                f"For workloads with up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs "
-                f"less than {point.more_memory}; with more memory, it costs more."
-            )
+        yield Text(
+            f"For workloads with up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs "
+            f"less than {point.more_memory}; with more memory, it costs more."
         )
     if report.switch is not None:
-        console.print(Text(_describe_switch(report.switch)))
+        yield Text(_describe_switch(report.switch))
     for group in report.left_out:
-        console.print(
-            Text(
-                f"{format_count(group.count, 'type is', 'types are')} left out ({group.reason.code}): "
-                f"{group.reason.text}"
-            )
-        )
-    _draw_notes(console, report.notes)
+        types = format_count(group.count, "type is", "types are")
+        yield Text(f"{types} left out ({group.reason.code}): {group.reason.text}")
+    yield from _format_notes(report.notes)
 
 
 MAX_PRESENT_TYPES = 6
@@ -144,16 +182,6 @@ def _describe_switch(switch: SwitchReport) -> str:
     )
 
 
-def _type_cells(row: TypeReport, *, is_present: bool) -> tuple[str, ...]:
-    parts = row.surcharges
-    surcharges = f"{parts.last_node:.3f} + {parts.volumes:.3f} + {parts.scale_down:.3f}"
-    return (
-        f"{row.name} (today)" if is_present else row.name, f"{row.price:,.3f}", row.bottleneck,
-        f"{row.usable_gib:,.1f}", f"{row.gib_per_dollar:,.2f}", f"{row.efficiency:.0%}",
-        surcharges, f"{row.nodes:,}", f"{row.cost:,.2f}", f"{row.node_share:.1%}",
-    )  # fmt: skip
-
-
 def _describe_set(one: PackedSetReport) -> str:
     modelled = " + ".join(f"{count} × {name}" for count, name in zip(one.modelled_nodes, one.types, strict=True))
     text = f"{modelled}, ${one.modelled_cost:,.2f} an hour by the sum of requests"
@@ -166,6 +194,5 @@ def _describe_set(one: PackedSetReport) -> str:
     return f"{text}{f' ({one.explanation})' if one.explanation else ''}"
 
 
-def _draw_notes(console: Console, notes: list[str]) -> None:
-    for note in notes:
-        console.print(Text(f"Note: {note}", style="bright_black"))
+def _format_notes(notes: Iterable[str]) -> Iterator[Text]:
+    return (Text(f"Note: {note}", style="bright_black") for note in notes)

@@ -1,11 +1,12 @@
-"""Draws the report of `trimtab reserved formula` on a terminal."""
+"""How the report of `trimtab reserved formula` is shown."""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterator
+
 from rich.text import Text
 
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
 from trimtab.cli.reports.reservation_formula import (
     NodeFormulaReport,
     ProfileReport,
@@ -17,58 +18,65 @@ from trimtab.cluster.format_count import format_count
 from trimtab.reservations.profile import GIB, MIB, TermKind
 
 
-def draw_formulas(console: Console, report: ReservedFormulaReport, *, explain: bool) -> None:
-    """Draw one table for each node, and with `explain` every term of every formula."""
-    for node in report.nodes:
-        console.print(_profiles_table(node))
-        if node.now is not None:
-            console.print(
-                f"On these nodes {format_cpu(node.now.millicores)} cpu and {format_bytes(node.now.bytes)} memory "
-                "are reserved now (capacity minus allocatable)."
-            )
-        if len(node.pod_limits) > 1:
-            limits = ", ".join(f"{limit.kind} {limit.pods}" for limit in node.pod_limits)
-            console.print(f"The maximum number of pods that each limit allows: {limits}.")
-        for note in node.notes:
-            console.print(note)
-        if explain:
-            _draw_terms(console, node)
-
-
-def _profiles_table(node: NodeFormulaReport) -> Table:
-    count = f" ({format_count(node.nodes, 'node')})" if node.nodes else ""
-    table = Table(
-        title=f"{node.name}{count}: {format_cpu(node.millicores)} cpu, {format_bytes(node.memory_bytes)}, "
-        f"{format_count(node.max_pods, 'pod')}",
-        title_justify="left",
-        header_style="bold",
+def view_formulas(*, explain: bool) -> ReportView[ReservedFormulaReport]:
+    """Returns a table for each node, with `explain` followed by every term of every formula."""
+    return ReportView(
+        title="trimtab reserved formula",
+        sections=lambda report: tuple(_list_profiles(node, explain=explain) for node in report.nodes),
     )
-    has_lost = any(row.memory.lost for row in node.profiles)
-    has_disk = any(row.ephemeral_storage is not None for row in node.profiles)
-    has_ids = any(row.process_ids is not None for row in node.profiles)
-    columns = [
-        "Profile", "As", "CPU", "Memory", "Eviction", *(["Kernel"] if has_lost else []),
-        *(["Disk"] if has_disk else []), *(["PIDs"] if has_ids else []), "Allocatable cpu", "Allocatable memory",
-        "Share of the price",
-    ]  # fmt: skip
-    for column in columns:
-        table.add_column(column, justify="left" if column in ("Profile", "As") else "right", overflow="fold")
-    for row in node.profiles:
-        disk = row.ephemeral_storage
-        table.add_row(
-            row.profile,
-            "system" if row.memory.system or row.cpu.system else "kube",
-            format_cpu(row.cpu.kube + row.cpu.system),
-            format_bytes(row.memory.kube + row.memory.system),
-            format_bytes(row.memory.eviction),
-            *([format_bytes(row.memory.lost)] if has_lost else []),
-            *(["–" if disk is None else format_bytes(disk.kube + disk.system)] if has_disk else []),
-            *(["–" if row.process_ids is None else str(row.process_ids)] if has_ids else []),
-            format_cpu(row.cpu.allocatable),
-            format_bytes(row.memory.allocatable),
-            _price_text(row),
+
+
+def _list_profiles(node: NodeFormulaReport, *, explain: bool) -> Section[ReservedFormulaReport, ProfileReport]:
+    columns = tuple(_list_columns(node))
+    node_column: Column[ProfileReport] = Column(title="node", cell=lambda row: node.name)
+    count = f" ({format_count(node.nodes, 'node')})" if node.nodes else ""
+    title = (
+        f"{node.name}{count}: {format_cpu(node.millicores)} cpu, {format_bytes(node.memory_bytes)}, "
+        f"{format_count(node.max_pods, 'pod')}"
+    )
+    return Section(
+        key="profiles",
+        title=lambda report: title,
+        rows=lambda report: node.profiles,
+        columns=fixed(*columns),
+        csv_columns=fixed(node_column, *columns),
+        name=lambda row: f"profile/{row.profile}",
+        after=lambda report: [*_describe_node(node), *(_explain_terms(node) if explain else ())],
+        empty=None,
+    )
+
+
+def _list_columns(node: NodeFormulaReport) -> Iterator[Column[ProfileReport]]:
+    yield Column(title="Profile", cell=lambda row: row.profile)
+    yield Column(title="As", cell=lambda row: "system" if row.memory.system or row.cpu.system else "kube", rank=6)
+    yield number_column("CPU", lambda row: _reserved(row.cpu), format_cpu, rank=2)
+    yield number_column("Memory", lambda row: _reserved(row.memory), format_bytes, rank=1)
+    yield number_column("Eviction", lambda row: row.memory.eviction, format_bytes, rank=5)
+    if any(row.memory.lost for row in node.profiles):
+        yield number_column("Kernel", lambda row: row.memory.lost, format_bytes, rank=7)
+    if any(row.ephemeral_storage is not None for row in node.profiles):
+        yield number_column("Disk", _reserved_disk, format_bytes, rank=8)
+    if any(row.process_ids is not None for row in node.profiles):
+        yield number_column("PIDs", lambda row: row.process_ids, "{}", rank=9)
+    yield number_column("Allocatable cpu", lambda row: row.cpu.allocatable, format_cpu, rank=4)
+    yield number_column("Allocatable memory", lambda row: row.memory.allocatable, format_bytes, rank=3)
+    yield Column(title="Share of the price", cell=_price_text, value=lambda row: row.price_share, align="right")
+
+
+def _reserved_disk(row: ProfileReport) -> float | None:
+    return None if row.ephemeral_storage is None else _reserved(row.ephemeral_storage)
+
+
+def _describe_node(node: NodeFormulaReport) -> Iterator[str]:
+    if node.now is not None:
+        yield (
+            f"On these nodes {format_cpu(node.now.millicores)} cpu and {format_bytes(node.now.bytes)} memory "
+            "are reserved now (capacity minus allocatable)."
         )
-    return table
+    if len(node.pod_limits) > 1:
+        limits = ", ".join(f"{limit.kind} {limit.pods}" for limit in node.pod_limits)
+        yield f"The maximum number of pods that each limit allows: {limits}."
+    yield from node.notes
 
 
 def _price_text(row: ProfileReport) -> str:
@@ -78,15 +86,15 @@ def _price_text(row: ProfileReport) -> str:
     return f"{row.price_share:.1%}{month}"
 
 
-def _draw_terms(console: Console, node: NodeFormulaReport) -> None:
+def _explain_terms(node: NodeFormulaReport) -> Iterator[Paragraph]:
     for row in node.profiles:
-        console.print(Text.assemble("\n", (row.profile, "bold"), f": {row.title}"))
+        yield Text.assemble("\n", (row.profile, "bold"), f": {row.title}")
         if row.source:
-            console.print(f"  {row.source}", highlight=False)
+            yield Text(f"  {row.source}")
         for name, reservation, write in (("cpu", row.cpu, format_cpu), ("memory", row.memory, format_bytes)):
             for term in reservation.terms:
-                console.print(f"  {name:<7}{_term_text(name, term):<52}{write(term.amount):>12}", highlight=False)
-            console.print(f"  {name:<7}{_sum_text(reservation):<52}{write(_reserved(reservation)):>12}")
+                yield Text(f"  {name:<7}{_term_text(name, term):<52}{write(term.amount):>12}")
+            yield f"  {name:<7}{_sum_text(reservation):<52}{write(_reserved(reservation)):>12}"
 
 
 def _reserved(reservation: ReservationReport) -> float:

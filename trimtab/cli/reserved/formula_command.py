@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from trimtab.cli import output
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reports.reservation_formula import build_report
-from trimtab.cli.reports.reservation_table import draw_formulas
+from trimtab.cli.reports.reservation_table import view_formulas
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.inputs import live_cluster
@@ -78,7 +78,7 @@ class FormulaOptions:
     help="The prefix length of a node's pod range, such as 24 (node-cidr-mask-size).",
 )  # fmt: skip
 @click.option("--explain", is_flag=True, help="Print each term of each formula.")
-@output.add_output_options
+@add_report_options
 def compare_formulas(
     profile_names: tuple[str, ...],
     cpu: str | None,
@@ -92,7 +92,7 @@ def compare_formulas(
     first_interface_index: int,
     node_cidr: int | None,
     explain: bool,
-    output: str,
+    form: str,
     output_file: str | None,
 ) -> None:
     """Compare what vendors reserve of a node, and what is left for pods.
@@ -101,8 +101,6 @@ def compare_formulas(
     system reserved and the eviction threshold are separate columns; the share of the price is what you pay for cpu and
     memory that pods cannot request.
     """
-    from trimtab.cli import output as printed
-
     size = SizeOptions(cpu, memory, max_pods, disk, local_disks)
     density = DensityOptions(cni, first_interface_index, node_cidr)
     profiles, mistakes = _read_profile_options(profile_names)
@@ -112,14 +110,7 @@ def compare_formulas(
         raise UsageError([*mistakes, *error.mistakes]) from None
     if mistakes:
         raise UsageError(mistakes)
-    report = build_report(profiles, shapes)
-    printed.emit_report(
-        output,
-        output_file,
-        report,
-        lambda console: draw_formulas(console, report, explain=explain),
-        "trimtab reserved formula",
-    )
+    emit_rows(form, output_file, build_report(profiles, shapes), view_formulas(explain=explain))
 
 
 def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], list[ConfigError]]:

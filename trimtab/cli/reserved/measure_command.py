@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import click
 
-from trimtab.cli import output
+from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reserved.measure_report import build_report
-from trimtab.cli.reserved.measure_table import draw_measurements
+from trimtab.cli.reserved.measure_table import VIEW
 from trimtab.cli.reserved.snippets import SNIPPETS, render_snippet
 from trimtab.cli.shared_options import WINDOW, add_cluster_options
 from trimtab.cluster.config_error import ConfigError
@@ -82,7 +83,7 @@ from trimtab.usage.server_warnings import DistinctWarnings
     type=click.Choice(SNIPPETS),
     help="Print the recommendations in the configuration format of this platform.",
 )
-@output.add_output_options
+@add_report_options
 def measure_reservations(
     cluster: live_cluster.ClusterOptions,
     summaries: tuple[str, ...],
@@ -99,7 +100,7 @@ def measure_reservations(
     pools: tuple[str, ...],
     max_pods: int | None,
     snippet: str | None,
-    output: str,
+    form: str,
     output_file: str | None,
 ) -> None:
     """Show what kubelets and container runtimes really use, per pool, and a reservation that covers it.
@@ -109,8 +110,6 @@ def measure_reservations(
     files. Memory is never recommended below its measured maximum; a lower reservation needs seven days; differences
     below 10 percent, 20m and 128Mi change nothing.
     """
-    from trimtab.cli import output as printed
-
     queries = QueryPlan(step_seconds=step, extra_matcher=matcher, rate_window=rate)
     server = _connect_to_prometheus(url, headers, token_file, ca, queries)
     now_seconds = _parse_moment(now)
@@ -118,16 +117,10 @@ def measure_reservations(
     measure_sources.select_pools(measurements, pools)
     assessed = assess_pools(measurements.nodes, measurements.histories, max_pods)
     if snippet is not None:
-        printed.write_text(_render_snippets(snippet, assessed), output_file)
+        write_text(_render_snippets(snippet, assessed), output_file)
         return
     report = build_report(assessed, measurements.sources, measurements.notes)
-    printed.emit_report(
-        output,
-        output_file,
-        report,
-        lambda console: draw_measurements(console, report),
-        "trimtab reserved measure",
-    )
+    emit_rows(form, output_file, report, VIEW)
 
 
 def _parse_moment(text: str | None) -> int:

@@ -35,7 +35,7 @@ from trimtab.inputs.command_faults import UsageError
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
 @add_login_options
-@add_report_options(VIEW)
+@add_report_options
 def verb(
     since: str, pool: str | None, team_label: str | None, form: str, output_file: str | None, **login: Any
 ) -> None:

@@ -64,7 +64,7 @@ def verb() -> None:
 @click.option("--mode", type=click.Choice(MODES), default="Recreate", show_default=True,
               help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.")  # fmt: skip
 @_NAMESPACE
-@add_report_options(SIMULATE_VIEW)
+@add_report_options
 def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
     """Show what a VPA with the given flags would have done to your workloads.
 
@@ -132,7 +132,7 @@ def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
               help="The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place.")  # fmt: skip
 @click.option("--manifests", is_flag=True, help="Print only the VPAs to add and to change, as YAML.")
 @_NAMESPACE
-@add_report_options(PROPOSE_VIEW)
+@add_report_options
 def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
     """Show which VPAs to add, to change and to remove.
 

@@ -52,7 +52,7 @@ def verb() -> None:
     "--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
 )
 @add_cluster_options
-@add_report_options(POD_VIEW)
+@add_report_options
 def explain_pod(
     name: str,
     namespace: str | None,
@@ -104,7 +104,7 @@ def explain_pod(
     "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
 )
 @add_cluster_options
-@add_report_options(NODE_VIEW)
+@add_report_options
 def explain_node(
     name: str, namespace: str, cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
 ) -> None:

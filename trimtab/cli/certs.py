@@ -8,18 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 import certs
-from trimtab.cli import output, shared_options
+from trimtab.cli import shared_options
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
+from trimtab.cli.output import API_VERSION
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import live_cluster, signing_key
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
@@ -193,7 +194,7 @@ class ProblemReport(msgspec.Struct, frozen=True):
 class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The report of `trimtab certs status`. Published as deploy/schemas/certs-report.schema.json."""
 
-    api_version: str = output.API_VERSION
+    api_version: str = API_VERSION
     kind: str = "CertsReport"
     folder: str
     names: list[str]
@@ -242,6 +243,41 @@ def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str
     return "; ".join(map(str, reasons)) or "no certificate was due for renewal"
 
 
+class _Fact(NamedTuple):
+    name: str
+    value: str
+    style: str = ""
+
+
+def _list_facts(report: CertsReport) -> list[_Fact]:
+    return [
+        _Fact("folder", report.folder),
+        _Fact("names", ", ".join(report.names) or "–"),
+        _Fact("valid", f"{report.not_before} to {report.not_after}" if report.not_after else "–"),
+        _Fact("days left", f"{report.days_left:g}"),
+        _Fact("usable", "yes", "green") if report.usable else _Fact("usable", "no", "red"),
+        *(_Fact("problem", f"{problem.text} ({problem.code})") for problem in report.problems),
+    ]
+
+
+_VIEW: ReportView[CertsReport] = ReportView(
+    title="trimtab certs",
+    sections=(
+        Section(
+            key="facts",
+            rows=_list_facts,
+            columns=fixed(
+                Column(title="name", cell=lambda fact: Text(fact.name, "yellow" if fact.name == "problem" else "")),
+                Column(title="value", cell=lambda fact: Text(fact.value, style=fact.style)),
+            ),
+            name=lambda fact: f"certificate/{fact.value}",
+            named=lambda report: [_Fact("", name) for name in report.names],
+            frame=Frame.GRID,
+        ),
+    ),
+)
+
+
 @verb.command("status")
 @_FOLDER
 @click.option(
@@ -251,8 +287,8 @@ def _issue_or_renew(folder: Path, names: tuple[str, ...], *, force: bool) -> str
     help="Check the Secret with the certificate in the cluster, and the caBundle of the webhook configurations.",
 )
 @add_login_options
-@output.add_output_options
-def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output: str, output_file: str | None) -> None:
+@add_report_options
+def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, form: str, output_file: str | None) -> None:
     """Show the certificates in FOLDER, how long they are valid, and what is wrong with them.
 
     Exits with 1 if there is a problem.
@@ -267,7 +303,7 @@ def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, output
         usable=status.is_usable,
         problems=[ProblemReport(problem.code, problem.says) for problem in status.problems],
     )
-    _emit(output, output_file, report)
+    emit_rows(form, output_file, report, _VIEW)
     if status.problems:
         sys.exit(EXIT_FOUND)
 
@@ -307,19 +343,3 @@ def rotate_signing_keys(process: str, yes: bool, force: bool, where: Installatio
     with connect_client(where) as client:
         for line in signing_key.rotate_signing_key(client, where.namespace, process, confirmed=yes, force=force):
             print_text(line)
-
-
-def _emit(form: str, output_file: str | None, report: CertsReport) -> None:
-    output.emit_report(form, output_file, report, lambda console: _draw(console, report), "trimtab certs")
-
-
-def _draw(console: Console, report: CertsReport) -> None:
-    table = Table.grid(padding=(0, 2))
-    table.add_row("folder", report.folder)
-    table.add_row("names", ", ".join(report.names) or "–")
-    table.add_row("valid", f"{report.not_before} to {report.not_after}" if report.not_after else "–")
-    table.add_row("days left", f"{report.days_left:g}")
-    table.add_row("usable", Text("yes", style="green") if report.usable else Text("no", style="red"))
-    for problem in report.problems:
-        table.add_row(Text("problem", style="yellow"), f"{problem.text} ({problem.code})")
-    console.print(table)

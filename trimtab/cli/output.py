@@ -27,19 +27,9 @@ from trimtab.cluster.yaml_format import PrintableDumper
 from trimtab.inputs.private_file import write_private_file
 
 API_VERSION = "trimtab.dev/v1alpha1"
-FORMS = ("table", "json", "yaml", "html")
-LIST_FORMS = ("table", "wide", "name", *FORMS[1:])
-"""The output formats of commands that list objects: `wide` has more columns, `name` prints KIND/NAME, one per line."""
-
 Draw = Callable[[Console], None]
 """A function that draws the report on a console, which writes to a terminal or a page."""
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def add_list_output_options(function: F) -> F:
-    """Decorate a click command that lists objects with the options of `add_output_options`, and with `-o wide`, `-o
-    name` and `--no-headers`."""
-    return _add_output_options(add_no_headers_option(function), LIST_FORMS)
 
 
 def add_no_headers_option(function: F) -> F:
@@ -67,11 +57,6 @@ def has_headers() -> bool:
     return context is None or not context.meta.get(_NO_HEADERS, False)
 
 
-def add_output_options(function: F) -> F:
-    """Decorate a click command with `-o` and `--output-file`."""
-    return _add_output_options(function, FORMS)
-
-
 def add_output_file_option(function: F) -> F:
     """Decorate a click command with `-O` and `--output-file`; the command receives it as `output_file`."""
     return click.option(
@@ -79,13 +64,6 @@ def add_output_file_option(function: F) -> F:
         "--output-file",
         type=click.Path(dir_okay=False, writable=True),
         help="Write to this file instead of the terminal.",
-    )(function)
-
-
-def _add_output_options(function: F, forms: tuple[str, ...]) -> F:
-    function = add_output_file_option(function)
-    return click.option(
-        "-o", "--output", type=click.Choice(forms), default="table", show_default=True, help="The format of the report."
     )(function)
 
 

@@ -21,12 +21,12 @@ from trimtab.admission.preview import Preview, preview_admission
 from trimtab.admission.referenced_templates import add_referenced_templates
 from trimtab.admission.template_owners import find_counted_owners
 from trimtab.admission.vpa_sizing import VpaSizing, size_by_vpa
-from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND
-from trimtab.cli.output import show_progress
+from trimtab.cli.output import show_progress, write_text
 from trimtab.cli.print_text import print_text
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
-from trimtab.cli.reports.admission_table import draw_admission, draw_running
+from trimtab.cli.reports.admission_table import view_admission, view_running
 from trimtab.cli.reports.running_pods import audit_running_pods
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.shared_options import add_cluster_options
@@ -87,7 +87,7 @@ class _AdmitInputs:
 )
 @click.option("--explain", is_flag=True, help="Also show what stays unchanged and why, and the API server's own steps.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a pod is refused or there is a warning.")
-@output.add_output_options
+@add_report_options
 def verb(
     filenames: tuple[str, ...],
     look_at_running: bool,
@@ -98,7 +98,7 @@ def verb(
     vpa_webhook: bool,
     explain: bool,
     strict: bool,
-    output: str,
+    form: str,
     output_file: str | None,
 ) -> None:
     """Show how policies would change these pods, and why.
@@ -117,7 +117,7 @@ def verb(
     _check_options(filenames, look_at_running, cluster)
     if look_at_running:
         _audit_running_pods(
-            policy_paths, cluster, selection, _admission_settings(overhead), vpa_webhook, explain, strict, output,
+            policy_paths, cluster, selection, _admission_settings(overhead), vpa_webhook, explain, strict, form,
             output_file,
         )  # fmt: skip
         return
@@ -133,7 +133,7 @@ def verb(
 
     previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
     sizings = [_size(template, one, inputs.facts) for template, one in zip(inputs.templates, previews, strict=True)]
-    if output == "yaml":
+    if form == "yaml":
         commits = [
             (template, preview_commits(template, first, preview))
             for template, first in zip(inputs.templates, previews, strict=True)
@@ -141,10 +141,10 @@ def verb(
         ]
         for note in (*inputs.notes, *_note_later_changes(commits), *_note_unwritten(inputs.templates, previews)):
             print_text(note, err=True)
-        _write_manifests(rewrite_manifests(contents, commits), output_file)
+        write_text(rewrite_manifests(contents, commits), output_file)
     else:
         admit_report = _build_report(inputs, previews, sizings)
-        _emit(output, output_file, admit_report, explain)
+        emit_rows(form, output_file, admit_report, view_admission(explain=explain))
     is_refused_by_size = any(sizing is not None and sizing.refused is not None for sizing in sizings)
     if strict and (is_refused_by_size or any(has_problem(pod_preview) for pod_preview in previews)):
         sys.exit(EXIT_FOUND)
@@ -214,8 +214,7 @@ def _audit_running_pods(
     settings: AdmissionSettings, vpa_acts: bool, explain: bool, strict: bool, form: str, output_file: str | None,
 ) -> None:  # fmt: skip
     report = audit_running_pods(cluster, policy_paths, settings, vpa_acts=vpa_acts, selection=selection)
-    title = "trimtab admit --running"
-    output.emit_report(form, output_file, report, lambda console: draw_running(console, report, explain=explain), title)
+    emit_rows(form, output_file, report, view_running(explain=explain))
     if strict and not report.is_well:
         sys.exit(EXIT_FOUND)
 
@@ -224,16 +223,6 @@ def has_problem(pod_preview: Preview) -> bool:
     """Returns whether the pod is refused or has a warning, or an error occurred in Trimtab."""
     return not hasattr(pod_preview.result, "pod") or any(
         decision_warnings(call.decision) or call.problem for call in pod_preview.calls
-    )
-
-
-def _write_manifests(text: str, output_file: str | None) -> None:
-    output.write_text(text, output_file)
-
-
-def _emit(form: str, output_file: str | None, report: AdmitReport, explain: bool) -> None:
-    output.emit_report(
-        form, output_file, report, lambda console: draw_admission(console, report, explain=explain), "trimtab admit"
     )
 
 

@@ -36,8 +36,9 @@ from trimtab.cli.demo.reservations import draw_reservations
 from trimtab.cli.main import EXIT_FAILED
 from trimtab.cli.print_text import print_text
 from trimtab.cli.printable_text import styled
+from trimtab.cli.reporting.draw import draw_report
 from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
-from trimtab.cli.reports.admission_table import draw_admission
+from trimtab.cli.reports.admission_table import view_admission
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import build_snapshot
@@ -201,7 +202,7 @@ def _run_admission(console: Console, folder: Path) -> None:
     admit_report = AdmitReport(
         policies=[policy.name for policy in policies.all], notes=[], pods=pods, totals=sum_totals(pods)
     )
-    draw_admission(console, admit_report, explain=False)
+    draw_report(console, admit_report, view_admission(explain=False))
     _report_latency(console, client, all(are_equal))
 
 

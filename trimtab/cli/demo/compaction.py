@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from trimtab.cli.printable_text import styled
+from trimtab.cli.reporting.columns import Column, Frame
+from trimtab.cli.reporting.draw import build_table
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_autoscaler import Autoscaler
@@ -267,13 +268,24 @@ def _count_cordoned(cluster: SimulatedCluster) -> int:
     return sum(node.is_cordoned for node in cluster.inventory.nodes)
 
 
-def _history_table(records: Iterable[HistoryEntry]) -> Table:
-    table = Table.grid(padding=(0, 2))
+def _history_table(records: Iterable[HistoryEntry]) -> RenderableType:
     start = parse_timestamp(BEGIN) or 0
-    for record in records:
-        if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed):
-            passed = record.at - start
-            style = {"removed": "green", "released": "red"}.get(record.what, "")
-            what = f"would have {record.what}" if record.rehearsed and record.what != "planned" else record.what
-            table.add_row(f"  03:{passed // 60:02d}:{passed % 60:02d}", Text(what, style=style), record.why)
-    return table
+
+    def format_time(record: HistoryEntry) -> str:
+        passed = record.at - start
+        return f"  03:{passed // 60:02d}:{passed % 60:02d}"
+
+    def format_what(record: HistoryEntry) -> Text:
+        what = f"would have {record.what}" if record.rehearsed and record.what != "planned" else record.what
+        return Text(what, style={"removed": "green", "released": "red"}.get(record.what, ""))
+
+    shown = [
+        record for record in records
+        if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed)
+    ]  # fmt: skip
+    columns: tuple[Column[HistoryEntry], ...] = (
+        Column(title="at", cell=format_time),
+        Column(title="what", cell=format_what),
+        Column(title="why", cell=lambda record: record.why),
+    )
+    return build_table(shown, columns, frame=Frame.GRID)

@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 from rich.text import Text
 
+from trimtab.cli.reporting.columns import Column, Frame
+from trimtab.cli.reporting.draw import build_table
 from trimtab.cli.reports import plan as report_module
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import Fill, NodeReport, PlanReport
@@ -105,23 +106,27 @@ def _format_outcome(report: PlanReport) -> str:
     return f" in {waves}, {evictions}, saving {format_saving(report.saves)}. No PodDisruptionBudget is violated."
 
 
-def _nodes_table(report: PlanReport) -> Table:
+def _nodes_table(report: PlanReport) -> RenderableType:
     waves_by_node = {step.node: wave.number for wave in report.waves for step in wave.nodes}
     blockers_by_node = {blocker.node: blocker for blocker in report.blockers}
-    table = Table.grid(padding=(0, 2))
-    for node in report.nodes:
-        after = (
-            _requests_bar(node, node.after)
-            if node.after
-            else Text(f"removed in wave {waves_by_node[node.name]}", style="yellow")
-        )
-        why = (
-            f"stays because of {blockers_by_node[node.name].pod}, {blockers_by_node[node.name].reason.code}"
-            if node.name in blockers_by_node
-            else ""
-        )
-        table.add_row(node.name, _requests_bar(node, node.before), "→", after, Text(why, style=GREY))
-    return table
+
+    def draw_after(node: NodeReport) -> Text:
+        if node.after:
+            return _requests_bar(node, node.after)
+        return Text(f"removed in wave {waves_by_node[node.name]}", style="yellow")
+
+    def explain_stay(node: NodeReport) -> Text:
+        blocker = blockers_by_node.get(node.name)
+        return Text("" if blocker is None else f"stays because of {blocker.pod}, {blocker.reason.code}", style=GREY)
+
+    columns: tuple[Column[NodeReport], ...] = (
+        Column(title="node", cell=lambda node: node.name),
+        Column(title="before", cell=lambda node: _requests_bar(node, node.before)),
+        Column(title="", cell=lambda node: "→"),
+        Column(title="after", cell=draw_after),
+        Column(title="why", cell=explain_stay),
+    )
+    return build_table(report.nodes, columns, frame=Frame.GRID)
 
 
 def _requests_bar(node: NodeReport, fill: Fill) -> Text:

@@ -1,14 +1,16 @@
 """The command line of `trimtab explain`, its report, and its text for terminals."""
 
+from collections.abc import Iterator
+
 import click
-from rich.console import Console
 from rich.text import Text
 
-from trimtab.cli import output
 from trimtab.cli.catalog import ALERT, CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
 from trimtab.cli.complete_names import complete_explained_names
 from trimtab.cli.explain.verb_options import find_options
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
 
@@ -47,10 +49,63 @@ class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
     explanations: list[ExplanationReport]
 
 
+_VALUE_TITLES = {
+    "setting": "Default", "policy field": "Type", "pool field": "Default", "metric": "Type", "option": "Verbs",
+    "report field": "Type", "word": "From", "column": "Printed by",
+    **dict.fromkeys(("annotation", "label", "taint"), "Where"),
+}  # fmt: skip
+
+
+def _describe_explanations(report: ExplanationsReport) -> Iterator[Paragraph]:
+    """Yields each explanation: the name, its meaning, what to do, and the fields inside it."""
+    for number, explanation in enumerate(report.explanations):
+        if number:
+            yield ""
+        yield Text.assemble((explanation.name, "bold"), f"  ({explanation.kind})")
+        if explanation.value:
+            yield Text(f"{_VALUE_TITLES.get(explanation.kind, 'Value')}: {explanation.value}")
+        if explanation.means:
+            yield _set_commands_apart(explanation.means)
+        title = "" if explanation.kind == ALERT else "What to do: "  # an alert has what to check first
+        for line in explanation.todo.splitlines():
+            yield Text.assemble((title, "bold"), _set_commands_apart(line))
+        for field in explanation.fields:
+            yield Text.assemble((f"  {field.name}", "bold"), f"  <{field.value}>  ", _set_commands_apart(field.means))
+        yield Text(f"See the documentation: {explanation.page}", style="bright_black")
+
+
+def _set_commands_apart(text: str) -> Text:
+    """Returns the text with everything in backticks in bold. The backticks stay: a pipe has no bold."""
+    styled = Text(text)
+    styled.highlight_regex(r"`[^`]+`", "bold")
+    return styled
+
+
+VIEW: ReportView[ExplanationsReport] = ReportView(
+    title="trimtab explain",
+    sections=(
+        Section(
+            key="explanations",
+            rows=lambda report: report.explanations,
+            columns=fixed(
+                Column(title="kind", cell=lambda one: one.kind),
+                Column(title="name", cell=lambda one: one.name),
+                Column(title="value", cell=lambda one: one.value),
+                Column(title="means", cell=lambda one: one.means),
+                Column(title="fix", cell=lambda one: one.todo),
+                Column(title="page", cell=lambda one: one.page),
+            ),
+            name=lambda one: f"{one.kind}/{one.name}",
+            lines=_describe_explanations,
+        ),
+    ),
+)
+
+
 @click.command("explain", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_explained_names)
-@output.add_output_options
-def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
+@add_report_options
+def verb(names: tuple[str, ...], form: str, output_file: str | None) -> None:
     """Explain a reason code, an alert, a setting, a field of a policy, a pool or a report, a rule of lint, a check of
     doctor, an annotation, a label, a taint, a metric, an option of a verb, a column of a table, a preset or a word.
 
@@ -59,7 +114,7 @@ def verb(names: tuple[str, ...], output: str, output_file: str | None) -> None:
     neither a cluster nor the network is used.
     """
     report = build_explanations_report(names)
-    _emit(output, output_file, report)
+    emit_rows(form, output_file, report, VIEW)
 
 
 def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
@@ -89,41 +144,3 @@ def _explain(entry: CatalogEntry, children: list[CatalogEntry]) -> ExplanationRe
         kind=entry.kind, name=entry.name, value=entry.value, means=entry.means, todo=entry.todo, page=entry.page,
         fields=[ExplainedFieldReport(name=child.name, value=child.value, means=child.means) for child in children],
     )  # fmt: skip
-
-
-def _emit(form: str, output_file: str | None, report: ExplanationsReport) -> None:
-    output.emit_report(form, output_file, report, lambda console: draw_explanations(console, report), "trimtab explain")
-
-
-_VALUE_TITLES = {
-    "setting": "Default", "policy field": "Type", "pool field": "Default", "metric": "Type", "option": "Verbs",
-    "report field": "Type", "word": "From", "column": "Printed by",
-    **dict.fromkeys(("annotation", "label", "taint"), "Where"),
-}  # fmt: skip
-
-
-def draw_explanations(console: Console, report: ExplanationsReport) -> None:
-    """Draw each explanation: the name, its meaning, what to do, and the fields inside it."""
-    for number, explanation in enumerate(report.explanations):
-        if number:
-            console.print()
-        console.print(Text.assemble((explanation.name, "bold"), f"  ({explanation.kind})"))
-        if explanation.value:
-            console.print(Text(f"{_VALUE_TITLES.get(explanation.kind, 'Value')}: {explanation.value}"))
-        if explanation.means:
-            console.print(_set_commands_apart(explanation.means))
-        title = "" if explanation.kind == ALERT else "What to do: "  # an alert has what to check first
-        for line in explanation.todo.splitlines():
-            console.print(Text.assemble((title, "bold"), _set_commands_apart(line)))
-        for field in explanation.fields:
-            console.print(
-                Text.assemble((f"  {field.name}", "bold"), f"  <{field.value}>  ", _set_commands_apart(field.means))
-            )
-        console.print(Text(f"See the documentation: {explanation.page}", style="bright_black"))
-
-
-def _set_commands_apart(text: str) -> Text:
-    """Returns the text with everything in backticks in bold. The backticks stay: a pipe has no bold."""
-    styled = Text(text)
-    styled.highlight_regex(r"`[^`]+`", "bold")
-    return styled

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,12 +22,13 @@ from trimtab.autoscaling.read_snapshot import parse_minor, with_usage
 from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
 from trimtab.cli.lint.accepted_changes import accept_as_api_server
 from trimtab.cli.lint.ci_formats import render_junit, render_sarif
-from trimtab.cli.lint.report import LintReport, build_lint_report, draw_lint
+from trimtab.cli.lint.report import VIEW, build_lint_report
 from trimtab.cli.lint.write_fixes import write_fixes
 from trimtab.cli.main import EXIT_FOUND
-from trimtab.cli.output import add_output_file_option, emit_report, write_text
+from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
+from trimtab.cli.reporting.emit import add_report_options_with, emit_rows
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -38,7 +40,7 @@ from trimtab.inputs.lint_usage import read_usage_history
 from trimtab.inputs.node_prices import read_monthly_price
 from trimtab.usage.metric_names import StatedQuantities
 
-LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
+_VIEW = replace(VIEW, texts={"sarif": partial(render_sarif, rules=ALL_RULES), "junit": render_junit})
 
 
 @click.command("lint")
@@ -79,15 +81,7 @@ LINT_FORMS = ("table", "json", "yaml", "html", "sarif", "junit")
     help="Write all findings to this file as a baseline, which later runs accept with --baseline.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(LINT_FORMS),
-    default="table",
-    show_default=True,
-    help="The format of the report.",
-)
-@add_output_file_option
+@add_report_options_with("sarif", "junit")
 @without_garbage_collection()
 def verb(
     filenames: tuple[str, ...],
@@ -102,7 +96,7 @@ def verb(
     baseline_file: str | None,
     write_baseline: str | None,
     strict: bool,
-    output: str,
+    form: str,
     output_file: str | None,
 ) -> None:
     """Predict where HPA, VPA, budgets, autoscaler and limits work against each other.
@@ -138,7 +132,7 @@ def verb(
         baseline = decode_baseline(encode_baseline(result.findings))
     compared = compare_baseline(result.findings, baseline)
     report = build_lint_report(result, compared, snapshot, (*objects.notes, *usage_notes), comparison, objects.files)
-    _emit_lint(output, output_file, report)
+    emit_rows(form, output_file, report, _VIEW)
     if fix_folder is not None:
         plan = plan_fixes(
             snapshot,
@@ -149,15 +143,6 @@ def verb(
             print_text(line, err=True)
     if report.counts["error"] or (strict and report.counts["warning"]):
         sys.exit(EXIT_FOUND)
-
-
-def _emit_lint(form: str, output_file: str | None, report: LintReport) -> None:
-    if form == "sarif":
-        write_text(render_sarif(report, ALL_RULES), output_file)
-    elif form == "junit":
-        write_text(render_junit(report), output_file)
-    else:
-        emit_report(form, output_file, report, lambda console: draw_lint(console, report), "trimtab lint")
 
 
 def _check_codes(only: tuple[str, ...], without: tuple[str, ...]) -> None:

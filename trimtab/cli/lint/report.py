@@ -1,10 +1,9 @@
 """The report of `trimtab lint`, and its table."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 from msgspec import structs
-from rich.console import Console
 from rich.text import Text
 
 from trimtab.autoscaling.baseline import BaselineComparison, ChangeComparison
@@ -13,6 +12,7 @@ from trimtab.autoscaling.lint import LintResult
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
 from trimtab.cluster.control_characters import on_one_line
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import format_path
@@ -136,8 +136,8 @@ def report_finding(finding: RuleFinding, snapshot: LintSnapshot, files: Containe
     )  # fmt: skip
 
 
-def draw_lint(console: Console, report: LintReport) -> None:
-    """Print for each finding what is wrong, what will happen and what to do.
+def _describe_findings(report: LintReport) -> Iterator[Paragraph]:
+    """Yields for each finding what is wrong, what will happen and what to do.
 
     If successive findings have the same outcome and the same fix, these two sentences are printed only once."""
     last_texts = ("", "", "")
@@ -146,24 +146,22 @@ def draw_lint(console: Console, report: LintReport) -> None:
         style = _STYLES[finding.severity]
         place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
         where = (f"  {place}" if place else "", "dim")
-        console.print(
-            Text.assemble((finding.severity, style), " ", (finding.rule, "bold"), f" {finding.sentence}", where)
-        )
+        yield Text.assemble((finding.severity, style), " ", (finding.rule, "bold"), f" {finding.sentence}", where)
         if last_texts != (finding.rule, finding.outcome, finding.fix):
-            console.print(f"    {finding.outcome}")
-            console.print(Text.assemble("    ", ("→", "bold"), f" {finding.fix}"))
+            yield f"    {finding.outcome}"
+            yield Text.assemble("    ", ("→", "bold"), f" {finding.fix}")
         last_texts = finding.rule, finding.outcome, finding.fix
     for entry in report.ignored:
         why = entry.reason or "no reason given"
-        console.print(Text.assemble(("ignored", "dim"), f" {entry.rule} {entry.object}: {why}"))
+        yield Text.assemble(("ignored", "dim"), f" {entry.rule} {entry.object}: {why}")
     for text in (*report.not_checked, *report.notes):
-        console.print(Text(text, style="dim"))
+        yield Text(text, style="dim")
     for text in report.gone:
-        console.print(Text(f"This finding of the baseline no longer exists: {text}", style="dim"))
+        yield Text(f"This finding of the baseline no longer exists: {text}", style="dim")
     if report.comparison is not None:
         for finding in report.comparison.gone:
-            console.print(Text.assemble(("gone", "green"), " ", (finding.rule, "bold"), f" {finding.sentence}"))
-    console.print(_count_findings(report))
+            yield Text.assemble(("gone", "green"), " ", (finding.rule, "bold"), f" {finding.sentence}")
+    yield _count_findings(report)
 
 
 def _texts_on_one_line(report: LintReport) -> dict[str, Any]:
@@ -204,3 +202,29 @@ def _count_findings(report: LintReport) -> Text:
         parts.append(f"{format_count(report.accepted, 'finding')} accepted by the baseline")
     checked = f"{format_count(report.objects, 'object')}, {format_count(report.rules, 'rule')}"
     return Text.assemble(f"{checked}: ", (parts[0], "bold"), *(f", {part}" for part in parts[1:]))
+
+
+VIEW: ReportView[LintReport] = ReportView(
+    title="trimtab lint",
+    sections=(
+        Section(
+            key="findings",
+            rows=lambda report: report.findings,
+            columns=fixed(
+                Column(title="severity", cell=lambda finding: finding.severity),
+                Column(title="rule", cell=lambda finding: finding.rule),
+                Column(title="kind", cell=lambda finding: finding.kind),
+                Column(title="namespace", cell=lambda finding: finding.namespace),
+                Column(title="name", cell=lambda finding: finding.name),
+                Column(title="field", cell=lambda finding: finding.field),
+                Column(title="file", cell=lambda finding: finding.file),
+                number_column("line", lambda finding: finding.line),
+                Column(title="finding", cell=lambda finding: finding.sentence),
+                Column(title="outcome", cell=lambda finding: finding.outcome),
+                Column(title="fix", cell=lambda finding: finding.fix),
+            ),
+            name=lambda finding: f"{finding.kind}/{finding.name}",
+            lines=_describe_findings,
+        ),
+    ),
+)

@@ -1,16 +1,16 @@
 """The command line of `trimtab plan`: it reads the inputs, plans, and writes the report."""
 
-from typing import Any
+from dataclasses import replace
 
 import click
 
-from trimtab.cli import output
 from trimtab.cli.output import show_spinner
 from trimtab.cli.plan import page
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reports import plan_explanation as explain
 from trimtab.cli.reports.plan import build_report
 from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
-from trimtab.cli.reports.plan_table import draw_plan
+from trimtab.cli.reports.plan_table import VIEW
 from trimtab.cli.reports.resizes import plan_resizes
 from trimtab.cli.shared_options import add_plan_options as plan_inputs
 from trimtab.compaction.plan import make_plan
@@ -23,6 +23,9 @@ MAX_COMPARED_NODES = 500
 more plans."""
 
 
+_VIEW = replace(VIEW, texts={"html": page.render_page})
+
+
 @click.command("plan")
 @plan_inputs
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
@@ -32,12 +35,12 @@ more plans."""
                   "Compare the three presets, and show how much a plan would save without each reason that "
                   f"blocks nodes. Default: for up to {MAX_COMPARED_NODES} nodes, if no pool has settings, or "
                   "with -o html.")  # fmt: skip
-@output.add_output_options
+@add_report_options
 def verb(
     options: PlanOptions,
     subjects: tuple[tuple[str, str], ...],
     compares: bool | None,
-    output: str,
+    form: str,
     output_file: str | None,
 ) -> None:
     """Show which nodes can be drained, in which order, where every pod would move, and why the other nodes stay.
@@ -57,7 +60,7 @@ def verb(
         cluster_model = build_cluster_model(plan_inputs.inventory, plan_inputs.readmitted_requests)
         draining_plan = make_plan(cluster_model, plan_inputs.pools, plan_inputs.context)
     is_small = len(plan_inputs.inventory.nodes) <= MAX_COMPARED_NODES
-    is_compared = plan_inputs.is_assumed or output == "html" or is_small if compares is None else compares
+    is_compared = plan_inputs.is_assumed or form == "html" or is_small if compares is None else compares
     with show_spinner("Comparing"):
         comparison = (
             compare_plans(plan_inputs, cluster_model, draining_plan) if is_compared and not subjects else NO_COMPARISON
@@ -65,15 +68,4 @@ def verb(
     chains = [explain.explain_subject(plan_inputs, cluster_model, draining_plan, kind, name) for kind, name in subjects]
     resize = plan_resizes(plan_inputs, draining_plan) if plan_inputs.wants_resizes and not subjects else None
     plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize)
-    _emit(output, output_file, plan_report)
-
-
-def _emit(form: str, output_file: str | None, report: Any) -> None:
-    output.emit_report(
-        form,
-        output_file,
-        report,
-        lambda console: draw_plan(console, report),
-        "trimtab plan",
-        page=lambda: page.render_page(report),
-    )
+    emit_rows(form, output_file, plan_report, _VIEW)

@@ -14,8 +14,8 @@ from trimtab.cli.recommend import comparison, export, options
 from trimtab.cli.recommend.build_report import Selection, build_report
 from trimtab.cli.recommend.options import add_recommend_options as recommend_options
 from trimtab.cli.recommend.page import render_page
-from trimtab.cli.recommend.report import RecommendReport
-from trimtab.cli.recommend.table import draw_recommendations, format_csv
+from trimtab.cli.recommend.table import VIEW
+from trimtab.cli.reporting.emit import emit_rows
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
@@ -82,6 +82,9 @@ def _list_vpa_reach(client: Any) -> tuple[WebhookReach, ...]:
     return vpa_webhook.find_webhook_reach(webhooks, slices)
 
 
+_VIEW = replace(VIEW, texts={"html": render_page, "krr-csv": export.format_krr_csv})
+
+
 @click.command("recommend")
 @add_cluster_options
 @recommend_options
@@ -145,7 +148,7 @@ def verb(
         exported = export.build_vpa_checkpoints(book, current)
         output.write_text(output.format_manifests(exported), more["export"])
         print_text(f"Wrote {format_count(len(exported), 'checkpoint')} to {more['export']}", err=True)
-    _emit(more["form"], more["output_file"], recommend_report)
+    emit_rows(more["form"], more["output_file"], recommend_report, _VIEW)
 
 
 def _print_patches(patches: export.WrittenPatches, folder: str, min_confidence: float) -> None:
@@ -228,18 +231,3 @@ def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
         todo = "if the values are bytes, say --quantity bytes" if book.dropped_values else ""
         raise UsageError([ConfigError(file="--usage", expected="one series", got=got, todo=todo)])
     return f"{compute_amount(terms.rule_of(statistics[0].resource), statistics[0])!r}\n"
-
-
-def _emit(form: str, output_file: str | None, recommend_report: RecommendReport) -> None:
-    if form in ("csv", "krr-csv"):
-        output.write_text((export.format_krr_csv if form == "krr-csv" else format_csv)(recommend_report), output_file)
-        return
-    title = "trimtab recommend"
-    output.emit_report(
-        form,
-        output_file,
-        recommend_report,
-        lambda console: draw_recommendations(console, recommend_report),
-        title,
-        page=lambda: render_page(recommend_report),
-    )

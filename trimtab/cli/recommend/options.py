@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 import click
 
-from trimtab.cli import output
 from trimtab.cli.quantity_option import add_quantity_option
 from trimtab.cli.recommend.build_report import Question, parse_selection
 from trimtab.cli.recommend.report import NAMESPACE
+from trimtab.cli.reporting.emit import add_report_options_with
 from trimtab.cli.shared_options import WINDOW, needs_cluster
 from trimtab.cluster import quantity, usage_rule
 from trimtab.cluster.config_error import ConfigError
@@ -25,7 +25,6 @@ from trimtab.usage.cluster_label import LABELS, Matchers
 from trimtab.usage.prometheus_queries import Names
 
 F = TypeVar("F", bound=Callable[..., Any])
-FORMS = ("table", "json", "yaml", "csv", "krr-csv", "html")
 
 _SOURCES = (
     click.option(
@@ -273,16 +272,7 @@ _REPORT = (
         help="Print only one number: the request for a single series, not rounded. A series of which nothing says what "
         "it is counts as cpu.",
     ),
-    click.option(
-        "-o",
-        "--output",
-        "form",
-        type=click.Choice(FORMS),
-        default="table",
-        show_default=True,
-        help="The format of the report.",
-    ),
-    output.add_output_file_option,
+    add_report_options_with("krr-csv"),
 )
 
 

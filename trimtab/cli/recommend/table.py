@@ -1,14 +1,13 @@
 """The report of `trimtab recommend` on a terminal, and as CSV."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.csv_table import Cell, format_csv_table
-from trimtab.cli.plain_columns import PlainConsole
+from trimtab.cli.csv_table import Cell
 from trimtab.cli.recommend.report import (
     ComparisonReport,
     ContainerNames,
@@ -17,95 +16,13 @@ from trimtab.cli.recommend.report import (
     ResourceReport,
     TotalReport,
 )
+from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
 from trimtab.cluster.format_count import format_count
 from trimtab.sizing.reasons import NO_USAGE
 
 GREY = "bright_black"
 MAX_ROWS = 40
 """The largest number of rows on a terminal; the other output formats have all rows."""
-MIN_WIDTH_FOR_REASONS = 110
-"""The width of a terminal in characters from which the table has a column for reasons."""
-
-
-def draw_recommendations(console: Console, report: RecommendReport) -> None:
-    """Draw the headline, the totals, the comparison with an earlier report, then a row per container."""
-    console.print(Text(format_headline(report), style="bold"))
-    if report.total.monthly_now is not None and report.changes:
-        console.print(Text(describe_total(report)))
-    if report.against is not None:
-        _draw_against(console, report.against)
-    for by in dict.fromkeys(total.by for total in report.totals):
-        _draw_totals(console, [total for total in report.totals if total.by == by])
-    if report.containers:
-        _draw_containers(console, report.containers[:MAX_ROWS])
-    if len(report.containers) > MAX_ROWS:
-        more = len(report.containers) - MAX_ROWS
-        console.print(
-            Text(
-                f"{format_count(more, 'more container is', 'more containers are')} not shown: -o csv, -o json "
-                "and -o html contain all of them",
-                style=GREY,
-            )
-        )
-    for note in report.notes:
-        console.print(Text(f"Note: {note}", style=GREY))
-
-
-_COLUMNS = (
-    ("Container", False), (">Pods", True), (">CPU", False), (">Memory", False), (">Saves $", True), ("Severity", True),
-    (">Sure", False), ("Why", False),
-)  # fmt: skip
-"""The title of each column, and whether it needs a snapshot; a title with ">" is aligned to the right."""
-
-
-def _draw_containers(console: Console, rows: Sequence[ContainerReport]) -> None:
-    """Draw a row per container; on a wide terminal reasons have a column, otherwise they are below the table."""
-    is_wide = isinstance(console, PlainConsole) or console.width >= MIN_WIDTH_FOR_REASONS
-    has_snapshot = any(row.replicas is not None for row in rows)
-    columns = [column for column in _COLUMNS if is_wide or column[0] != "Why"]
-    table = Table(header_style="bold", expand=False, border_style=GREY)
-    for name, needs_snapshot in columns:
-        if has_snapshot or not needs_snapshot:
-            table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
-    names = ContainerNames(rows)
-    for row in rows:
-        cells: tuple[str | Text, ...] = (*_row_cells(row, names), Text(describe_reasons(row), style=GREY))
-        table.add_row(
-            *(
-                cell
-                for cell, (_, needs_snapshot) in zip(cells, columns, strict=False)
-                if has_snapshot or not needs_snapshot
-            )
-        )
-    console.print(table)
-    for row in rows if not is_wide else ():
-        console.print(
-            Text(_container_name(row, names)),
-            Text(f"  {describe_reasons(row)}".replace("\n", "\n  "), style=GREY),
-            sep="\n",
-        )
-
-
-def _draw_totals(console: Console, totals: Sequence[TotalReport]) -> None:
-    """Draw the totals of all groups. Nothing is drawn if only one group has a cost, because the headline already shows
-    its numbers."""
-    priced = [total for total in totals if total.monthly_now is not None]
-    if len(priced) < 2:
-        return
-    table = Table(header_style="bold", expand=False, border_style=GREY)
-    for name in (_title(totals[0]), ">Containers", ">Cores", ">GiB", ">$ a month", ">Saves $"):
-        table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
-    for total in priced[:MAX_ROWS]:
-        table.add_row(total.value or "–", str(total.containers), *format_total(total))
-    console.print(table)
-    if len(priced) > MAX_ROWS:
-        console.print(
-            Text(
-                f"{format_count(len(priced) - MAX_ROWS, 'more row is', 'more rows are')} not shown: -o json "
-                "contains all of them",
-                style=GREY,
-            )
-        )
 
 
 def _title(total: TotalReport) -> str:
@@ -151,30 +68,24 @@ def format_dollars(saved: float | None) -> str:
     return "" if saved is None else f"{saved + 0.0:,.2f}"
 
 
-def _draw_against(console: Console, against: ComparisonReport) -> None:
-    console.print(Text(describe_changes(against)))
+def _describe_against(against: ComparisonReport) -> Iterator[Text]:
+    yield Text(describe_changes(against))
     # A container has a difference for each resource, under one name.
     names_of_places = ContainerNames({difference.place for difference in against.differences})
     for difference in against.differences[:MAX_ROWS]:
         name = f"{names_of_places.name_of(difference.place)} {difference.resource}"
-        console.print(
-            Text(
-                f"  {name}: {difference.before or 'none'} → {difference.after or 'none'}"
-                f" ({CHANGE_WORDS.get(difference.what, difference.what)})"
-            )
+        yield Text(
+            f"  {name}: {difference.before or 'none'} → {difference.after or 'none'}"
+            f" ({CHANGE_WORDS.get(difference.what, difference.what)})"
         )
-    if len(against.differences) > MAX_ROWS:
-        console.print(
-            Text(
-                f"  {len(against.differences) - MAX_ROWS} more differences are not shown: -o json contains all of them",
-                style=GREY,
-            )
-        )
+    hidden = len(against.differences) - MAX_ROWS
+    if hidden > 0:
+        yield Text(f"  {hidden} more differences are not shown: -o json contains all of them", style=GREY)
     for title, places in (("new", against.new), ("gone", against.gone)):
         if places:
             names = ", ".join(map(ContainerNames(places).name_of, places[:MAX_NAMES]))
             more = f" and {len(places) - MAX_NAMES} more" if len(places) > MAX_NAMES else ""
-            console.print(Text(f"  {title}: {names}{more}"))
+            yield Text(f"  {title}: {names}{more}")
 
 
 MAX_NAMES = 10
@@ -213,20 +124,10 @@ def format_headline(report: RecommendReport) -> str:
     return f"{change}{f': that {verb} {money}' if money and report.changes else ''}{unknown}"
 
 
-def _row_cells(row: ContainerReport, names: ContainerNames) -> tuple[str, ...]:
-    pods = "" if row.replicas is None else str(row.replicas)
+def _count_pods(row: ContainerReport) -> str:
     if row.hours_per_month is not None:
-        pods = f"{row.hours_per_month:,.0f} h" if row.hours_per_month >= 1 else "< 1 h"
-    is_in_snapshot = row.replicas is not None
-    return (
-        _container_name(row, names),
-        pods,
-        format_change(row.cpu, is_in_snapshot=is_in_snapshot),
-        format_change(row.memory, is_in_snapshot=is_in_snapshot),
-        format_dollars(row.monthly_saved),
-        row.severity,
-        format_confidence(row) or "–",
-    )
+        return f"{row.hours_per_month:,.0f} h" if row.hours_per_month >= 1 else "< 1 h"
+    return "" if row.replicas is None else str(row.replicas)
 
 
 def _container_name(row: ContainerReport, names: ContainerNames) -> str:
@@ -273,20 +174,118 @@ def _resource_reasons(part: ResourceReport) -> str:
 
 
 COLUMNS = ("now", "limit", "proposed", "p5", "p50", "p95", "p99", "max", "days", "samples", "confidence")
+"""The fields of each resource in CSV."""
 
 
-def format_csv(report: RecommendReport) -> str:
-    """Returns the report as CSV, with a row per container; an unknown value is an empty cell."""
-    names = [f"{resource}_{column}" for resource in ("cpu", "memory") for column in COLUMNS]
+def _list_csv_columns(report: RecommendReport) -> tuple[Column[ContainerReport], ...]:
+    """Returns the columns in CSV, with a row per container; an unknown value is an empty cell."""
+    titles = ("namespace", "kind", "workload", "container", "replicas", "hours_per_month")
     paid = ("monthly_now", "monthly_proposed", "monthly_saved")
-    first = [report.by] if report.by else []
-    titles = [*first, "namespace", "kind", "workload", "container", "replicas", "hours_per_month"]
-    rows: list[list[Cell]] = [[*titles, *names, *paid, "severity", "why"]]
-    for row in report.containers:
-        cells = [getattr(part, column) for part in (row.cpu, row.memory) for column in COLUMNS]
-        dollars = [getattr(row, name) for name in paid]
-        where = [row.cluster] if report.by else []
-        values = [*where, row.namespace, row.kind, row.workload, row.container, row.replicas, row.hours_per_month]
-        why = describe_reasons(row).replace("\n", "; ")
-        rows.append([*values, *cells, *dollars, row.severity, why])
-    return format_csv_table(rows)
+    return (
+        *([_csv_column(report.by, attrgetter("cluster"))] if report.by else ()),
+        *(_csv_column(title, attrgetter(title)) for title in titles),
+        *(
+            _csv_column(f"{resource}_{name}", attrgetter(f"{resource}.{name}"))
+            for resource in ("cpu", "memory")
+            for name in COLUMNS
+        ),
+        *(_csv_column(title, attrgetter(title)) for title in (*paid, "severity")),
+        _csv_column("why", lambda row: describe_reasons(row).replace("\n", "; ")),
+    )
+
+
+def _csv_column(title: str, value: Callable[[ContainerReport], Cell]) -> Column[ContainerReport]:
+    return Column(title=title, cell=lambda row: str(value(row)), value=value)
+
+
+def _list_columns(report: RecommendReport) -> tuple[Column[ContainerReport], ...]:
+    """Returns the columns of the table; those that need a snapshot are left out without one."""
+    names = ContainerNames(report.containers[:MAX_ROWS])
+    has_snapshot = any(row.replicas is not None for row in report.containers[:MAX_ROWS])
+    of_snapshot: tuple[Column[ContainerReport], ...] = (
+        number_column("Saves $", lambda row: row.monthly_saved, format_dollars, none="", rank=1),
+        Column(title="Severity", cell=lambda row: row.severity, rank=3),
+    )
+    pods: Column[ContainerReport] = Column(title="Pods", cell=_count_pods, align="right", rank=4)
+    return (
+        Column(title="Container", cell=lambda row: _container_name(row, names)),
+        *((pods,) if has_snapshot else ()),
+        _change_column("CPU", lambda row: row.cpu),
+        _change_column("Memory", lambda row: row.memory),
+        *(of_snapshot if has_snapshot else ()),
+        Column(title="Sure", cell=lambda row: format_confidence(row) or "–", align="right", rank=2),
+        Column(title="Why", cell=describe_reasons, style=GREY, rank=5, is_below=True, min_width=30),
+    )
+
+
+def _change_column(title: str, read: Callable[[ContainerReport], ResourceReport]) -> Column[ContainerReport]:
+    return Column(
+        title=title, cell=lambda row: format_change(read(row), is_in_snapshot=row.replicas is not None), align="right"
+    )
+
+
+def _note_hidden_containers(report: RecommendReport) -> Iterator[Text]:
+    more = len(report.containers) - MAX_ROWS
+    if more > 0:
+        containers = format_count(more, "more container is", "more containers are")
+        yield Text(f"{containers} not shown: -o csv, -o json and -o html contain all of them", style=GREY)
+
+
+_CONTAINERS: Section[RecommendReport, ContainerReport] = Section(
+    key="containers",
+    rows=lambda report: report.containers,
+    drawn=lambda report: report.containers[:MAX_ROWS],
+    columns=_list_columns,
+    csv_columns=_list_csv_columns,
+    name=lambda row: f"{row.kind}/{row.workload}",
+    after=_note_hidden_containers,
+)
+
+
+def _list_sections(report: RecommendReport) -> tuple[Section[RecommendReport, Any], ...]:
+    groups = dict.fromkeys(total.by for total in report.totals)
+    return (*(_list_totals([total for total in report.totals if total.by == by]) for by in groups), _CONTAINERS)
+
+
+def _list_totals(totals: Sequence[TotalReport]) -> Section[RecommendReport, TotalReport]:
+    """Returns the totals of all groups; none if only one group has a cost, because the headline already shows its
+    numbers."""
+    priced = [total for total in totals if total.monthly_now is not None]
+    hidden = len(priced) - MAX_ROWS
+    rows = format_count(hidden, "more row is", "more rows are")
+    note = Text(f"{rows} not shown: -o json contains all of them", style=GREY)
+    return Section(
+        key="totals",
+        rows=lambda report: priced[:MAX_ROWS] if len(priced) > 1 else (),
+        columns=fixed(
+            Column(title=_title(totals[0]), cell=lambda total: total.value or "–"),
+            number_column("Containers", lambda total: total.containers, "{}", rank=3),
+            *(
+                Column(title=title, cell=_total_cell(position), align="right", rank=rank)
+                for position, (title, rank) in enumerate((("Cores", 2), ("GiB", 1), ("$ a month", 0), ("Saves $", 0)))
+            ),
+        ),
+        csv_columns=fixed(),
+        after=lambda report: [note] if hidden > 0 else [],
+    )
+
+
+def _total_cell(position: int) -> Callable[[TotalReport], str]:
+    return lambda total: format_total(total)[position]
+
+
+def _describe_report(report: RecommendReport) -> Iterator[Text]:
+    yield Text(format_headline(report), style="bold")
+    if report.total.monthly_now is not None and report.changes:
+        yield Text(describe_total(report))
+    if report.against is not None:
+        yield from _describe_against(report.against)
+
+
+VIEW: ReportView[RecommendReport] = ReportView(
+    title="trimtab recommend",
+    before=_describe_report,
+    sections=_list_sections,
+    after=lambda report: [Text(f"Note: {note}", style=GREY) for note in report.notes],
+)
+"""The headline, the totals, the comparison with an earlier report, then a row per container."""

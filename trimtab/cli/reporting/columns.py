@@ -4,7 +4,7 @@ A report is read on a terminal of 80 columns, in a pipe, as a page and in a spre
 which value a program gets, and how much its reader would miss it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, Literal, TypeVar
@@ -121,8 +121,9 @@ class ReportView(Generic[R]):
     before: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     after: Callable[[R], Iterable[Paragraph]] = no_paragraphs
     notes: Callable[[R], Iterable[str]] = field(default=no_paragraphs)  # type: ignore[assignment]
-    page: Callable[[R], str] | None = None
-    """Returns the page, if it is not what is drawn on a terminal."""
+    texts: Mapping[str, Callable[[R], str]] = field(default_factory=dict)
+    """Format → a function that returns the report as text: formats of other tools, and `html` for a page that is not
+    what a terminal shows."""
 
     def list_sections(self, report: R) -> tuple[Section[R, Any], ...]:
         """Returns the sections of this report."""
@@ -132,3 +133,8 @@ class ReportView(Generic[R]):
 def fixed(*columns: Column[Row]) -> Callable[[Any], tuple[Column[Row], ...]]:
     """Returns a function that gives these columns for every report."""
     return lambda report: columns
+
+
+def paragraph_section(lines: Callable[[R], Iterable[Paragraph]]) -> Section[R, Any]:
+    """Returns a section that is only text between tables."""
+    return Section(key="", rows=lambda report: (), columns=fixed(), csv_columns=fixed(), lines=lines)

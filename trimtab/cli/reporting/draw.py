@@ -90,7 +90,8 @@ def build_table(
 ) -> Table:
     """Returns the table of these rows and columns. Titles are shown if there are any."""
     options: dict[str, Any] = {"title": title, "title_justify": "left"} if title else {}
-    table = Table(**options, **_FRAMES[frame], show_header=any(column.title for column in columns))
+    has_titles = frame is not Frame.GRID and any(column.title for column in columns)
+    table = Table(**options, **_FRAMES[frame], show_header=has_titles)
     is_screen = frame is Frame.SCREEN
     for column in columns:
         table.add_column(

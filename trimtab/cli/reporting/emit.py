@@ -23,11 +23,20 @@ FORMS = ("table", "wide", "name", "json", "yaml", "csv", "html")
 def add_report_options(function: F) -> F:
     """Decorate a click command whose report has rows with the options `-o`, `-O` and `--no-headers`. The command
     receives them as `form` and `output_file`."""
-    function = output.add_no_headers_option(output.add_output_file_option(function))
-    return click.option(
-        "-o", "--output", "form", type=click.Choice(FORMS), default="table", show_default=True,
-        help="The format of the report.",
-    )(function)  # fmt: skip
+    return add_report_options_with()(function)
+
+
+def add_report_options_with(*more_forms: str) -> Callable[[F], F]:
+    """Returns a decorator like `add_report_options` that also has the formats `more_forms`."""
+
+    def decorate(function: F) -> F:
+        function = output.add_no_headers_option(output.add_output_file_option(function))
+        return click.option(
+            "-o", "--output", "form", type=click.Choice((*FORMS, *more_forms)), default="table", show_default=True,
+            help="The format of the report.",
+        )(function)  # fmt: skip
+
+    return decorate
 
 
 def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]) -> None:
@@ -36,14 +45,17 @@ def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]
         output.write_text(render_csv(report, view, has_headers=output.has_headers()), output_file)
     elif form == "name":
         output.write_lines(_names(report, view), output_file)
+    elif form in view.texts and form != "html":
+        output.write_text(view.texts[form](report), output_file)
     else:
+        render_page = view.texts.get("html")
         output.emit_report(
             form,
             output_file,
             report,
             lambda console: draw_report(console, report, view, is_wide=form == "wide"),
             view.title,
-            page=None if view.page is None else partial(view.page, report),
+            page=None if render_page is None else partial(render_page, report),
         )
 
 

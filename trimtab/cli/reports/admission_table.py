@@ -1,13 +1,19 @@
-"""The reports of `trimtab admit` and `trimtab admit --running` on a terminal."""
+"""How the reports of `trimtab admit` and `trimtab admit --running` are shown."""
 
-from rich.console import Console, Group, RenderableType
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from operator import itemgetter
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from trimtab.admission.handler import would_change_prefix
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.draw import build_table
 from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape, VpaAmountReport
-from trimtab.cli.reports.running_pods import RunningFindingReport, RunningReport
+from trimtab.cli.reports.running_pods import RunningFindingReport, RunningReport, TallyReport
 from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.policy.reasons import ALREADY_SET
@@ -21,46 +27,29 @@ MAX_KEPT_NAMES = 3
 """The largest number of fields, and of workloads, that a sentence about kept fields names."""
 
 
-def draw_admission(console: Console, report: AdmitReport, *, explain: bool) -> None:
-    """Draw a row per pod, a panel with its changes and their reasons, then totals."""
-    console.print(_overview_table(report))
-    panels = [panel for pod in report.pods if (panel := _details_panel(pod, explain=explain)) is not None]
-    max_panels = len(panels) if explain else MAX_PANELS
-    for panel in panels[:max_panels]:
-        console.print(panel)
-    if len(panels) > max_panels:
-        more = (
-            f"{format_count(len(panels) - max_panels, 'more workload has', 'more workloads have')} changes: "
-            "--explain prints all of them, and -o json "
-            "contains all of them"
-        )
-        console.print(Text(more, style=_GREY))
-    _draw_totals(console, report)
-
-
-def _overview_table(report: AdmitReport) -> Table:
-    table = Table(title="How the policies change these pods", title_justify="left", header_style="bold", expand=False)
-    for name in ("Pods of", "×", "Requests", "Limits", "QoS", "Runs on"):
-        table.add_column(name, overflow="fold", justify="right" if name == "×" else "left")
-    for pod in report.pods:
-        table.add_row(*_overview_row(pod), end_section=True)
-    return table
-
-
-def _overview_row(pod: PodReport) -> list[RenderableType]:
+def _format_pod(pod: PodReport) -> Text:
     name = Text.assemble((f"{pod.kind} ", _GREY), pod.name, (f"\nin {pod.namespace}", _GREY))
     if pod.counted_with:
         name.append(f"\ncounted with {pod.counted_with}", style=_GREY)
+    return name
+
+
+def _format_requests(pod: PodReport) -> RenderableType:
     if pod.refused is not None:
-        return [name, str(pod.replicas), Text(f"refused by {pod.refused.by}", style="red"), "", "", ""]
-    return [
-        name,
-        str(pod.replicas),
-        Group(_format_amount(pod, "requests", "cpu"), _format_amount(pod, "requests", "memory")),
-        Group(_format_amount(pod, "limits", "cpu"), _format_amount(pod, "limits", "memory")),
-        _format_change(pod.before.qos if pod.before else None, pod.after.qos if pod.after else None),
-        _format_placement(pod),
-    ]
+        return Text(f"refused by {pod.refused.by}", style="red")
+    return Group(_format_amount(pod, "requests", "cpu"), _format_amount(pod, "requests", "memory"))
+
+
+def _format_limits(pod: PodReport) -> RenderableType:
+    return Group(_format_amount(pod, "limits", "cpu"), _format_amount(pod, "limits", "memory"))
+
+
+def _format_qos(pod: PodReport) -> RenderableType:
+    return _format_change(pod.before.qos if pod.before else None, pod.after.qos if pod.after else None)
+
+
+def _if_admitted(cell: Callable[[PodReport], RenderableType]) -> Callable[[PodReport], RenderableType]:
+    return lambda pod: "" if pod.refused is not None else cell(pod)
 
 
 def _format_placement(pod: PodReport) -> RenderableType:
@@ -172,21 +161,32 @@ def _refusal_lines(pod: PodReport) -> list[Text]:
 
 def _change_lines(pod: PodReport) -> list[RenderableType]:
     """Returns a table with a line per change, including the changes that a policy in mode warn or audit would make."""
-    table = Table.grid(padding=(0, 2))
-    for ratio in (3, 3, 5):
-        table.add_column(overflow="fold", ratio=ratio)
-    for change in pod.changes:
-        why = f"{change.policy}: {change.reason.text}" if change.policy else change.reason.text
-        table.add_row(_format_field(change), _format_result(change, "bold green"), Text(why, style=_GREY))
-    for change in pod.would:
-        table.add_row(
+    lines = [
+        (
+            _format_field(change),
+            _format_result(change, "bold green"),
+            Text(f"{change.policy}: {change.reason.text}" if change.policy else change.reason.text, style=_GREY),
+        )
+        for change in pod.changes
+    ]
+    lines += [
+        (
             _format_field(change),
             _format_result(change, "yellow"),
             Text(
                 f"the mode of policy {change.policy} is not `apply`, so the pod does not get this change", style=_GREY
             ),
         )
-    return [table] if table.row_count else []
+        for change in pod.would
+    ]
+    return [build_table(lines, _CHANGE_COLUMNS, frame=Frame.GRID)] if lines else []
+
+
+_CHANGE_COLUMNS: tuple[Column[tuple[Text, Text, Text]], ...] = (
+    Column(title="field", cell=itemgetter(0)),
+    Column(title="change", cell=itemgetter(1)),
+    Column(title="why", cell=itemgetter(2)),
+)
 
 
 def _format_result(change: ChangeReport, style: str) -> Text:
@@ -246,7 +246,7 @@ def _step_lines(pod: PodReport) -> list[Text]:
     return [Text(f"  {step}", style=_GREY) for step in pod.steps]
 
 
-def _draw_totals(console: Console, report: AdmitReport) -> None:
+def _describe_totals(report: AdmitReport) -> Iterator[Text]:
     totals = report.totals
     text = Text.assemble(
         (f"{totals.changed} of {format_count(totals.pods, 'pod')} changed", "bold"),
@@ -260,11 +260,8 @@ def _draw_totals(console: Console, report: AdmitReport) -> None:
             _format_change(_format_total(resource, before), _format_total(resource, after))
         )
         text.append("  ")
-    console.print(text)
-    for line in _already_set_lines(report):
-        console.print(Text(line, style=_GREY))
-    for note in report.notes:
-        console.print(Text(note, style=_GREY))
+    yield text
+    yield from (Text(line, style=_GREY) for line in (*_already_set_lines(report), *report.notes))
 
 
 def _already_set_lines(report: AdmitReport) -> list[str]:
@@ -286,55 +283,113 @@ def _already_set_lines(report: AdmitReport) -> list[str]:
     return [*lines, f"{ALREADY_SET.todo} --explain names each field."] if lines else []
 
 
+def view_admission(*, explain: bool) -> ReportView[AdmitReport]:
+    """Returns a row per pod, a panel with its changes and their reasons, then totals."""
+
+    def describe_pods(report: AdmitReport) -> Iterator[RenderableType]:
+        panels = [panel for pod in report.pods if (panel := _details_panel(pod, explain=explain)) is not None]
+        max_panels = len(panels) if explain else MAX_PANELS
+        yield from panels[:max_panels]
+        if len(panels) > max_panels:
+            more = format_count(len(panels) - max_panels, "more workload has", "more workloads have")
+            yield Text(f"{more} changes: --explain prints all of them, and -o json contains all of them", style=_GREY)
+
+    return ReportView(
+        title="trimtab admit",
+        sections=(_PODS, replace(_CHANGES, lines=describe_pods)),
+        after=_describe_totals,
+    )
+
+
+_PODS: Section[AdmitReport, PodReport] = Section(
+    key="pods",
+    title=lambda report: "How the policies change these pods",
+    rows=lambda report: report.pods,
+    columns=fixed(
+        Column(title="Pods of", cell=_format_pod),
+        Column(title="×", cell=lambda pod: str(pod.replicas), align="right", rank=1),
+        Column(title="Requests", cell=_format_requests),
+        Column(title="Limits", cell=_if_admitted(_format_limits)),
+        Column(title="QoS", cell=_if_admitted(_format_qos), rank=2),
+        Column(title="Runs on", cell=_if_admitted(_format_placement), rank=3),
+    ),
+    name=lambda pod: f"{pod.kind}/{pod.name}",
+    empty=None,
+    frame=Frame.ROWS,
+)
+
+
+class _PodChange(NamedTuple):
+    pod: PodReport
+    change: ChangeReport
+
+
+_CHANGES: Section[AdmitReport, _PodChange] = Section(
+    key="changes",
+    rows=lambda report: [_PodChange(pod, change) for pod in report.pods for change in pod.changes],
+    columns=fixed(
+        Column(title="Pods of", cell=lambda row: _format_pod(row.pod)),
+        Column(title="field", cell=lambda row: row.change.field),
+        Column(title="change", cell=lambda row: _format_result(row.change, "")),
+        Column(title="policy", cell=lambda row: row.change.policy),
+        Column(title="why", cell=lambda row: row.change.reason.text),
+    ),
+)
+
 _HIDDEN_KINDS = ("watching", "left-out", "withheld")
 MAX_ROWS = 60
 
 
-def draw_running(console: Console, report: RunningReport, *, explain: bool) -> None:
-    """Draw a row per owner and cause, then the numbers of each policy."""
-    shown = [finding for finding in report.findings if explain or finding.what not in _HIDDEN_KINDS]
-    if shown:
-        console.print(_findings_table(shown if explain else shown[:MAX_ROWS]))
-    if len(shown) > MAX_ROWS and not explain:
-        console.print(
-            Text(
-                f"{format_count(len(shown) - MAX_ROWS, 'more pod differs', 'more pods differ')} from policies: "
-                "--explain prints all of them",
-                style=_GREY,
-            )
-        )
-    console.print(_policies_table(report))
-    if report.overhead.wrong is not None:
-        console.print(Text(report.overhead.wrong.text, style="red"))
-    wrong = sum(finding.pods for finding in report.findings if finding.what == "unpatched")
-    console.print(
-        Text(
-            f"{wrong} of {format_count(report.pods, 'running pod')} {'lacks' if wrong == 1 else 'lack'} changes that "
-            "policies would make.",
-            style="bold",
-        )
+def view_running(*, explain: bool) -> ReportView[RunningReport]:
+    """Returns a row per owner and cause, then the numbers of each policy."""
+
+    def select_shown(report: RunningReport) -> list[RunningFindingReport]:
+        return [finding for finding in report.findings if explain or finding.what not in _HIDDEN_KINDS]
+
+    def note_hidden_pods(report: RunningReport) -> Iterator[Text]:
+        hidden = len(select_shown(report)) - MAX_ROWS
+        if hidden > 0 and not explain:
+            more = format_count(hidden, "more pod differs", "more pods differ")
+            yield Text(f"{more} from policies: --explain prints all of them", style=_GREY)
+
+    findings: Section[RunningReport, RunningFindingReport] = Section(
+        key="findings",
+        title=lambda report: "Running pods that differ from policies",
+        rows=select_shown,
+        drawn=lambda report: select_shown(report)[: None if explain else MAX_ROWS],
+        columns=fixed(
+            Column(title="Pods of", cell=_format_owner),
+            Column(title="×", cell=lambda finding: str(finding.pods), align="right", rank=1),
+            Column(title="Policy", cell=lambda finding: finding.policy or "–"),
+            Column(title="Why", cell=_format_reason, min_width=20),
+            Column(title="What differs", cell=lambda finding: Text(_format_finding_changes(finding)), rank=2),
+        ),
+        name=lambda finding: finding.owner,
+        after=note_hidden_pods,
+        frame=Frame.ROWS,
     )
-    for note in report.notes:
-        console.print(Text(note, style=_GREY))
+    return ReportView(title="trimtab admit --running", sections=(findings, _TALLIES), after=_describe_running)
 
 
-def _findings_table(shown: list[RunningFindingReport]) -> Table:
-    table = Table(title="Running pods that differ from policies", title_justify="left", header_style="bold")
-    for name in ("Pods of", "×", "Policy", "Why", "What differs"):
-        table.add_column(name, overflow="fold", justify="right" if name == "×" else "left")
-    for finding in shown:
-        kind, _, name = finding.owner.partition("/")
-        owner = Text.assemble((f"{kind} ", _GREY), name, (f"\nin {finding.namespace}", _GREY))
-        why = Text.assemble(finding.reason.code, (f"\n{finding.reason.text}", _GREY))
-        table.add_row(
-            owner,
-            str(finding.pods),
-            finding.policy or "–",
-            why,
-            Text(_format_finding_changes(finding)),
-            end_section=True,
-        )
-    return table
+def _format_owner(finding: RunningFindingReport) -> Text:
+    kind, _, name = finding.owner.partition("/")
+    return Text.assemble((f"{kind} ", _GREY), name, (f"\nin {finding.namespace}", _GREY))
+
+
+def _format_reason(finding: RunningFindingReport) -> Text:
+    return Text.assemble(finding.reason.code, (f"\n{finding.reason.text}", _GREY))
+
+
+def _describe_running(report: RunningReport) -> Iterator[Text]:
+    if report.overhead.wrong is not None:
+        yield Text(report.overhead.wrong.text, style="red")
+    wrong = sum(finding.pods for finding in report.findings if finding.what == "unpatched")
+    yield Text(
+        f"{wrong} of {format_count(report.pods, 'running pod')} {'lacks' if wrong == 1 else 'lack'} changes that "
+        "policies would make.",
+        style="bold",
+    )
+    yield from (Text(note, style=_GREY) for note in report.notes)
 
 
 def _format_finding_changes(finding: RunningFindingReport) -> str:
@@ -349,12 +404,23 @@ def _format_value(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _policies_table(report: RunningReport) -> Table:
-    table = Table(title="Policies and running pods", title_justify="left", header_style="bold")
-    names = ("Policy", "Mode", "Matched", "Changed", "Unpatched", "Would", "Skipped", "Overruled")
-    for name in names:
-        table.add_column(name, justify="left" if name in ("Policy", "Mode") else "right")
-    for tally in report.policies:
-        numbers = (tally.matched, tally.changed, tally.unpatched, tally.would, tally.skipped, tally.overruled)
-        table.add_row(tally.policy, tally.mode, *(str(number) if number else "–" for number in numbers))
-    return table
+def _tally_column(title: str, read: Callable[[TallyReport], int], rank: int = 0) -> Column[TallyReport]:
+    return Column(title=title, cell=lambda tally: str(read(tally) or "–"), value=read, align="right", rank=rank)
+
+
+_TALLIES: Section[RunningReport, TallyReport] = Section(
+    key="policies",
+    title=lambda report: "Policies and running pods",
+    rows=lambda report: report.policies,
+    columns=fixed(
+        Column(title="Policy", cell=lambda tally: tally.policy),
+        Column(title="Mode", cell=lambda tally: tally.mode, rank=1),
+        _tally_column("Matched", lambda tally: tally.matched),
+        _tally_column("Changed", lambda tally: tally.changed),
+        _tally_column("Unpatched", lambda tally: tally.unpatched),
+        _tally_column("Would", lambda tally: tally.would, 2),
+        _tally_column("Skipped", lambda tally: tally.skipped, 3),
+        _tally_column("Overruled", lambda tally: tally.overruled, 4),
+    ),
+    empty=None,
+)

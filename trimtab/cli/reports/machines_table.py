@@ -114,7 +114,9 @@ def _list_columns(report: MachineRankReport) -> tuple[Column[TypeReport], ...]:
         number_column("Usable GiB", lambda row: row.usable_gib, "{:,.1f}", rank=7),
         number_column("GiB per $/h", lambda row: row.gib_per_dollar, "{:,.2f}", rank=8),
         number_column("Efficiency", lambda row: row.efficiency, "{:.0%}", rank=5),
-        Column(title="Surcharges $/h", cell=_format_surcharges, value=_sum_surcharges, align="right", min_width=22, rank=6),
+        Column(
+            title="Surcharges $/h", cell=_format_surcharges, value=_sum_surcharges, align="right", rank=6, min_width=22
+        ),
         number_column("Nodes", lambda row: row.nodes, rank=1),
         number_column("$/h", lambda row: row.cost, "{:,.2f}"),
         number_column("Lost with one", lambda row: row.node_share, "{:.1%}", rank=2),

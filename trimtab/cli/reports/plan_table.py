@@ -1,13 +1,23 @@
-"""Draws the report of `trimtab plan` on a terminal, in one or two screens whatever the size of the cluster."""
+"""How the report of `trimtab plan` is shown: in one or two screens whatever the size of the cluster."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.reports.node_costs import format_saving
+from trimtab.cli.reporting.columns import (
+    Column,
+    Paragraph,
+    R,
+    ReportView,
+    Section,
+    fixed,
+    no_paragraphs,
+    number_column,
+    paragraph_section,
+)
+from trimtab.cli.reports.node_costs import PoolPriceReport, format_saving
 from trimtab.cli.reports.plan import (
     ExplainReport,
     LeftToAutoscalerReport,
@@ -17,26 +27,13 @@ from trimtab.cli.reports.plan import (
     StayReport,
     StepReport,
 )
-from trimtab.cli.reports.plan_comparison import KarpenterReport, KeeperReport
-from trimtab.cli.reports.resizes import draw_resizes
+from trimtab.cli.reports.plan_comparison import KeeperReport, PresetReport
+from trimtab.cli.reports.resizes import list_resize_sections, saving_column
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS
 from trimtab.cluster.format_count import format_count, join_first
 
 MAX_NAMES = 2
 """The largest number of pods that are named per reason."""
-
-
-def draw_comparison(console: Console, report: PlanReport) -> None:
-    _draw_guesses(console, report)
-    if report.presets:
-        _draw_presets(console, report)
-    _draw_keepers(
-        console,
-        select_costly_keepers(report),
-        "Why the other nodes stay, and what a plan would save without each reason:",
-    )
-    if report.karpenter is not None:
-        _draw_karpenter(console, report.karpenter)
 
 
 def select_costly_keepers(report: PlanReport) -> list[KeeperReport]:
@@ -47,43 +44,24 @@ def select_costly_keepers(report: PlanReport) -> list[KeeperReport]:
     return [keeper for keeper in report.keepers if keeper.more_nodes or keeper.costs.amount > least]
 
 
-def draw_misplaced(console: Console, report: PlanReport) -> None:
-    """Draw the groups of misplaced pods, with the policy for the first of them."""
+def _describe_misplaced(report: PlanReport) -> Iterator[Text]:
+    """Yields the groups of misplaced pods, with the policy for the first of them."""
     for group in report.misplaced:
-        console.print(Text(f"{group.text}: {join_first(group.pods, MAX_NAMES)}"))
+        yield Text(f"{group.text}: {join_first(group.pods, MAX_NAMES)}")
     policies = [group.policy for group in report.misplaced if group.policy]
     if policies:
         more = f", {len(policies) - 1} more with -o json" if len(policies) > 1 else ""
-        console.print(Text(f"A PodPolicy that places such pods better ({'the first' if more else 'this one'}{more}):"))
-        console.print(Text(policies[0].rstrip(), style="bright_black"))
+        yield Text(f"A PodPolicy that places such pods better ({'the first' if more else 'this one'}{more}):")
+        yield Text(policies[0].rstrip(), style="bright_black")
 
 
-def _draw_guesses(console: Console, report: PlanReport) -> None:
-    if not report.guessed.amount:
-        return
-    sources = "; ".join(
-        f"{format_count(price.nodes, 'node')} {price.text}" for price in report.prices if price.is_guessed
-    )
-    sentence = f"{format_saving(report.guessed)} of the saving depends on estimated prices: {sources}"
-    console.print(Text(sentence, style="yellow"))
-
-
-def _draw_presets(console: Console, report: PlanReport) -> None:
-    table = _comparison_table("Preset", ">Nodes after", ">Saves", ">Evictions")
-    for preset in report.presets:
-        name = Text(f"{preset.name}{' (this plan)' if preset.is_planned else ''}", style="bold" * preset.is_planned)
-        table.add_row(name, f"{preset.nodes_after:,}", format_saving(preset.saves), f"{preset.evictions:,}")
-    console.print(table)
-
-
-def _draw_keepers(console: Console, keepers: Sequence[KeeperReport], title: str) -> None:
-    if not keepers:
-        return
-    console.print(Text(title))
-    table = _comparison_table(">Costs", ">More nodes", "Because", "What to do")
-    for keeper in keepers:
-        table.add_row(format_saving(keeper.costs), str(keeper.more_nodes), describe_keeper(keeper), keeper.todo)
-    console.print(table)
+def _describe_guesses(report: PlanReport) -> Iterator[Text]:
+    if report.guessed.amount:
+        sources = "; ".join(
+            f"{format_count(price.nodes, 'node')} {price.text}" for price in report.prices if price.is_guessed
+        )
+        sentence = f"{format_saving(report.guessed)} of the saving depends on estimated prices: {sources}"
+        yield Text(sentence, style="yellow")
 
 
 def describe_keeper(keeper: KeeperReport) -> str:
@@ -92,27 +70,6 @@ def describe_keeper(keeper: KeeperReport) -> str:
         return f"{keeper.code} on {len(keeper.nodes)} node{'' if len(keeper.nodes) == 1 else 's'}"
     whose = "this pod" if len(keeper.pods) == 1 else f"these {len(keeper.pods):,} pods"
     return f"{whose}: {keeper.code} ({join_first(keeper.pods, MAX_NAMES)})"
-
-
-def _draw_karpenter(console: Console, karpenter: KarpenterReport) -> None:
-    pools = ", ".join(karpenter.pools)
-    console.print(
-        Text(
-            f"Karpenter itself consolidates {format_count(karpenter.nodes, 'node')} ({pools}), so Trimtab does "
-            f"not drain them. "
-            f"{karpenter.could_go} of these nodes could be drained by "
-            f"{format_count(karpenter.evictions, 'eviction')}, which "
-            f"would save {format_saving(karpenter.saves)}."
-        )
-    )
-    _draw_keepers(console, karpenter.keepers, "Pods that block Karpenter's consolidation:")
-
-
-def _comparison_table(*names: str) -> Table:
-    table = Table(header_style="bold", expand=False, border_style="bright_black")
-    for name in names:
-        table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
-    return table
 
 
 GREY = "bright_black"
@@ -125,44 +82,20 @@ MAX_PRICES = 10
 """The largest number of rows in the table of prices."""
 
 
-def draw_plan(console: Console, report: PlanReport) -> None:
-    """Draw the summary, the first nodes, the reasons why nodes stay, and the notes; with --explain, only the chains of
-    reasons."""
-    if report.explained:
-        for chain in report.explained:
-            draw_explanation(console, chain)
-        return
-    _draw_summary(console, report)
-    if report.resize is not None:
-        draw_resizes(console, report.resize)
-    draw_comparison(console, report)
-    _draw_pools(console, report)
-    _draw_prices(console, report)
-    _draw_first_nodes(console, report)
-    draw_reasons(console, report.stays)
-    draw_misplaced(console, report)
-    draw_notes(console, report.notes)
-
-
-def _draw_summary(console: Console, report: PlanReport) -> None:
+def _describe_plan(report: PlanReport) -> Iterator[Paragraph]:
     removed = report.nodes_before - report.nodes_after
-    console.print(
-        Text.assemble(
-            (
-                f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}",
-                "bold green" if removed else "bold",
-            ),
-            f": {removed} can be drained in {format_count(len(report.waves), 'wave')}, "
-            f"{format_count(report.evictions, 'eviction')}, saving {format_saving(report.saves)}"
-            if removed
-            else ": none can be drained",
-        )
+    yield Text.assemble(
+        (f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}", "bold green" if removed else "bold"),
+        f": {removed} can be drained in {format_count(len(report.waves), 'wave')}, "
+        f"{format_count(report.evictions, 'eviction')}, saving {format_saving(report.saves)}"
+        if removed
+        else ": none can be drained",
     )
     if report.evictions_without_requests:
-        console.print(Text(describe_unknown_load(report.evictions_without_requests, report.evictions), style="yellow"))
+        yield Text(describe_unknown_load(report.evictions_without_requests, report.evictions), style="yellow")
     if report.left_to_autoscaler.nodes:
-        console.print(describe_left_to_autoscaler(report.left_to_autoscaler))
-    console.print(Text(report.bound.text, style=GREY))
+        yield describe_left_to_autoscaler(report.left_to_autoscaler)
+    yield Text(report.bound.text, style=GREY)
 
 
 def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:
@@ -192,33 +125,6 @@ def describe_unknown_load(count: int, evictions: int) -> str:
     )
 
 
-def _draw_pools(console: Console, report: PlanReport) -> None:
-    if len(report.pools) == 1 and report.pools[0].refused is None:
-        return
-    causes = {pool.name: _explain_empty_plan(pool, report.stays) for pool in report.pools}
-    columns = ("Why nothing is planned",) if any(causes.values()) else ()
-    table = _table("Pool", ">Nodes", ">After", ">Evictions", ">Saves", *columns)
-    for pool in report.pools:
-        numbers = (f"{pool.nodes_before:,}", f"{pool.nodes_after:,}", f"{pool.evictions:,}", format_saving(pool.saves))
-        table.add_row(pool.name, *numbers, *(causes[pool.name] for _ in columns))
-    console.print(table)
-
-
-def _draw_prices(console: Console, report: PlanReport) -> None:
-    """Draw what each pool pays for its nodes, the most expensive rows first; guessed prices are marked."""
-    rows = sorted(report.pool_prices, key=lambda row: -(row.price.amount if row.price else 0) * row.nodes)
-    if not any(row.price for row in rows):
-        return
-    table = _table("Pool", ">Nodes", "Machine type", ">Price each", "Price from")
-    for row in rows[:MAX_PRICES]:
-        price = format_saving(row.price) if row.price else "not known"
-        source = Text(row.text, style="yellow" if row.is_guessed else "")
-        table.add_row(row.pool or "–", f"{row.nodes:,}", row.instance_type or "–", price, source)
-    console.print(table)
-    if len(rows) > MAX_PRICES:
-        console.print(Text(f"… and {format_count(len(rows) - MAX_PRICES, 'more price')}: -o json", style=GREY))
-
-
 def _explain_empty_plan(pool: PoolReport, stays: Sequence[StayReport]) -> Text:
     """Returns the reason why no node of the pool is drained: the reason that applies to the whole pool, or else the
     most frequent reason of its nodes."""
@@ -229,32 +135,6 @@ def _explain_empty_plan(pool: PoolReport, stays: Sequence[StayReport]) -> Text:
         return Text("")
     code, stopped = group_by_code(nodes)[0]
     return Text(f"{code} on {format_count(len(stopped), 'node')}")
-
-
-def _table(*names: str) -> Table:
-    table = Table(header_style="bold", expand=False, border_style=GREY)
-    for name in names:
-        table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
-    return table
-
-
-def _draw_first_nodes(console: Console, report: PlanReport) -> None:
-    if not report.waves:
-        return
-    table = _table(">Wave", "Node", ">Saves", ">Pods", "Targets")
-    shown = 0
-    for wave in report.waves:
-        for step in wave.nodes[: MAX_NODES - shown]:
-            table.add_row(
-                str(wave.number), step.node, format_saving(step.saves), str(len(step.moves)), _format_moves(step)
-            )
-            shown += 1
-    console.print(table)
-    hidden = report.nodes_before - report.nodes_after - shown
-    if hidden:
-        console.print(
-            Text(f"… and {format_count(hidden, 'more node')}: -o html and -o json contain all of them", style=GREY)
-        )
 
 
 def _format_moves(step: StepReport) -> Text:
@@ -286,16 +166,6 @@ def format_targets(targets: Iterable[str]) -> str:
     )
 
 
-def draw_reasons(console: Console, stays: Sequence[StayReport]) -> None:
-    """Draw the reasons of the nodes that stay, grouped by code, with one example each."""
-    if not stays:
-        return
-    table = _table(">Nodes", "Why they stay", "For example")
-    for code, nodes in group_by_code(stays):
-        table.add_row(str(len(nodes)), code, nodes[0].reason.text)
-    console.print(table)
-
-
 def group_by_code(stays: Sequence[StayReport]) -> list[tuple[str, list[StayReport]]]:
     """Returns the nodes that stay, grouped by reason code, the largest group first.
 
@@ -307,13 +177,216 @@ def group_by_code(stays: Sequence[StayReport]) -> list[tuple[str, list[StayRepor
     return sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
-def draw_notes(console: Console, texts: Sequence[str]) -> None:
-    for text in texts:
-        console.print(Text(f"Note: {text}", style=GREY))
+def describe_chains(chains: Iterable[ExplainReport]) -> Iterator[Text]:
+    """Yields chains of reasons with numbered sentences."""
+    for chain in chains:
+        yield Text(f"{chain.kind} {chain.name}", style="bold")
+        for number, sentence in enumerate(chain.chain, start=1):
+            yield Text.assemble((f"{number:>3}. ", GREY), sentence)
 
 
-def draw_explanation(console: Console, chain: ExplainReport) -> None:
-    """Draw one chain of reasons with numbered sentences."""
-    console.print(Text(f"{chain.kind} {chain.name}", style="bold"))
-    for number, sentence in enumerate(chain.chain, start=1):
-        console.print(Text.assemble((f"{number:>3}. ", GREY), sentence))
+def list_chains(read: Callable[[R], Sequence[ExplainReport]]) -> Section[R, ExplainReport]:
+    """Returns the chains of reasons for which --explain asks."""
+    return Section(
+        key="explained",
+        rows=read,
+        columns=fixed(
+            Column(title="name", cell=lambda chain: f"{chain.kind} {chain.name}"),
+            Column(title="why", cell=lambda chain: " ".join(chain.chain)),
+        ),
+        name=lambda chain: f"{chain.kind}/{chain.name}",
+        lines=lambda report: describe_chains(read(report)),
+    )
+
+
+def list_stays(read: Callable[[R], Sequence[StayReport]]) -> tuple[Section[R, Any], ...]:
+    """Returns the nodes that stay: a table grouped by reason with one example each, and in CSV every node."""
+    groups: Section[R, tuple[str, list[StayReport]]] = Section(
+        key="reasons",
+        rows=lambda report: group_by_code(read(report)),
+        columns=fixed(
+            number_column("Nodes", lambda group: len(group[1]), "{}"),
+            Column(title="Why they stay", cell=lambda group: group[0]),
+            Column(title="For example", cell=lambda group: group[1][0].reason.text, min_width=20),
+        ),
+        csv_columns=fixed(),
+    )
+    nodes: Section[R, StayReport] = Section(
+        key="stays",
+        rows=read,
+        columns=fixed(
+            Column(title="Pool", cell=lambda stay: stay.pool),
+            Column(title="Node", cell=lambda stay: stay.node),
+            Column(title="Why they stay", cell=lambda stay: stay.blocked_by or stay.reason.code),
+            Column(title="why", cell=lambda stay: stay.reason.text),
+        ),
+        lines=no_paragraphs,
+    )
+    return groups, nodes
+
+
+def format_notes(texts: Iterable[str]) -> Iterator[Text]:
+    """Returns the notes as paragraphs."""
+    return (Text(f"Note: {text}", style=GREY) for text in texts)
+
+
+_PRESETS: Section[PlanReport, PresetReport] = Section(
+    key="presets",
+    rows=lambda report: report.presets,
+    columns=fixed(
+        Column(
+            title="Preset",
+            cell=lambda preset: Text(
+                f"{preset.name}{' (this plan)' if preset.is_planned else ''}", style="bold" * preset.is_planned
+            ),
+            value=lambda preset: preset.name,
+        ),
+        number_column("Nodes after", lambda preset: preset.nodes_after),
+        saving_column("Saves", lambda preset: preset.saves),
+        number_column("Evictions", lambda preset: preset.evictions, rank=1),
+    ),
+)
+
+
+def _list_keepers(
+    key: str, title: str, rows: Callable[[PlanReport], Sequence[KeeperReport]]
+) -> Section[PlanReport, KeeperReport]:
+    return Section(
+        key=key,
+        rows=rows,
+        columns=fixed(
+            saving_column("Costs", lambda keeper: keeper.costs),
+            number_column("More nodes", lambda keeper: keeper.more_nodes, "{}", rank=2),
+            Column(title="Because", cell=describe_keeper),
+            Column(title="What to do", cell=lambda keeper: keeper.todo, rank=1, min_width=20),
+        ),
+        before=lambda report: [Text(title)],
+    )
+
+
+def _describe_karpenter(report: PlanReport) -> Iterator[Text]:
+    karpenter = report.karpenter
+    if karpenter is not None:
+        yield Text(
+            f"Karpenter itself consolidates {format_count(karpenter.nodes, 'node')} ({', '.join(karpenter.pools)}), so "
+            f"Trimtab does not drain them. {karpenter.could_go} of these nodes could be drained by "
+            f"{format_count(karpenter.evictions, 'eviction')}, which would save {format_saving(karpenter.saves)}."
+        )
+
+
+def _list_pools(report: PlanReport) -> Sequence[PoolReport]:
+    return () if len(report.pools) == 1 and report.pools[0].refused is None else report.pools
+
+
+def _list_pool_columns(report: PlanReport) -> tuple[Column[PoolReport], ...]:
+    causes = {pool.name: _explain_empty_plan(pool, report.stays) for pool in report.pools}
+    why: Column[PoolReport] = Column(
+        title="Why nothing is planned", cell=lambda pool: causes[pool.name], rank=1, is_below=True, min_width=20
+    )
+    return (
+        Column(title="Pool", cell=lambda pool: pool.name),
+        number_column("Nodes", lambda pool: pool.nodes_before, rank=2),
+        number_column("After", lambda pool: pool.nodes_after),
+        number_column("Evictions", lambda pool: pool.evictions, rank=3),
+        saving_column("Saves", lambda pool: pool.saves),
+        *((why,) if any(causes.values()) else ()),
+    )
+
+
+def _list_prices(report: PlanReport) -> Sequence[PoolPriceReport]:
+    """Returns what each pool pays for its nodes, the most expensive rows first; guessed prices are marked."""
+    if not any(row.price for row in report.pool_prices):
+        return ()
+    return sorted(report.pool_prices, key=lambda row: -(row.price.amount if row.price else 0) * row.nodes)
+
+
+def _note_hidden_prices(report: PlanReport) -> Iterator[Text]:
+    hidden = len(_list_prices(report)) - MAX_PRICES
+    if hidden > 0:
+        yield Text(f"… and {format_count(hidden, 'more price')}: -o json", style=GREY)
+
+
+_PRICES: Section[PlanReport, PoolPriceReport] = Section(
+    key="prices",
+    rows=_list_prices,
+    drawn=lambda report: _list_prices(report)[:MAX_PRICES],
+    columns=fixed(
+        Column(title="Pool", cell=lambda row: row.pool or "–"),
+        number_column("Nodes", lambda row: row.nodes, rank=2),
+        Column(title="Machine type", cell=lambda row: row.instance_type or "–"),
+        Column(
+            title="Price each", cell=lambda row: format_saving(row.price) if row.price else "not known",
+            value=lambda row: row.price.amount if row.price else None, align="right",
+        ),
+        Column(
+            title="Price from", cell=lambda row: Text(row.text, style="yellow" if row.is_guessed else ""), rank=1,
+            min_width=20,
+        ),
+    ),
+    after=_note_hidden_prices,
+)  # fmt: skip
+
+
+class _DrainedNode(NamedTuple):
+    wave: int
+    step: StepReport
+
+
+def _list_drained(report: PlanReport) -> list[_DrainedNode]:
+    return [_DrainedNode(wave.number, step) for wave in report.waves for step in wave.nodes]
+
+
+def _note_hidden_nodes(report: PlanReport) -> Iterator[Text]:
+    hidden = report.nodes_before - report.nodes_after - min(MAX_NODES, len(_list_drained(report)))
+    if hidden:
+        yield Text(f"… and {format_count(hidden, 'more node')}: -o html and -o json contain all of them", style=GREY)
+
+
+_NODES: Section[PlanReport, _DrainedNode] = Section(
+    key="nodes",
+    rows=_list_drained,
+    drawn=lambda report: _list_drained(report)[:MAX_NODES],
+    columns=fixed(
+        number_column("Wave", lambda row: row.wave, "{}", rank=1),
+        Column(title="Node", cell=lambda row: row.step.node),
+        saving_column("Saves", lambda row: row.step.saves),
+        number_column("Pods", lambda row: len(row.step.moves), "{}", rank=2),
+        Column(title="Targets", cell=lambda row: _format_moves(row.step)),
+    ),
+    name=lambda row: f"node/{row.step.node}",
+    after=_note_hidden_nodes,
+)
+_CHAINS: Section[PlanReport, ExplainReport] = list_chains(lambda report: report.explained)
+_SECTIONS: tuple[Section[PlanReport, Any], ...] = (
+    *list_resize_sections(lambda report: report.resize),
+    paragraph_section(_describe_guesses),
+    _PRESETS,
+    _list_keepers(
+        "keepers", "Why the other nodes stay, and what a plan would save without each reason:", select_costly_keepers
+    ),
+    paragraph_section(_describe_karpenter),
+    _list_keepers(
+        "karpenter",
+        "Pods that block Karpenter's consolidation:",
+        lambda report: report.karpenter.keepers if report.karpenter is not None else (),
+    ),
+    Section(key="pools", rows=_list_pools, columns=_list_pool_columns),
+    _PRICES,
+    _NODES,
+    *list_stays(lambda report: report.stays),
+)
+
+
+def _describe_rest(report: PlanReport) -> Iterator[Text]:
+    yield from _describe_misplaced(report)
+    yield from format_notes(report.notes)
+
+
+VIEW: ReportView[PlanReport] = ReportView(
+    title="trimtab plan",
+    before=lambda report: () if report.explained else _describe_plan(report),
+    sections=lambda report: (_CHAINS,) if report.explained else _SECTIONS,
+    after=lambda report: () if report.explained else _describe_rest(report),
+)
+"""The summary, the first nodes, the reasons why nodes stay, and the notes; with --explain, only the chains of
+reasons."""

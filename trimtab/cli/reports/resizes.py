@@ -2,13 +2,13 @@
 this needs."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.output import ReportPart
+from trimtab.cli.reporting.columns import Column, R, Row, Section, fixed, number_column
 from trimtab.cli.reports.node_costs import Saving, convert_saving, format_saving
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.format_count import format_count
@@ -180,31 +180,71 @@ def _describe(
 MAX_ROWS = 8
 
 
-def draw_resizes(console: Console, report: ResizeReport) -> None:
-    """Draw both outcomes, the first resizes, and the reasons why pods are not resized."""
-    console.print(Text(report.text, style="bold"))
-    table = Table(header_style="bold", expand=False, border_style="bright_black")
-    for name in ("", "Nodes after", "Saves", "Evictions", "Resizes"):
-        table.add_column(name, justify="right" if name else "left", overflow="fold")
-    for name, outcome, resizes in (
-        ("without resizes", report.without, 0),
-        ("with resizes", report.with_resizes, len(report.resizes)),
-    ):
-        table.add_row(
-            name, f"{outcome.nodes_after:,}", format_saving(outcome.saves), f"{outcome.evictions:,}", f"{resizes:,}"
-        )
-    console.print(table)
+class _Outcome(NamedTuple):
+    name: str
+    outcome: ResizeOutcomeReport
+    resizes: int
+
+
+def _list_outcomes(report: ResizeReport) -> list[_Outcome]:
+    return [
+        _Outcome("without resizes", report.without, 0),
+        _Outcome("with resizes", report.with_resizes, len(report.resizes)),
+    ]
+
+
+def _describe_resizes(report: ResizeReport) -> Iterator[Text]:
+    """Yields the first resizes, and the reasons why pods are not resized."""
     for resize in report.resizes[:MAX_ROWS]:
         frees = f", for node {resize.frees}" if resize.frees else ""
-        console.print(Text(f"  {resize.pod} on {resize.node}: {', '.join(resize.changes)}{frees}"))
+        yield Text(f"  {resize.pod} on {resize.node}: {', '.join(resize.changes)}{frees}")
     if len(report.resizes) > MAX_ROWS:
-        console.print(
-            Text(f"  … and {len(report.resizes) - MAX_ROWS:,} more resizes with -o json", style="bright_black")
-        )
+        yield Text(f"  … and {len(report.resizes) - MAX_ROWS:,} more resizes with -o json", style="bright_black")
     for refusal in report.refusals:
         pods = f"{', '.join(refusal.pods[:2])}{', …' if refusal.count > 2 else ''}"
-        console.print(Text(f"  {refusal.code}: {format_count(refusal.count, 'pod')} ({pods})", style="bright_black"))
+        yield Text(f"  {refusal.code}: {format_count(refusal.count, 'pod')} ({pods})", style="bright_black")
     if report.uncovered:
         names = ", ".join(report.uncovered[:MAX_ROWS])
         more = f" and {len(report.uncovered) - MAX_ROWS} more" if len(report.uncovered) > MAX_ROWS else ""
-        console.print(Text(f"The nodes of {names}{more} belong to no pool.", style="yellow"))
+        yield Text(f"The nodes of {names}{more} belong to no pool.", style="yellow")
+
+
+def list_resize_sections(read: Callable[[R], ResizeReport | None]) -> tuple[Section[R, Any], ...]:
+    """Returns both outcomes, and the resizes; nothing for a report without resizes."""
+
+    def describe(report: R) -> Iterable[Text]:
+        resize = read(report)
+        return () if resize is None else _describe_resizes(resize)
+
+    outcomes: Section[R, _Outcome] = Section(
+        key="outcomes",
+        rows=lambda report: _list_outcomes(resize) if (resize := read(report)) is not None else (),
+        columns=fixed(
+            Column(title="", csv_title="outcome", cell=lambda row: row.name),
+            number_column("Nodes after", lambda row: row.outcome.nodes_after),
+            saving_column("Saves", lambda row: row.outcome.saves),
+            number_column("Evictions", lambda row: row.outcome.evictions, rank=1),
+            number_column("Resizes", lambda row: row.resizes, rank=2),
+        ),
+        before=lambda report: [Text(resize.text, style="bold")] if (resize := read(report)) is not None else (),
+    )
+    resizes: Section[R, PodResizeReport] = Section(
+        key="resizes",
+        rows=lambda report: resize.resizes if (resize := read(report)) is not None else (),
+        columns=fixed(
+            Column(title="pod", cell=lambda row: row.pod),
+            Column(title="node", cell=lambda row: row.node),
+            Column(title="change", cell=lambda row: ", ".join(row.changes)),
+            Column(title="frees", cell=lambda row: row.frees),
+        ),
+        lines=describe,
+    )
+    return outcomes, resizes
+
+
+def saving_column(title: str, read: Callable[[Row], Saving], **options: Any) -> Column[Row]:
+    """Returns a column of savings."""
+    return Column(
+        title=title, cell=lambda row: format_saving(read(row)), value=lambda row: read(row).amount,
+        **{"align": "right", **options},
+    )  # fmt: skip

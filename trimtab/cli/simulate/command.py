@@ -1,21 +1,23 @@
 """The command line of `trimtab simulate`: it repeats plan and drain until no more node can be removed."""
 
-from typing import Any
+from dataclasses import replace
 
 import click
 
-from trimtab.cli import output
 from trimtab.cli.output import show_spinner
+from trimtab.cli.reporting.emit import add_report_options, emit_rows
 from trimtab.cli.reports.plan_explanation import check_subjects
 from trimtab.cli.reports.resizes import simulate_resizes
 from trimtab.cli.shared_options import add_plan_options as plan_inputs
 from trimtab.cli.simulate import page
 from trimtab.cli.simulate.report import build_report, explain_subject
-from trimtab.cli.simulate.table import draw_simulation
+from trimtab.cli.simulate.table import VIEW
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.compaction.simulate import Scheduler, Simulation, simulate_rounds
 from trimtab.inputs import plan_inputs as inputs
 from trimtab.inputs.plan_inputs import PlanOptions
+
+_VIEW = replace(VIEW, texts={"html": page.render_page})
 
 
 @click.command("simulate")
@@ -34,9 +36,9 @@ from trimtab.inputs.plan_inputs import PlanOptions
 )
 @click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
               help="Show the rounds that change one node or one pod (NAMESPACE/NAME), and why it stays.")  # fmt: skip
-@output.add_output_options
+@add_report_options
 def verb(
-    options: PlanOptions, scheduler: str, marked: bool, subjects: tuple[tuple[str, str], ...], output: str,
+    options: PlanOptions, scheduler: str, marked: bool, subjects: tuple[tuple[str, str], ...], form: str,
     output_file: str | None,
 ) -> None:  # fmt: skip
     """Simulate the plan round by round until no more node can be drained, and show what is left.
@@ -65,15 +67,4 @@ def verb(
         )
         chains = [explain_subject(plan_inputs, simulation, kind, name) for kind, name in subjects]
         simulate_report = build_report(plan_inputs, simulation, chains, resize)
-    _emit(output, output_file, simulate_report)
-
-
-def _emit(form: str, output_file: str | None, report: Any) -> None:
-    output.emit_report(
-        form,
-        output_file,
-        report,
-        lambda console: draw_simulation(console, report),
-        "trimtab simulate",
-        page=lambda: page.render_page(report),
-    )
+    emit_rows(form, output_file, simulate_report, _VIEW)

@@ -1,12 +1,15 @@
-"""The report of `trimtab simulate` on a terminal."""
+"""How the report of `trimtab simulate` is shown."""
 
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
 from rich.text import Text
 
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, no_paragraphs, number_column
 from trimtab.cli.reports.node_costs import format_saving
-from trimtab.cli.reports.plan_table import GREY, draw_explanation, draw_notes, draw_reasons
-from trimtab.cli.reports.resizes import draw_resizes
+from trimtab.cli.reports.plan import ExplainReport
+from trimtab.cli.reports.plan_table import GREY, format_notes, list_chains, list_stays
+from trimtab.cli.reports.resizes import list_resize_sections
 from trimtab.cli.simulate.report import RoundReport, SimulateReport
 from trimtab.cluster.format_count import format_count
 
@@ -19,21 +22,7 @@ _SCHEDULER_NOTES = {
 }
 
 
-def draw_simulation(console: Console, report: SimulateReport) -> None:
-    if report.explained:
-        for chain in report.explained:
-            draw_explanation(console, chain)
-        return
-    _draw_summary(console, report)
-    if report.resize is not None:
-        draw_resizes(console, report.resize)
-    if report.rounds:
-        console.print(draw_chart(report))
-    draw_reasons(console, report.stays)
-    draw_notes(console, report.notes)
-
-
-def _draw_summary(console: Console, report: SimulateReport) -> None:
+def _describe_simulation(report: SimulateReport) -> Iterator[Text]:
     removed = report.nodes_before - report.nodes_after
     head = f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}"
     rest = (
@@ -41,36 +30,47 @@ def _draw_summary(console: Console, report: SimulateReport) -> None:
         f"{format_count(report.moved_twice, 'pod')} moved twice, {format_count(report.waiting, 'pod')} left pending"
     )
     style = "bold green" if removed else "bold"
-    console.print(Text.assemble((head, style), rest if removed else ": no node can be drained"))
+    yield Text.assemble((head, style), rest if removed else ": no node can be drained")
     cost = (
         f"Cost {format_saving(report.cost_before)} → {format_saving(report.cost_after)}, saved"
         f" {format_saving(report.saves)}. "
     )
-    console.print(Text(cost + f"{_SCHEDULER_NOTES[report.scheduler]}."))
-    console.print(
-        Text(
-            f"At least {format_count(report.nodes_bound, 'node remains', 'nodes remain')} after any "
-            f"plan. {report.bound.text}",
-            style=GREY,
-        )
+    yield Text(cost + f"{_SCHEDULER_NOTES[report.scheduler]}.")
+    yield Text(
+        f"At least {format_count(report.nodes_bound, 'node remains', 'nodes remain')} after any "
+        f"plan. {report.bound.text}",
+        style=GREY,
     )
 
 
-def draw_chart(report: SimulateReport) -> Table:
-    """Returns a bar chart of the nodes after each round."""
-    table = Table.grid(padding=(0, 2))
-    for justify in ("right", "left", "right", "right"):
-        table.add_column(justify=justify, no_wrap=True)
-    table.add_row(
-        "before", _draw_bar(report.nodes_before, 0, report.nodes_before), format_count(report.nodes_before, "node"), ""
-    )
+class _ChartRow(NamedTuple):
+    """The nodes before the first round, or after one round or several."""
+
+    name: str
+    removed: int
+    remaining: int
+    evictions: int | None
+
+
+def _list_chart_rows(report: SimulateReport) -> list[_ChartRow]:
+    if not report.rounds:
+        return []
+    rows = [_ChartRow("before", 0, report.nodes_before, None)]
     for name, rounds in _group_rounds(report.rounds):
-        remaining, removed = rounds[-1].nodes_left, sum(len(round_report.nodes) for round_report in rounds)
-        evictions = format_count(sum(round_report.evictions for round_report in rounds), "eviction")
-        table.add_row(
-            name, _draw_bar(remaining, removed, report.nodes_before), format_count(remaining, "node"), evictions
-        )
-    return table
+        removed = sum(len(one.nodes) for one in rounds)
+        rows.append(_ChartRow(name, removed, rounds[-1].nodes_left, sum(one.evictions for one in rounds)))
+    return rows
+
+
+def _list_chart_columns(report: SimulateReport) -> tuple[Column[_ChartRow], ...]:
+    return (
+        Column(title="round", cell=lambda row: row.name, align="right"),
+        Column(title="bar", cell=lambda row: _draw_bar(row.remaining, row.removed, report.nodes_before), rank=2),
+        number_column("nodes", lambda row: row.remaining, lambda nodes: format_count(int(nodes), "node")),
+        number_column(
+            "evictions", lambda row: row.evictions, lambda count: format_count(int(count), "eviction"), none="", rank=1
+        ),
+    )
 
 
 def _group_rounds(rounds: list[RoundReport]) -> list[tuple[str, list[RoundReport]]]:
@@ -89,3 +89,38 @@ def _draw_bar(remaining: int, removed: int, total: int) -> Text:
     """Returns a bar of the nodes that remain, followed by the nodes that this round removed."""
     full, light = (count * BAR_WIDTH // max(1, total) for count in (remaining, remaining + removed))
     return Text.assemble(("█" * full, "green"), ("░" * (light - full), "yellow"), " " * (BAR_WIDTH - light))
+
+
+def _list_removed(report: SimulateReport) -> list[tuple[RoundReport, str]]:
+    """Returns each removed node with its round."""
+    return [(one, node) for one in report.rounds for node in one.nodes]
+
+
+_SECTIONS: tuple[Section[SimulateReport, Any], ...] = (
+    *list_resize_sections(lambda report: report.resize),
+    Section(
+        key="rounds",
+        rows=_list_chart_rows,
+        columns=_list_chart_columns,
+        csv_columns=fixed(),
+        frame=Frame.GRID,
+    ),
+    Section(
+        key="rounds",
+        rows=_list_removed,
+        columns=fixed(
+            number_column("round", lambda row: row[0].number, "{}"),
+            Column(title="node", cell=lambda row: row[1]),
+        ),
+        name=lambda row: f"node/{row[1]}",
+        lines=no_paragraphs,
+    ),
+    *list_stays(lambda report: report.stays),
+)
+_CHAINS: Section[SimulateReport, ExplainReport] = list_chains(lambda report: report.explained)
+VIEW: ReportView[SimulateReport] = ReportView(
+    title="trimtab simulate",
+    before=lambda report: () if report.explained else _describe_simulation(report),
+    sections=lambda report: (_CHAINS,) if report.explained else _SECTIONS,
+    after=lambda report: () if report.explained else format_notes(report.notes),
+)

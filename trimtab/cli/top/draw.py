@@ -4,9 +4,10 @@ colour."""
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from trimtab.cli.reporting.columns import Column, Frame, number_column
+from trimtab.cli.reporting.draw import build_table
 from trimtab.cli.top.view import NodeBar, PoolOverview, TopView
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import format_timestamp
@@ -37,22 +38,25 @@ def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
     """Returns a line for each pool, and below it the next nodes and the condition for the next drain to start."""
     if not pools:
         return Text("There is no pool yet: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
-    table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
-    bar = 12 if width >= WIDE else 6
-    for title in ("POOL", "MODE", "NODES", "CPU", *(("MEMORY",) if width >= MEDIUM else ()), "SAVED"):
-        table.add_column(title, no_wrap=True, overflow="ellipsis", justify="right" if title == "NODES" else "left")
-    lines: list[RenderableType] = []
-    for pool in pools:
-        table.add_row(
-            Text(pool.name), pool.mode, str(pool.nodes), draw_bar(pool.cpu, bar),
-            *((draw_bar(pool.memory, bar),) if width >= MEDIUM else ()), Text(pool.saved),
-        )  # fmt: skip
-        text = Text(f"{pool.name}: ", "bold", overflow="fold")
-        text.append(_describe_next(pool), "cyan")
-        if pool.waits:
-            text.append(f"; waits for: {pool.waits}", "yellow")
-        lines.append(text)
-    return Group(table, *lines)
+    bar, has_memory = 12 if width >= WIDE else 6, width >= MEDIUM
+    memory: Column[PoolOverview] = Column(title="MEMORY", cell=lambda pool: draw_bar(pool.memory, bar))
+    columns: tuple[Column[PoolOverview], ...] = (
+        Column(title="POOL", cell=lambda pool: Text(pool.name)),
+        Column(title="MODE", cell=lambda pool: pool.mode),
+        number_column("NODES", lambda pool: pool.nodes, "{}"),
+        Column(title="CPU", cell=lambda pool: draw_bar(pool.cpu, bar)),
+        *((memory,) if has_memory else ()),
+        Column(title="SAVED", cell=lambda pool: Text(pool.saved)),
+    )
+    return Group(build_table(pools, columns, frame=Frame.SCREEN), *map(_describe_pool, pools))
+
+
+def _describe_pool(pool: PoolOverview) -> Text:
+    text = Text(f"{pool.name}: ", "bold", overflow="fold")
+    text.append(_describe_next(pool), "cyan")
+    if pool.waits:
+        text.append(f"; waits for: {pool.waits}", "yellow")
+    return text
 
 
 def _describe_next(pool: PoolOverview) -> str:
@@ -68,18 +72,18 @@ def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
     """Returns a line for each node, with bars for its requested cpu and memory."""
     if not nodes:
         return Text("no node to show", "dim")
-    table = Table(box=None, pad_edge=False, expand=True, show_header=True, header_style="bold")
-    bar = 20 if width >= WIDE else 10 if width >= MEDIUM else 6
-    titles = ("NODE", *(("POOL",) if width >= MEDIUM else ()), "CPU", *(("MEMORY",) if width >= MEDIUM else ()))
-    for title in (*titles, *(("PODS",) if width >= MEDIUM else ()), "STATE"):
-        table.add_column(title, no_wrap=True, overflow="ellipsis", justify="right" if title == "PODS" else "left")
-    for node in nodes:
-        table.add_row(
-            Text(node.name), *((Text(node.pool or "–"),) if width >= MEDIUM else ()), draw_bar(node.cpu, bar),
-            *((draw_bar(node.memory, bar), str(node.pods)) if width >= MEDIUM else ()),
-            Text(_describe_state(node), STATE_STYLES.get(node.state, "")),
-        )  # fmt: skip
-    return table
+    bar, is_medium = 20 if width >= WIDE else 10 if width >= MEDIUM else 6, width >= MEDIUM
+    pool: Column[NodeBar] = Column(title="POOL", cell=lambda node: Text(node.pool or "–"))
+    memory: Column[NodeBar] = Column(title="MEMORY", cell=lambda node: draw_bar(node.memory, bar))
+    pods: Column[NodeBar] = number_column("PODS", lambda node: node.pods, "{}")
+    columns: tuple[Column[NodeBar], ...] = (
+        Column(title="NODE", cell=lambda node: Text(node.name)),
+        *((pool,) if is_medium else ()),
+        Column(title="CPU", cell=lambda node: draw_bar(node.cpu, bar)),
+        *((memory, pods) if is_medium else ()),
+        Column(title="STATE", cell=lambda node: Text(_describe_state(node), STATE_STYLES.get(node.state, ""))),
+    )
+    return build_table(nodes, columns, frame=Frame.SCREEN)
 
 
 def _describe_state(node: NodeBar) -> str:
@@ -104,14 +108,16 @@ def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) ->
     """Returns the last decisions, the newest first."""
     if not decisions:
         return Text("the compactor has stored no decision", "dim")
-    table = Table(box=None, pad_edge=False, expand=True, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    for entry in decisions[:limit]:
-        what = f"{entry.what} (rehearsed)" if entry.rehearsed and width >= MEDIUM else entry.what
-        table.add_row(format_timestamp(entry.at)[5:16].replace("T", " "), what, Text(entry.why))
-    return table
+
+    def format_what(entry: HistoryEntry) -> str:
+        return f"{entry.what} (rehearsed)" if entry.rehearsed and width >= MEDIUM else entry.what
+
+    columns: tuple[Column[HistoryEntry], ...] = (
+        Column(title="", cell=lambda entry: format_timestamp(entry.at)[5:16].replace("T", " ")),
+        Column(title="", cell=format_what),
+        Column(title="", cell=lambda entry: Text(entry.why), ratio=1),
+    )
+    return build_table(decisions[:limit], columns, frame=Frame.SCREEN)
 
 
 def draw_once(view: TopView, width: int) -> Group:

@@ -66,6 +66,11 @@ def format_columns(table: Table, *, has_headers: bool = True) -> list[str]:
 
 def cell_text(cell: RenderableType) -> str:
     """Return the cell on one line; the lines of a cell are joined by a semicolon."""
+    return "; ".join(cell_lines(cell))
+
+
+def cell_lines(cell: RenderableType) -> list[str]:
+    """Return the lines of the cell that are not empty."""
     if isinstance(cell, Group):
         lines = [cell_text(part) for part in cell.renderables]
     elif isinstance(cell, Text):
@@ -74,7 +79,7 @@ def cell_text(cell: RenderableType) -> str:
         lines = cell.splitlines()
     else:
         lines = [line.strip() for line in _render_lines(cell)]
-    return "; ".join(line for line in lines if line)
+    return [line for line in lines if line]
 
 
 def _render_lines(part: RenderableType) -> list[str]:

@@ -5,16 +5,19 @@ copied. Columns are left out instead, in the order of their ranks, and the last 
 do not fit either, each row becomes a card: one line for each cell.
 """
 
+from __future__ import annotations
+
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli.page.console_page import PageConsole
-from trimtab.cli.plain_columns import PlainConsole, cell_text
+from trimtab.cli.plain_columns import PlainConsole, cell_lines
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 
 R = TypeVar("R")
@@ -56,10 +59,11 @@ def draw_table(
 ) -> None:
     """Draws the rows with as many columns as fit, and names the other columns."""
     shown = list(columns)
+    has_any_width = isinstance(console, PlainConsole | PageConsole)
     while True:
         table = build_table(rows, shown, title, frame)
         least = max(shown, key=lambda column: column.rank)
-        is_fitting = _fit_words(console, table, shown)
+        is_fitting = has_any_width or table.fit(console, console.width)
         if is_fitting or not least.rank:
             break
         shown.remove(least)
@@ -87,11 +91,12 @@ _FRAMES: dict[Frame, dict[str, Any]] = {
 
 def build_table(
     rows: Iterable[Any], columns: Sequence[Column[Any]], title: str | None = None, frame: Frame = Frame.BOX
-) -> Table:
+) -> _FittedTable:
     """Returns the table of these rows and columns. Titles are shown if there are any."""
     options: dict[str, Any] = {"title": title, "title_justify": "left"} if title else {}
     has_titles = frame is not Frame.GRID and any(column.title for column in columns)
-    table = Table(**options, **_FRAMES[frame], show_header=has_titles)
+    table = _FittedTable(**options, **_FRAMES[frame], show_header=has_titles)
+    table.least_widths = tuple(column.min_width for column in columns)
     is_screen = frame is Frame.SCREEN
     for column in columns:
         table.add_column(
@@ -103,28 +108,39 @@ def build_table(
     return table
 
 
-def _fit_words(console: Console, table: Table, columns: Sequence[Column[Any]]) -> bool:
-    """Returns whether the console can show the table without breaking a word, and sets the widths of its columns so
-    that it does: each has its longest word or its least width, and what is left goes first to the columns that lack
-    least, so that as few as possible wrap. Left to itself, a table shortens its widest column, also below a word."""
-    if isinstance(console, PlainConsole | PageConsole):
-        # Their lines may have any length.
+class _FittedTable(Table):
+    """A table that breaks no word if there is room, also within a panel. Left to itself, a table shortens its widest
+    column, also below a word."""
+
+    least_widths: tuple[int, ...] = ()
+    """The least width of each column."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not self.expand:
+            self.fit(console, options.max_width)
+        yield from super().__rich_console__(console, options)
+
+    def fit(self, console: Console, width: int) -> bool:
+        """Returns whether the table fits without breaking a word, and sets the widths of its columns so that it does:
+        each has its longest word or its least width, and what is left goes first to the columns that lack least, so
+        that as few as possible wrap."""
+        options = console.options.update(width=_ANY_WIDTH)
+        for column in self.columns:
+            column.width = None
+        words = [_measure(console, options, self, number) for number in range(len(self.columns))]
+        frame_width = self.__rich_measure__(console, options).minimum - sum(need.minimum for need in words)
+        needs = [
+            Measurement(max(need.minimum, min(least, need.maximum)), need.maximum)
+            for need, least in zip(words, self.least_widths, strict=True)
+        ]
+        space = width - frame_width - sum(need.minimum for need in needs)
+        if space < 0 or sum(need.span for need in needs) <= space:
+            return space >= 0
+        wrapping = sorted(zip(needs, self.columns, strict=True), key=lambda pair: pair[0].span)
+        for position, (need, column) in enumerate(wrapping):
+            extra = min(need.span, space // (len(wrapping) - position))
+            column.width, space = need.minimum + extra, space - extra
         return True
-    options = console.options.update(width=_ANY_WIDTH)
-    words = [_measure(console, options, table, number) for number in range(len(columns))]
-    frame_width = console.measure(table, options=options).minimum - sum(need.minimum for need in words)
-    needs = [
-        Measurement(max(need.minimum, min(column.min_width, need.maximum)), need.maximum)
-        for need, column in zip(words, columns, strict=True)
-    ]
-    space = console.width - frame_width - sum(need.minimum for need in needs)
-    if space < 0 or sum(need.span for need in needs) <= space:
-        return space >= 0
-    wrapping = sorted(zip(needs, table.columns, strict=True), key=lambda pair: pair[0].span)
-    for position, (need, column) in enumerate(wrapping):
-        extra = min(need.span, space // (len(wrapping) - position))
-        column.width, space = need.minimum + extra, space - extra
-    return True
 
 
 def _measure(console: Console, options: ConsoleOptions, table: Table, number: int) -> Measurement:
@@ -147,12 +163,20 @@ def _print_cards(
         console.print(title, style="italic")
     first, *others = columns
     for row in rows:
-        lines = [Text(cell_text(first.cell(row)), "bold")]
+        lines = [Text(line, "bold") for line in _wrap("; ".join(cell_lines(first.cell(row))), console.width)]
         for column in others:
-            content = cell_text(column.cell(row))
-            if content:
-                lines.append(Text.assemble((f"  {column.title}: " if has_titles else "  ", "dim"), content))
+            content = cell_lines(column.cell(row))
+            if content and has_titles:
+                start = f"  {column.title}: "
+                texts = _wrap(start + "; ".join(content), console.width)
+                lines += [Text.assemble((texts[0][: len(start)], "dim"), texts[0][len(start) :]), *map(Text, texts[1:])]
+            else:
+                lines += [Text(text) for line in content for text in _wrap(f"  {line}", console.width)]
         console.print(Text("\n").join(lines), overflow="ignore", crop=False)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def _print_all(console: Console, paragraphs: Any) -> None:

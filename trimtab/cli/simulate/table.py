@@ -66,9 +66,14 @@ def _list_chart_columns(report: SimulateReport) -> tuple[Column[_ChartRow], ...]
     return (
         Column(title="round", cell=lambda row: row.name, align="right"),
         Column(title="bar", cell=lambda row: _draw_bar(row.remaining, row.removed, report.nodes_before), rank=2),
-        number_column("nodes", lambda row: row.remaining, lambda nodes: format_count(int(nodes), "node")),
+        number_column("nodes", lambda row: row.remaining, lambda nodes: format_count(int(nodes), "node"), min_width=12),
         number_column(
-            "evictions", lambda row: row.evictions, lambda count: format_count(int(count), "eviction"), none="", rank=1
+            "evictions",
+            lambda row: row.evictions,
+            lambda count: format_count(int(count), "eviction"),
+            none="",
+            rank=1,
+            min_width=14,
         ),
     )
 

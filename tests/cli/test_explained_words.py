@@ -74,40 +74,19 @@ IS_TITLE = re.compile(r"[A-Z$][A-Z0-9 %,./()$-]*").fullmatch
 
 
 def titles_in_source() -> set[str]:
-    """The texts that are passed to what draws a table, and those of loops that add columns."""
-    return {
-        text.lstrip(">").strip()
-        for file in source_files(("trimtab/cli",))
-        for node in file.nodes
-        for part in _parts_with_titles(node, file)
-        for text in _texts(part)
-    }
+    """The titles of columns, and those that are passed to functions that return a column."""
+    return {title for file in source_files(("trimtab/cli",)) for node in file.nodes for title in _titles(node, file)}
 
 
-def _parts_with_titles(node: ast.AST, file: SourceFile) -> Iterator[ast.AST]:
-    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("Table", "_table"):
-        has_title = any(f.name == "_table" and f.args.args and f.args.args[0].arg == "title" for f in file.functions())
-        yield from node.args[1:] if has_title and ast.unparse(node.func) == "_table" else node.args
-    elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("_draw_table", "_comparison_table"):
-        yield from (argument for argument in node.args if isinstance(argument, ast.List))
-    elif isinstance(node, ast.For):
-        first = node.target.elts[0] if isinstance(node.target, ast.Tuple) else node.target
-        if re.search(rf"add_column\({ast.unparse(first)}[,.)]", ast.unparse(node)):
-            yield node.iter
-
-
-def _texts(part: ast.AST) -> Iterator[str]:
-    """The texts in a display of titles; of a title with its alignment, the title."""
-    if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.strip():
-        yield part.value
-    elif isinstance(part, ast.Tuple | ast.List):
-        is_pair = len(part.elts) == 2 and ast.unparse(part.elts[1]) in ("'left'", "'right'", "True", "False")
-        for element in part.elts[:1] if is_pair else part.elts:
-            yield from _texts(element)
-    elif isinstance(part, ast.Starred):
-        yield from _texts(part.value)
-    elif isinstance(part, ast.IfExp):
-        yield from _texts(part.body)
+def _titles(node: ast.AST, file: SourceFile) -> Iterator[str]:
+    if not isinstance(node, ast.Call):
+        return
+    called = ast.unparse(node.func)
+    parts = [keyword.value for keyword in node.keywords if called == "Column" and keyword.arg in ("title", "csv_title")]
+    own = {each.name for each in file.functions() if each.returns and "Column[" in ast.unparse(each.returns)}
+    if called in {"number_column", "saving_column", *own}:
+        parts += node.args[:1]
+    yield from (part.value for part in parts if isinstance(part, ast.Constant) and part.value)
 
 
 @pytest.mark.parametrize("titles", [titles_in_stored_outputs, titles_in_source])

@@ -94,7 +94,7 @@ def test_no_cell_of_a_spreadsheet_is_a_formula(
     verb: str, form: str, named: HostileFiles, everywhere: HostileFiles
 ) -> None:
     for files in (named, everywhere):
-        parts = re.split(r"[;,|\t\n]", output_of(verb, form, files))
+        parts = re.split(r"[;,|\t\n]", run(verb, form, files).stdout)
         assert [part for part in parts if part.strip(' "')[:1] in [*"=@\uff1d"]] == []
 
 

@@ -267,8 +267,8 @@ _VIEW: ReportView[CertsReport] = ReportView(
             key="facts",
             rows=_list_facts,
             columns=fixed(
-                Column(title="name", cell=lambda fact: Text(fact.name, "yellow" if fact.name == "problem" else "")),
-                Column(title="value", cell=lambda fact: Text(fact.value, style=fact.style)),
+                Column("name", lambda fact: Text(fact.name, "yellow" if fact.name == "problem" else "")),
+                Column("value", lambda fact: Text(fact.value, style=fact.style)),
             ),
             name=lambda fact: f"certificate/{fact.value}",
             named=lambda report: [_Fact("", name) for name in report.names],

@@ -191,17 +191,17 @@ def _sandbox_share(row: TeamCost) -> str:
 
 def _cost_columns(first: str) -> tuple[Column[TeamCost], ...]:
     return (
-        Column(title=first, csv_title="name", cell=lambda row: row.name),
+        Column(first, lambda row: row.name, csv_title="name"),
         number_column("Pods", lambda row: row.pods, "{}", rank=3),
         Column(
-            title="Containers", cell=lambda row: _cost_text(row.workload), align="right", rank=1,
-            value=lambda row: row.workload.dollars_per_month,
+            "Containers", lambda row: _cost_text(row.workload), align="right", rank=1,
+            value=lambda row: row.workload.dollars_per_month
         ),
         Column(
-            title="Sandboxes", cell=lambda row: _cost_text(row.sandbox), align="right",
-            value=lambda row: row.sandbox.dollars_per_month,
+            "Sandboxes", lambda row: _cost_text(row.sandbox), align="right",
+            value=lambda row: row.sandbox.dollars_per_month
         ),
-        Column(title="Sandboxes' share", cell=_sandbox_share, align="right", rank=2),
+        Column("Sandboxes' share", _sandbox_share, align="right", rank=2),
     )  # fmt: skip
 
 
@@ -307,12 +307,12 @@ _MEASURE_VIEW: ReportView[RuntimeClassReport] = ReportView(
             title=lambda report: "The cost of runtimes for each pod",
             rows=lambda report: report.classes,
             columns=fixed(
-                Column(title="RuntimeClass", cell=lambda row: row.name),
+                Column("RuntimeClass", lambda row: row.name),
                 number_column("Pods measured", lambda row: row.pods, "{}", align="left", rank=1),
-                Column(title="Present overhead", cell=lambda row: _format_amounts(row.overhead)),
+                Column("Present overhead", lambda row: _format_amounts(row.overhead)),
                 Column(
-                    title="Measured, with headroom",
-                    cell=lambda row: _format_amounts(row.measured) if row.measured else row.missing,
+                    "Measured, with headroom",
+                    lambda row: _format_amounts(row.measured) if row.measured else row.missing,
                 ),
             ),
             name=lambda row: f"RuntimeClass/{row.name}",

@@ -13,10 +13,10 @@ from trimtab.cli.reporting.draw import draw_report
 
 Row = tuple[str, str, str]
 COLUMNS: tuple[Column[Row], ...] = (
-    Column(title="Workload", cell=lambda row: row[0]),
-    Column(title="Why", cell=lambda row: row[1], rank=1),
-    Column(title="Region", cell=lambda row: row[2], rank=2),
-    Column(title="Note", cell=lambda row: "a-note", is_wide=True, rank=3),
+    Column("Workload", lambda row: row[0]),
+    Column("Why", lambda row: row[1], rank=1),
+    Column("Region", lambda row: row[2], rank=2),
+    Column("Note", lambda row: "a-note", is_wide=True, rank=3),
 )
 ROWS = [("shop/a-deployment-with-a-name", "no usage", "eu-central-1"), ("shop/web", "", "eu")]
 

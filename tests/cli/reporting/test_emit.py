@@ -18,8 +18,8 @@ class NodesReport(ReportPart, frozen=True, kw_only=True):
     nodes: list[NodeRow]
 
 
-NAME: Column[NodeRow] = Column(title="node", cell=lambda row: row.name)
-COST: Column[NodeRow] = Column(title="$ a month", cell=lambda row: f"${row.cost:,.2f}", value=lambda row: row.cost)
+NAME: Column[NodeRow] = Column("node", lambda row: row.name)
+COST: Column[NodeRow] = Column("$ a month", lambda row: f"${row.cost:,.2f}", value=lambda row: row.cost)
 SECTION: Section[NodesReport, NodeRow] = Section(
     key="nodes", rows=lambda report: report.nodes, columns=fixed(NAME, COST), name=lambda row: f"node/{row.name}"
 )

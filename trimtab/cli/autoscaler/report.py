@@ -121,7 +121,7 @@ VIEW: ReportView[AutoscalerProposeReport] = ReportView(
             rows=_list_replays,
             drawn=_select_shown,
             columns=fixed(
-                Column(title="Flags", cell=_format_flags),
+                Column("Flags", _format_flags),
                 number_column("Nodes", lambda row: row.replay.mean_nodes, "{:g}"),
                 number_column("Nodes at the end", lambda row: row.replay.final_nodes, "{}", rank=3),
                 number_column("Removed", lambda row: row.replay.removed, "{}", rank=5),

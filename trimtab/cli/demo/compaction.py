@@ -284,8 +284,8 @@ def _history_table(records: Iterable[HistoryEntry]) -> RenderableType:
         if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed)
     ]  # fmt: skip
     columns: tuple[Column[HistoryEntry], ...] = (
-        Column(title="at", cell=format_time),
-        Column(title="what", cell=format_what),
-        Column(title="why", cell=lambda record: record.why),
+        Column("at", format_time),
+        Column("what", format_what),
+        Column("why", lambda record: record.why),
     )
     return build_table(shown, columns, frame=Frame.GRID)

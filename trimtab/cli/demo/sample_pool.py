@@ -120,11 +120,11 @@ def _nodes_table(report: PlanReport) -> RenderableType:
         return Text("" if blocker is None else f"stays because of {blocker.pod}, {blocker.reason.code}", style=GREY)
 
     columns: tuple[Column[NodeReport], ...] = (
-        Column(title="node", cell=lambda node: node.name),
-        Column(title="before", cell=lambda node: _requests_bar(node, node.before)),
-        Column(title="", cell=lambda node: "→"),
-        Column(title="after", cell=draw_after),
-        Column(title="why", cell=explain_stay),
+        Column("node", lambda node: node.name),
+        Column("before", lambda node: _requests_bar(node, node.before)),
+        Column("", lambda node: "→"),
+        Column("after", draw_after),
+        Column("why", explain_stay),
     )
     return build_table(report.nodes, columns, frame=Frame.GRID)
 

@@ -44,21 +44,15 @@ def _list_lines(
     name: Callable[[Any], str] | None = None,
 ) -> Section[Any, Any]:  # fmt: skip
     """Returns a table of the first rows."""
-
-    def note_hidden_rows(report: Any) -> Iterator[Text]:
-        hidden = len(rows(report)) - MAX_ROWS
-        if hidden > 0:
-            yield Text(
-                f"{format_count(hidden, 'more row is', 'more rows are')} not shown; -o json contains all of them."
-            )
-
     return Section(
-        key=key, title=lambda report: title, rows=rows, columns=fixed(*columns), name=name,
-        drawn=lambda report: rows(report)[:MAX_ROWS], after=note_hidden_rows,
+        key=key, title=lambda report: title, rows=rows, columns=fixed(*columns), name=name, max_rows=MAX_ROWS,
+        more=lambda hidden: Text(
+            f"{format_count(hidden, 'more row is', 'more rows are')} not shown; -o json contains all of them."
+        ),
     )  # fmt: skip
 
 
-_CLUSTER: Column[Any] = Column(title="cluster", cell=lambda line: line.cluster)
+_CLUSTER: Column[Any] = Column("cluster", lambda line: line.cluster)
 _NODES: Column[Any] = number_column("nodes", lambda line: line.nodes, rank=3)
 _DRAINED: Column[Any] = number_column("to drain", lambda line: line.nodes_to_remove, rank=2)
 _KARPENTER: Column[Any] = number_column("Karpenter's", lambda line: line.karpenter_nodes, rank=5)
@@ -75,7 +69,7 @@ def _list_requests(
 ) -> Section[Any, RequestLine]:
     return _list_lines(
         key, title, rows,
-        Column(title=first, cell=lambda line: line.value or "(no label)"),
+        Column(first, lambda line: line.value or "(no label)"),
         number_column("containers", lambda line: line.containers, rank=4),
         number_column("changes", lambda line: line.changes, rank=3),
         number_column("unknown", lambda line: line.unknown, rank=6),
@@ -93,7 +87,7 @@ _TEAMS = _list_requests(
 )
 _POOLS: Section[Any, PoolLine] = _list_lines(
     "pools", "Pools, sorted by saving", lambda report: report.pools,
-    _CLUSTER, Column(title="pool", cell=lambda line: line.pool or "(none)"), _NODES, _DRAINED, _COST, _SAVED,
+    _CLUSTER, Column("pool", lambda line: line.pool or "(none)"), _NODES, _DRAINED, _COST, _SAVED,
     name=lambda line: f"pool/{line.pool or '(none)'}",
 )  # fmt: skip
 
@@ -111,13 +105,13 @@ def _format_types(group: MachineGroupReport) -> str:
 def _list_groups(rows: Callable[[Any], Sequence[MachineGroupReport]]) -> Section[Any, MachineGroupReport]:
     return _list_lines(
         "machines", "Machine types for groups of similar clusters, sorted by cost", rows,
-        Column(title="clusters", cell=_format_clusters, value=lambda group: " ".join(group.clusters)),
-        Column(title="region", cell=lambda group: group.region or "(unknown)", rank=1),
+        Column("clusters", _format_clusters, value=lambda group: " ".join(group.clusters)),
+        Column("region", lambda group: group.region or "(unknown)", rank=1),
         number_column("cores", lambda group: group.cores, "{:,.1f}", rank=3),
         number_column("GiB", lambda group: group.gib, "{:,.1f}", rank=4),
         number_column("GiB per core", lambda group: group.gib_per_core, "{:.2f}", rank=5),
         _money_column("today a month", lambda group: group.monthly_cost, 2),
-        Column(title="best types", cell=_format_types, min_width=16),
+        Column("best types", _format_types, min_width=16),
         name=lambda group: f"machine/{group.types[0].name if group.types else '(none)'}",
     )  # fmt: skip
 
@@ -148,11 +142,11 @@ def _describe_recommend(report: FleetRecommendReport) -> str:
 _LARGEST: Section[FleetRecommendReport, DecisionReport] = _list_lines(
     "changes", "The largest changes", lambda report: report.largest,
     _CLUSTER,
-    Column(title="workload", cell=lambda change: f"{change.namespace}/{change.workload}"),
-    Column(title="container", cell=lambda change: change.container, rank=3),
-    Column(title="cpu", cell=lambda change: _change(change.cpu_now, change.cpu_proposed), align="right", rank=1),
+    Column("workload", lambda change: f"{change.namespace}/{change.workload}"),
+    Column("container", lambda change: change.container, rank=3),
+    Column("cpu", lambda change: _change(change.cpu_now, change.cpu_proposed), align="right", rank=1),
     Column(
-        title="memory", cell=lambda change: _change(change.memory_now, change.memory_proposed), align="right", rank=2
+        "memory", lambda change: _change(change.memory_now, change.memory_proposed), align="right", rank=2
     ),
     _SAVED,
     name=lambda change: change.workload,
@@ -220,12 +214,12 @@ _CLUSTERS: Section[FleetReport, ClusterMoneyLine] = _list_lines(
 )  # fmt: skip
 _MERGES: Section[FleetReport, MergeReport] = _list_lines(
     "merges", "Clusters to merge, sorted by saving", lambda report: report.merges,
-    Column(title="merge", cell=lambda merge: merge.source),
-    Column(title="into", cell=lambda merge: merge.target),
+    Column("merge", lambda merge: merge.source),
+    Column("into", lambda merge: merge.target),
     _SAVED,
     number_column("nodes removed", lambda merge: merge.nodes_removed, "{}", rank=2),
     number_column("nodes added", lambda merge: merge.nodes_added, "{}", rank=3),
-    Column(title="what the merge requires", cell=lambda merge: merge.text, rank=1, is_below=True, min_width=20),
+    Column("what the merge requires", lambda merge: merge.text, rank=1, is_below=True, min_width=20),
     name=lambda merge: f"cluster/{merge.source}",
 )  # fmt: skip
 REPORT_VIEW: ReportView[FleetReport] = ReportView(

@@ -35,19 +35,17 @@ def _sum_money(rows: Sequence[SleeperRow] | Sequence[OrphanRow]) -> str:
 
 
 def _object_column(title: str) -> Column[Any]:
-    return Column(title=title, csv_title="object", cell=lambda row: _format(row.object))
+    return Column(title, lambda row: _format(row.object), csv_title="object")
 
 
 _COST: Column[Any] = Column(
-    title="$ a month", cell=lambda row: _money(row.dollars_per_month), value=lambda row: row.dollars_per_month,
-    align="right", rank=1,
+    "$ a month", lambda row: _money(row.dollars_per_month), value=lambda row: row.dollars_per_month,
+    align="right", rank=1
 )  # fmt: skip
 
 
 def _gibibytes(title: str, read: Callable[[ClaimRow], int]) -> Column[ClaimRow]:
-    return Column(
-        title=title, cell=lambda row: f"{read(row) / _GIB:.1f} GiB", value=lambda row: f"{read(row) / _GIB:.1f}Gi"
-    )
+    return Column(title, lambda row: f"{read(row) / _GIB:.1f} GiB", value=lambda row: f"{read(row) / _GIB:.1f}Gi")
 
 
 _SLEEPERS: Section[IdleReport, SleeperRow] = Section(
@@ -56,10 +54,10 @@ _SLEEPERS: Section[IdleReport, SleeperRow] = Section(
     title=lambda report: f"Workloads that could sleep ({report.zone}): {_sum_money(report.sleepers)}",
     columns=fixed(
         _object_column("Workload"),
-        Column(title="Quiet", cell=lambda row: ", ".join(row.windows)),
+        Column("Quiet", lambda row: ", ".join(row.windows)),
         Column(
-            title="Hours a week", cell=lambda row: str(row.hours_per_week), value=lambda row: row.hours_per_week,
-            align="right", rank=2,
+            "Hours a week", lambda row: str(row.hours_per_week), value=lambda row: row.hours_per_week,
+            align="right", rank=2
         ),
         _COST,
     ),
@@ -71,9 +69,9 @@ _MISSED: Section[IdleReport, MissedSleepRow] = Section(
     title=lambda report: "Sleep schedules that do not match the usage",
     columns=fixed(
         _object_column("Workload"),
-        Column(title="Schedule", cell=lambda row: row.schedule),
-        Column(title="Quiet, but running", cell=lambda row: ", ".join(row.awake_and_quiet) or "–", rank=2),
-        Column(title="Asleep, but busy", cell=lambda row: ", ".join(row.asleep_and_busy) or "–", rank=3),
+        Column("Schedule", lambda row: row.schedule),
+        Column("Quiet, but running", lambda row: ", ".join(row.awake_and_quiet) or "–", rank=2),
+        Column("Asleep, but busy", lambda row: ", ".join(row.asleep_and_busy) or "–", rank=3),
         _COST,
     ),
     name=_name_row,
@@ -86,7 +84,7 @@ _CLAIMS: Section[IdleReport, ClaimRow] = Section(
         _object_column("Claim"),
         _gibibytes("Used", lambda row: row.used_bytes),
         _gibibytes("Size", lambda row: row.capacity_bytes),
-        Column(title="What", cell=lambda row: row.reason.text, rank=3, is_below=True, min_width=24),
+        Column("What", lambda row: row.reason.text, rank=3, is_below=True, min_width=24),
         _COST,
     ),
     name=_name_row,
@@ -103,8 +101,8 @@ _ORPHANS: Section[IdleReport, OrphanRow] = Section(
     title=lambda report: f"Objects that no pod names (of {_checked(report)}): {_sum_money(report.orphans)}",
     columns=fixed(
         _object_column("Object"),
-        Column(title="What is known", cell=lambda row: row.reason.text, min_width=24),
-        Column(title="Since", cell=lambda row: row.created or "–", rank=2),
+        Column("What is known", lambda row: row.reason.text, min_width=24),
+        Column("Since", lambda row: row.created or "–", rank=2),
         _COST,
     ),
     name=_name_row,

@@ -71,10 +71,10 @@ VIEW: ReportView[RolloutReport] = ReportView(
             key="owners",
             rows=lambda report: report.owners,
             columns=fixed(
-                Column(title="namespace", cell=lambda row: row.namespace),
-                Column(title="owner", cell=lambda row: row.owner),
+                Column("namespace", lambda row: row.namespace),
+                Column("owner", lambda row: row.owner),
                 number_column("pods", lambda row: row.pods, "{}", align="left", rank=2),
-                Column(title="included", cell=lambda row: "yes" if row.is_included else "no", rank=1),
+                Column("included", lambda row: "yes" if row.is_included else "no", rank=1),
                 number_column("joins at", lambda row: row.joins_at, "{}%", align="left"),
             ),
             name=lambda row: f"{row.namespace}/{row.owner}",

@@ -69,9 +69,9 @@ def _list_columns(report: PoolsCheckReport) -> tuple[Column[CheckedPoolReport], 
     has_nodes = any(pool.nodes is not None for pool in report.pools)
     nodes: Column[CheckedPoolReport] = number_column("nodes", lambda pool: pool.nodes, "{}", align="left")
     return (
-        Column(title="pool", cell=lambda pool: pool.name),
-        Column(title="mode", cell=lambda pool: pool.mode),
-        Column(title="goal", cell=lambda pool: pool.goal, rank=1),
+        Column("pool", lambda pool: pool.name),
+        Column("mode", lambda pool: pool.mode),
+        Column("goal", lambda pool: pool.goal, rank=1),
         *((nodes,) if has_nodes else ()),
     )
 
@@ -97,10 +97,10 @@ VIEW: ReportView[PoolsCheckReport] = ReportView(
             key="findings",
             rows=lambda report: report.findings,
             columns=fixed(
-                Column(title="pool", cell=lambda finding: finding.pool),
-                Column(title="reason", cell=lambda finding: finding.code),
-                Column(title="finding", cell=lambda finding: finding.text),
-                Column(title="fix", cell=lambda finding: finding.todo),
+                Column("pool", lambda finding: finding.pool),
+                Column("reason", lambda finding: finding.code),
+                Column("finding", lambda finding: finding.text),
+                Column("fix", lambda finding: finding.todo),
             ),
             lines=_describe_findings,
         ),

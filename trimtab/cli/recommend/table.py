@@ -195,7 +195,7 @@ def _list_csv_columns(report: RecommendReport) -> tuple[Column[ContainerReport],
 
 
 def _csv_column(title: str, value: Callable[[ContainerReport], Cell]) -> Column[ContainerReport]:
-    return Column(title=title, cell=lambda row: str(value(row)), value=value)
+    return Column(title, lambda row: str(value(row)), value=value)
 
 
 def _list_columns(report: RecommendReport) -> tuple[Column[ContainerReport], ...]:
@@ -204,41 +204,36 @@ def _list_columns(report: RecommendReport) -> tuple[Column[ContainerReport], ...
     has_snapshot = any(row.replicas is not None for row in report.containers[:MAX_ROWS])
     of_snapshot: tuple[Column[ContainerReport], ...] = (
         number_column("Saves $", lambda row: row.monthly_saved, format_dollars, none="", rank=1),
-        Column(title="Severity", cell=lambda row: row.severity, rank=3),
+        Column("Severity", lambda row: row.severity, rank=3),
     )
-    pods: Column[ContainerReport] = Column(title="Pods", cell=_count_pods, align="right", rank=4)
+    pods: Column[ContainerReport] = Column("Pods", _count_pods, align="right", rank=4)
     return (
-        Column(title="Container", cell=lambda row: _container_name(row, names)),
+        Column("Container", lambda row: _container_name(row, names)),
         *((pods,) if has_snapshot else ()),
         _change_column("CPU", lambda row: row.cpu),
         _change_column("Memory", lambda row: row.memory),
         *(of_snapshot if has_snapshot else ()),
-        Column(title="Sure", cell=lambda row: format_confidence(row) or "–", align="right", rank=2),
-        Column(title="Why", cell=describe_reasons, style=GREY, rank=5, is_below=True, min_width=30),
+        Column("Sure", lambda row: format_confidence(row) or "–", align="right", rank=2),
+        Column("Why", describe_reasons, style=GREY, rank=5, is_below=True, min_width=30),
     )
 
 
 def _change_column(title: str, read: Callable[[ContainerReport], ResourceReport]) -> Column[ContainerReport]:
-    return Column(
-        title=title, cell=lambda row: format_change(read(row), is_in_snapshot=row.replicas is not None), align="right"
-    )
-
-
-def _note_hidden_containers(report: RecommendReport) -> Iterator[Text]:
-    more = len(report.containers) - MAX_ROWS
-    if more > 0:
-        containers = format_count(more, "more container is", "more containers are")
-        yield Text(f"{containers} not shown: -o csv, -o json and -o html contain all of them", style=GREY)
+    return Column(title, lambda row: format_change(read(row), is_in_snapshot=row.replicas is not None), align="right")
 
 
 _CONTAINERS: Section[RecommendReport, ContainerReport] = Section(
     key="containers",
     rows=lambda report: report.containers,
-    drawn=lambda report: report.containers[:MAX_ROWS],
+    max_rows=MAX_ROWS,
+    more=lambda hidden: Text(
+        f"{format_count(hidden, 'more container is', 'more containers are')} not shown: -o csv, -o json and -o html "
+        "contain all of them",
+        style=GREY,
+    ),
     columns=_list_columns,
     csv_columns=_list_csv_columns,
     name=lambda row: f"{row.kind}/{row.workload}",
-    after=_note_hidden_containers,
 )
 
 
@@ -251,22 +246,23 @@ def _list_totals(totals: Sequence[TotalReport]) -> Section[RecommendReport, Tota
     """Returns the totals of all groups; none if only one group has a cost, because the headline already shows its
     numbers."""
     priced = [total for total in totals if total.monthly_now is not None]
-    hidden = len(priced) - MAX_ROWS
-    rows = format_count(hidden, "more row is", "more rows are")
-    note = Text(f"{rows} not shown: -o json contains all of them", style=GREY)
     return Section(
         key="totals",
-        rows=lambda report: priced[:MAX_ROWS] if len(priced) > 1 else (),
+        rows=lambda report: priced if len(priced) > 1 else (),
         columns=fixed(
-            Column(title=_title(totals[0]), cell=lambda total: total.value or "–"),
+            Column(_title(totals[0]), lambda total: total.value or "–"),
             number_column("Containers", lambda total: total.containers, "{}", rank=3),
             *(
-                Column(title=title, cell=_total_cell(position), align="right", rank=rank)
+                Column(title, _total_cell(position), align="right", rank=rank)
                 for position, (title, rank) in enumerate((("Cores", 2), ("GiB", 1), ("$ a month", 0), ("Saves $", 0)))
             ),
         ),
         csv_columns=fixed(),
-        after=lambda report: [note] if hidden > 0 else [],
+        max_rows=MAX_ROWS,
+        more=lambda hidden: Text(
+            f"{format_count(hidden, 'more row is', 'more rows are')} not shown: -o json contains all of them",
+            style=GREY,
+        ),
     )
 
 

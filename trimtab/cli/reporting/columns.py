@@ -43,8 +43,8 @@ def no_paragraphs(report: Any) -> Iterable[Paragraph]:
 class Column(Generic[Row]):
     """A column of a table."""
 
-    title: str
-    cell: Callable[[Row], RenderableType]
+    title: str = field(kw_only=False)
+    cell: Callable[[Row], RenderableType] = field(kw_only=False)
     """Returns what the table shows of a row."""
     value: Callable[[Row], Cell] | None = None
     """Returns what CSV contains of a row: a number without its unit; None for the text that the table shows."""
@@ -80,7 +80,7 @@ def number_column(
         number = value(row)
         return none if number is None else write(number)
 
-    return Column(title=title, cell=cell, value=value, **{"align": "right", **options})
+    return Column(title, cell, value=value, **{"align": "right", **options})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +103,10 @@ class Section(Generic[R, Row]):
     """Returns what is printed instead if there are no rows; None for a table without rows."""
     drawn: Callable[[R], Sequence[Row]] | None = None
     """Returns the rows that are drawn, if these are not all."""
+    max_rows: int | None = None
+    """The largest number of rows that are drawn; the other formats have all of them."""
+    more: Callable[[int], Paragraph] | None = None
+    """Returns what is printed below the table about the number of rows that are not drawn."""
     lines: Callable[[R], Iterable[Paragraph]] | None = None
     """Returns what is drawn instead of a table."""
     csv_columns: Callable[[R], tuple[Column[Row], ...]] | None = None

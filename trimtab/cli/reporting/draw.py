@@ -46,7 +46,10 @@ def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wi
     else:
         columns = [column for column in section.columns(report) if is_wide or not column.is_wide]
         title = section.title(report) if section.title is not None else None
-        draw_table(console, rows, columns, title, section.frame)
+        draw_table(console, rows[: section.max_rows], columns, title, section.frame)
+        hidden = len(rows[section.max_rows :]) if section.max_rows is not None else 0
+        if hidden and section.more is not None:
+            console.print(section.more(hidden))
     _print_all(console, section.after(report))
 
 
@@ -74,7 +77,7 @@ def draw_table(
     below = [column for column in columns if column.is_below and column not in shown]
     if below:
         _print_cards(console, rows, [columns[0], *below], None, has_titles=False)
-    missing = [column.title for column in columns if column not in shown and not column.is_below]
+    missing = [column.title for column in columns if column not in shown and column.title and not column.is_below]
     if missing:
         names = ", ".join(missing)
         console.print(f"Not shown, because the terminal is narrow: {names} (see -o json or -o csv).", style="dim")
@@ -101,7 +104,7 @@ def build_table(
     for column in columns:
         table.add_column(
             column.title, justify=column.align, style=column.style, ratio=column.ratio,
-            overflow="ellipsis" if is_screen else "fold", no_wrap=is_screen,
+            overflow="ellipsis" if is_screen else "fold", no_wrap=is_screen
         )  # fmt: skip
     for row in rows:
         table.add_row(*(column.cell(row) for column in columns))

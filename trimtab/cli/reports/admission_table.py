@@ -183,9 +183,9 @@ def _change_lines(pod: PodReport) -> list[RenderableType]:
 
 
 _CHANGE_COLUMNS: tuple[Column[tuple[Text, Text, Text]], ...] = (
-    Column(title="field", cell=itemgetter(0)),
-    Column(title="change", cell=itemgetter(1)),
-    Column(title="why", cell=itemgetter(2)),
+    Column("field", itemgetter(0)),
+    Column("change", itemgetter(1)),
+    Column("why", itemgetter(2)),
 )
 
 
@@ -306,12 +306,12 @@ _PODS: Section[AdmitReport, PodReport] = Section(
     title=lambda report: "How the policies change these pods",
     rows=lambda report: report.pods,
     columns=fixed(
-        Column(title="Pods of", cell=_format_pod),
-        Column(title="×", cell=lambda pod: str(pod.replicas), align="right", rank=1),
-        Column(title="Requests", cell=_format_requests),
-        Column(title="Limits", cell=_if_admitted(_format_limits)),
-        Column(title="QoS", cell=_if_admitted(_format_qos), rank=2),
-        Column(title="Runs on", cell=_if_admitted(_format_placement), rank=3),
+        Column("Pods of", _format_pod),
+        Column("×", lambda pod: str(pod.replicas), align="right", rank=1),
+        Column("Requests", _format_requests),
+        Column("Limits", _if_admitted(_format_limits)),
+        Column("QoS", _if_admitted(_format_qos), rank=2),
+        Column("Runs on", _if_admitted(_format_placement), rank=3),
     ),
     name=lambda pod: f"{pod.kind}/{pod.name}",
     empty=None,
@@ -328,11 +328,11 @@ _CHANGES: Section[AdmitReport, _PodChange] = Section(
     key="changes",
     rows=lambda report: [_PodChange(pod, change) for pod in report.pods for change in pod.changes],
     columns=fixed(
-        Column(title="Pods of", cell=lambda row: _format_pod(row.pod)),
-        Column(title="field", cell=lambda row: row.change.field),
-        Column(title="change", cell=lambda row: _format_result(row.change, "")),
-        Column(title="policy", cell=lambda row: row.change.policy),
-        Column(title="why", cell=lambda row: row.change.reason.text),
+        Column("Pods of", lambda row: _format_pod(row.pod)),
+        Column("field", lambda row: row.change.field),
+        Column("change", lambda row: _format_result(row.change, "")),
+        Column("policy", lambda row: row.change.policy),
+        Column("why", lambda row: row.change.reason.text),
     ),
 )
 
@@ -346,26 +346,24 @@ def view_running(*, explain: bool) -> ReportView[RunningReport]:
     def select_shown(report: RunningReport) -> list[RunningFindingReport]:
         return [finding for finding in report.findings if explain or finding.what not in _HIDDEN_KINDS]
 
-    def note_hidden_pods(report: RunningReport) -> Iterator[Text]:
-        hidden = len(select_shown(report)) - MAX_ROWS
-        if hidden > 0 and not explain:
-            more = format_count(hidden, "more pod differs", "more pods differ")
-            yield Text(f"{more} from policies: --explain prints all of them", style=_GREY)
-
     findings: Section[RunningReport, RunningFindingReport] = Section(
         key="findings",
         title=lambda report: "Running pods that differ from policies",
         rows=select_shown,
-        drawn=lambda report: select_shown(report)[: None if explain else MAX_ROWS],
+        max_rows=None if explain else MAX_ROWS,
+        more=lambda hidden: Text(
+            f"{format_count(hidden, 'more pod differs', 'more pods differ')} from policies: --explain prints all of "
+            "them",
+            style=_GREY,
+        ),
         columns=fixed(
-            Column(title="Pods of", cell=_format_owner),
-            Column(title="×", cell=lambda finding: str(finding.pods), align="right", rank=1),
-            Column(title="Policy", cell=lambda finding: finding.policy or "–"),
-            Column(title="Why", cell=_format_reason, min_width=20),
-            Column(title="What differs", cell=lambda finding: Text(_format_finding_changes(finding)), rank=2),
+            Column("Pods of", _format_owner),
+            Column("×", lambda finding: str(finding.pods), align="right", rank=1),
+            Column("Policy", lambda finding: finding.policy or "–"),
+            Column("Why", _format_reason, min_width=20),
+            Column("What differs", lambda finding: Text(_format_finding_changes(finding)), rank=2),
         ),
         name=lambda finding: finding.owner,
-        after=note_hidden_pods,
         frame=Frame.ROWS,
     )
     return ReportView(title="trimtab admit --running", sections=(findings, _TALLIES), after=_describe_running)
@@ -405,7 +403,7 @@ def _format_value(value: object) -> str:
 
 
 def _tally_column(title: str, read: Callable[[TallyReport], int], rank: int = 0) -> Column[TallyReport]:
-    return Column(title=title, cell=lambda tally: str(read(tally) or "–"), value=read, align="right", rank=rank)
+    return Column(title, lambda tally: str(read(tally) or "–"), value=read, align="right", rank=rank)
 
 
 _TALLIES: Section[RunningReport, TallyReport] = Section(
@@ -413,8 +411,8 @@ _TALLIES: Section[RunningReport, TallyReport] = Section(
     title=lambda report: "Policies and running pods",
     rows=lambda report: report.policies,
     columns=fixed(
-        Column(title="Policy", cell=lambda tally: tally.policy),
-        Column(title="Mode", cell=lambda tally: tally.mode, rank=1),
+        Column("Policy", lambda tally: tally.policy),
+        Column("Mode", lambda tally: tally.mode, rank=1),
         _tally_column("Matched", lambda tally: tally.matched),
         _tally_column("Changed", lambda tally: tally.changed),
         _tally_column("Unpatched", lambda tally: tally.unpatched),

@@ -41,7 +41,7 @@ PROFILE_VIEW: ReportView[MachineProfileReport] = ReportView(
             key="types",
             rows=lambda report: list(report.fill.instance_types.items()),
             columns=fixed(
-                Column(title="Type", cell=lambda row: row[0]), number_column("Nodes", lambda row: row[1])
+                Column("Type", lambda row: row[0]), number_column("Nodes", lambda row: row[1])
             ),
             name=lambda row: f"machine/{row[0]}",
             lines=_describe_profile,
@@ -106,16 +106,16 @@ def _list_columns(report: MachineRankReport) -> tuple[Column[TypeReport], ...]:
     present = {one.type for one in report.today}
     return (
         Column(
-            title="Type", cell=lambda row: f"{row.name} (today)" if row.name in present else row.name,
-            value=lambda row: row.name,
+            "Type", lambda row: f"{row.name} (today)" if row.name in present else row.name,
+            value=lambda row: row.name
         ),
         number_column("$/h each", lambda row: row.price, "{:,.3f}", rank=3),
-        Column(title="Bound by", cell=lambda row: row.bottleneck, rank=4),
+        Column("Bound by", lambda row: row.bottleneck, rank=4),
         number_column("Usable GiB", lambda row: row.usable_gib, "{:,.1f}", rank=7),
         number_column("GiB per $/h", lambda row: row.gib_per_dollar, "{:,.2f}", rank=8),
         number_column("Efficiency", lambda row: row.efficiency, "{:.0%}", rank=5),
         Column(
-            title="Surcharges $/h", cell=_format_surcharges, value=_sum_surcharges, align="right", rank=6, min_width=22
+            "Surcharges $/h", _format_surcharges, value=_sum_surcharges, align="right", rank=6, min_width=22
         ),
         number_column("Nodes", lambda row: row.nodes, rank=1),
         number_column("$/h", lambda row: row.cost, "{:,.2f}"),

@@ -191,8 +191,8 @@ def list_chains(read: Callable[[R], Sequence[ExplainReport]]) -> Section[R, Expl
         key="explained",
         rows=read,
         columns=fixed(
-            Column(title="name", cell=lambda chain: f"{chain.kind} {chain.name}"),
-            Column(title="why", cell=lambda chain: " ".join(chain.chain)),
+            Column("name", lambda chain: f"{chain.kind} {chain.name}"),
+            Column("why", lambda chain: " ".join(chain.chain)),
         ),
         name=lambda chain: f"{chain.kind}/{chain.name}",
         lines=lambda report: describe_chains(read(report)),
@@ -206,8 +206,8 @@ def list_stays(read: Callable[[R], Sequence[StayReport]]) -> tuple[Section[R, An
         rows=lambda report: group_by_code(read(report)),
         columns=fixed(
             number_column("Nodes", lambda group: len(group[1]), "{}"),
-            Column(title="Why they stay", cell=lambda group: group[0]),
-            Column(title="For example", cell=lambda group: group[1][0].reason.text, min_width=20),
+            Column("Why they stay", lambda group: group[0]),
+            Column("For example", lambda group: group[1][0].reason.text, min_width=20),
         ),
         csv_columns=fixed(),
     )
@@ -215,10 +215,10 @@ def list_stays(read: Callable[[R], Sequence[StayReport]]) -> tuple[Section[R, An
         key="stays",
         rows=read,
         columns=fixed(
-            Column(title="Pool", cell=lambda stay: stay.pool),
-            Column(title="Node", cell=lambda stay: stay.node),
-            Column(title="Why they stay", cell=lambda stay: stay.blocked_by or stay.reason.code),
-            Column(title="why", cell=lambda stay: stay.reason.text),
+            Column("Pool", lambda stay: stay.pool),
+            Column("Node", lambda stay: stay.node),
+            Column("Why they stay", lambda stay: stay.blocked_by or stay.reason.code),
+            Column("why", lambda stay: stay.reason.text),
         ),
         lines=no_paragraphs,
     )
@@ -235,8 +235,8 @@ _PRESETS: Section[PlanReport, PresetReport] = Section(
     rows=lambda report: report.presets,
     columns=fixed(
         Column(
-            title="Preset",
-            cell=lambda preset: Text(
+            "Preset",
+            lambda preset: Text(
                 f"{preset.name}{' (this plan)' if preset.is_planned else ''}", style="bold" * preset.is_planned
             ),
             value=lambda preset: preset.name,
@@ -257,8 +257,8 @@ def _list_keepers(
         columns=fixed(
             saving_column("Costs", lambda keeper: keeper.costs),
             number_column("More nodes", lambda keeper: keeper.more_nodes, "{}", rank=2),
-            Column(title="Because", cell=describe_keeper),
-            Column(title="What to do", cell=lambda keeper: keeper.todo, rank=1, min_width=20),
+            Column("Because", describe_keeper),
+            Column("What to do", lambda keeper: keeper.todo, rank=1, min_width=20),
         ),
         before=lambda report: [Text(title)],
     )
@@ -281,10 +281,10 @@ def _list_pools(report: PlanReport) -> Sequence[PoolReport]:
 def _list_pool_columns(report: PlanReport) -> tuple[Column[PoolReport], ...]:
     causes = {pool.name: _explain_empty_plan(pool, report.stays) for pool in report.pools}
     why: Column[PoolReport] = Column(
-        title="Why nothing is planned", cell=lambda pool: causes[pool.name], rank=1, is_below=True, min_width=20
+        "Why nothing is planned", lambda pool: causes[pool.name], rank=1, is_below=True, min_width=20
     )
     return (
-        Column(title="Pool", cell=lambda pool: pool.name),
+        Column("Pool", lambda pool: pool.name),
         number_column("Nodes", lambda pool: pool.nodes_before, rank=2),
         number_column("After", lambda pool: pool.nodes_after),
         number_column("Evictions", lambda pool: pool.evictions, rank=3),
@@ -300,30 +300,24 @@ def _list_prices(report: PlanReport) -> Sequence[PoolPriceReport]:
     return sorted(report.pool_prices, key=lambda row: -(row.price.amount if row.price else 0) * row.nodes)
 
 
-def _note_hidden_prices(report: PlanReport) -> Iterator[Text]:
-    hidden = len(_list_prices(report)) - MAX_PRICES
-    if hidden > 0:
-        yield Text(f"… and {format_count(hidden, 'more price')}: -o json", style=GREY)
-
-
 _PRICES: Section[PlanReport, PoolPriceReport] = Section(
     key="prices",
     rows=_list_prices,
-    drawn=lambda report: _list_prices(report)[:MAX_PRICES],
     columns=fixed(
-        Column(title="Pool", cell=lambda row: row.pool or "–"),
+        Column("Pool", lambda row: row.pool or "–"),
         number_column("Nodes", lambda row: row.nodes, rank=2),
-        Column(title="Machine type", cell=lambda row: row.instance_type or "–"),
+        Column("Machine type", lambda row: row.instance_type or "–"),
         Column(
-            title="Price each", cell=lambda row: format_saving(row.price) if row.price else "not known",
-            value=lambda row: row.price.amount if row.price else None, align="right",
+            "Price each", lambda row: format_saving(row.price) if row.price else "not known",
+            value=lambda row: row.price.amount if row.price else None, align="right"
         ),
         Column(
-            title="Price from", cell=lambda row: Text(row.text, style="yellow" if row.is_guessed else ""), rank=1,
-            min_width=20,
+            "Price from", lambda row: Text(row.text, style="yellow" if row.is_guessed else ""), rank=1,
+            min_width=20
         ),
     ),
-    after=_note_hidden_prices,
+    max_rows=MAX_PRICES,
+    more=lambda hidden: Text(f"… and {format_count(hidden, 'more price')}: -o json", style=GREY),
 )  # fmt: skip
 
 
@@ -336,25 +330,21 @@ def _list_drained(report: PlanReport) -> list[_DrainedNode]:
     return [_DrainedNode(wave.number, step) for wave in report.waves for step in wave.nodes]
 
 
-def _note_hidden_nodes(report: PlanReport) -> Iterator[Text]:
-    hidden = report.nodes_before - report.nodes_after - min(MAX_NODES, len(_list_drained(report)))
-    if hidden:
-        yield Text(f"… and {format_count(hidden, 'more node')}: -o html and -o json contain all of them", style=GREY)
-
-
 _NODES: Section[PlanReport, _DrainedNode] = Section(
     key="nodes",
     rows=_list_drained,
-    drawn=lambda report: _list_drained(report)[:MAX_NODES],
     columns=fixed(
         number_column("Wave", lambda row: row.wave, "{}", rank=1),
-        Column(title="Node", cell=lambda row: row.step.node),
+        Column("Node", lambda row: row.step.node),
         saving_column("Saves", lambda row: row.step.saves),
         number_column("Pods", lambda row: len(row.step.moves), "{}", rank=2),
-        Column(title="Targets", cell=lambda row: _format_moves(row.step)),
+        Column("Targets", lambda row: _format_moves(row.step)),
     ),
     name=lambda row: f"node/{row.step.node}",
-    after=_note_hidden_nodes,
+    max_rows=MAX_NODES,
+    more=lambda hidden: Text(
+        f"… and {format_count(hidden, 'more node')}: -o html and -o json contain all of them", style=GREY
+    ),
 )
 _CHAINS: Section[PlanReport, ExplainReport] = list_chains(lambda report: report.explained)
 _SECTIONS: tuple[Section[PlanReport, Any], ...] = (

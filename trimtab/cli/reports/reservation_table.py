@@ -28,7 +28,7 @@ def view_formulas(*, explain: bool) -> ReportView[ReservedFormulaReport]:
 
 def _list_profiles(node: NodeFormulaReport, *, explain: bool) -> Section[ReservedFormulaReport, ProfileReport]:
     columns = tuple(_list_columns(node))
-    node_column: Column[ProfileReport] = Column(title="node", cell=lambda row: node.name)
+    node_column: Column[ProfileReport] = Column("node", lambda row: node.name)
     count = f" ({format_count(node.nodes, 'node')})" if node.nodes else ""
     title = (
         f"{node.name}{count}: {format_cpu(node.millicores)} cpu, {format_bytes(node.memory_bytes)}, "
@@ -47,8 +47,8 @@ def _list_profiles(node: NodeFormulaReport, *, explain: bool) -> Section[Reserve
 
 
 def _list_columns(node: NodeFormulaReport) -> Iterator[Column[ProfileReport]]:
-    yield Column(title="Profile", cell=lambda row: row.profile)
-    yield Column(title="As", cell=lambda row: "system" if row.memory.system or row.cpu.system else "kube", rank=6)
+    yield Column("Profile", lambda row: row.profile)
+    yield Column("As", lambda row: "system" if row.memory.system or row.cpu.system else "kube", rank=6)
     yield number_column("CPU", lambda row: _reserved(row.cpu), format_cpu, rank=2)
     yield number_column("Memory", lambda row: _reserved(row.memory), format_bytes, rank=1)
     yield number_column("Eviction", lambda row: row.memory.eviction, format_bytes, rank=5)
@@ -60,7 +60,7 @@ def _list_columns(node: NodeFormulaReport) -> Iterator[Column[ProfileReport]]:
         yield number_column("PIDs", lambda row: row.process_ids, "{}", rank=9)
     yield number_column("Allocatable cpu", lambda row: row.cpu.allocatable, format_cpu, rank=4)
     yield number_column("Allocatable memory", lambda row: row.memory.allocatable, format_bytes, rank=3)
-    yield Column(title="Share of the price", cell=_price_text, value=lambda row: row.price_share, align="right")
+    yield Column("Share of the price", _price_text, value=lambda row: row.price_share, align="right")
 
 
 def _reserved_disk(row: ProfileReport) -> float | None:

@@ -220,7 +220,7 @@ def list_resize_sections(read: Callable[[R], ResizeReport | None]) -> tuple[Sect
         key="outcomes",
         rows=lambda report: _list_outcomes(resize) if (resize := read(report)) is not None else (),
         columns=fixed(
-            Column(title="", csv_title="outcome", cell=lambda row: row.name),
+            Column("", lambda row: row.name, csv_title="outcome"),
             number_column("Nodes after", lambda row: row.outcome.nodes_after),
             saving_column("Saves", lambda row: row.outcome.saves),
             number_column("Evictions", lambda row: row.outcome.evictions, rank=1),
@@ -232,10 +232,10 @@ def list_resize_sections(read: Callable[[R], ResizeReport | None]) -> tuple[Sect
         key="resizes",
         rows=lambda report: resize.resizes if (resize := read(report)) is not None else (),
         columns=fixed(
-            Column(title="pod", cell=lambda row: row.pod),
-            Column(title="node", cell=lambda row: row.node),
-            Column(title="change", cell=lambda row: ", ".join(row.changes)),
-            Column(title="frees", cell=lambda row: row.frees),
+            Column("pod", lambda row: row.pod),
+            Column("node", lambda row: row.node),
+            Column("change", lambda row: ", ".join(row.changes)),
+            Column("frees", lambda row: row.frees),
         ),
         lines=describe,
     )
@@ -245,6 +245,6 @@ def list_resize_sections(read: Callable[[R], ResizeReport | None]) -> tuple[Sect
 def saving_column(title: str, read: Callable[[Row], Saving], **options: Any) -> Column[Row]:
     """Returns a column of savings."""
     return Column(
-        title=title, cell=lambda row: format_saving(read(row)), value=lambda row: read(row).amount,
-        **{"align": "right", **options},
+        title, lambda row: format_saving(read(row)), value=lambda row: read(row).amount,
+        **{"align": "right", **options}
     )  # fmt: skip

@@ -47,7 +47,7 @@ def _amount_column(title: str, rank: int, read: Callable[[_ResourceRow], float |
         write = format_cpu if row.resource == "cpu" else format_bytes
         return "–" if amount is None else write(amount)
 
-    return Column(title=title, cell=cell, value=read, align="right", rank=rank)
+    return Column(title, cell, value=read, align="right", rank=rank)
 
 
 def _format_per_pod(row: _ResourceRow) -> str:
@@ -110,21 +110,21 @@ VIEW: ReportView[ReservedMeasureReport] = ReportView(
             rows=_list_rows,
             columns=fixed(
                 Column(
-                    title="Pool",
-                    cell=lambda row: "" if row.resource == "memory" else _pool_name(row.pool),
+                    "Pool",
+                    lambda row: "" if row.resource == "memory" else _pool_name(row.pool),
                     value=lambda row: _pool_name(row.pool),
                 ),
                 Column(
-                    title="Nodes",
-                    cell=lambda row: "" if row.resource == "memory" else _count_nodes(row),
+                    "Nodes",
+                    lambda row: "" if row.resource == "memory" else _count_nodes(row),
                     value=_count_nodes,
                     rank=6,
                 ),
-                Column(title="Resource", cell=lambda row: row.resource or "not measured"),
+                Column("Resource", lambda row: row.resource or "not measured"),
                 _amount_column("Base", 5, lambda row: row.use.fit.base if row.use and row.use.fit else None),
                 Column(
-                    title="Each pod",
-                    cell=_format_per_pod,
+                    "Each pod",
+                    _format_per_pod,
                     value=lambda row: row.use.fit.per_pod if row.use and row.use.fit else None,
                     align="right",
                     rank=4,
@@ -132,7 +132,7 @@ VIEW: ReportView[ReservedMeasureReport] = ReportView(
                 _amount_column("p95", 2, lambda row: row.use.p95 if row.use else None),
                 _amount_column("Maximum", 1, lambda row: row.use.maximum if row.use else None),
                 _amount_column("Reserved", 0, lambda row: row.reserved),
-                Column(title="Used", cell=_format_share, value=_share_used, align="right", rank=3),
+                Column("Used", _format_share, value=_share_used, align="right", rank=3),
                 _amount_column("Advised", 0, lambda row: row.advised),
             ),
             name=lambda row: f"pool/{row.pool.pool}",

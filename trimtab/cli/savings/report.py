@@ -149,15 +149,13 @@ def _describe_amounts(part: SavingsPart) -> str:
     return ", ".join(format_amount(each.amount, each.unit) for each in part.saves) or "–"
 
 
-_NODES: Column[SavingsPart] = Column(title="nodes", cell=lambda part: str(part.nodes), value=lambda part: part.nodes)
-_SAVES: Column[SavingsPart] = Column(title="saves", cell=_describe_amounts)
-_SAVED: Column[SavingsPart] = Column(
-    title="saved so far, at most", cell=_money, value=lambda part: part.dollars_so_far, rank=1
-)
+_NODES: Column[SavingsPart] = Column("nodes", lambda part: str(part.nodes), value=lambda part: part.nodes)
+_SAVES: Column[SavingsPart] = Column("saves", _describe_amounts)
+_SAVED: Column[SavingsPart] = Column("saved so far, at most", _money, value=lambda part: part.dollars_so_far, rank=1)
 
 
 def _name_column(title: str) -> Column[SavingsPart]:
-    return Column(title=title, cell=lambda part: part.name)
+    return Column(title, lambda part: part.name)
 
 
 VIEW: ReportView[SavingsReport] = ReportView(

@@ -64,8 +64,8 @@ def _list_chart_rows(report: SimulateReport) -> list[_ChartRow]:
 
 def _list_chart_columns(report: SimulateReport) -> tuple[Column[_ChartRow], ...]:
     return (
-        Column(title="round", cell=lambda row: row.name, align="right"),
-        Column(title="bar", cell=lambda row: _draw_bar(row.remaining, row.removed, report.nodes_before), rank=2),
+        Column("round", lambda row: row.name, align="right"),
+        Column("", lambda row: _draw_bar(row.remaining, row.removed, report.nodes_before), rank=2),
         number_column("nodes", lambda row: row.remaining, lambda nodes: format_count(int(nodes), "node"), min_width=12),
         number_column(
             "evictions",
@@ -115,7 +115,7 @@ _SECTIONS: tuple[Section[SimulateReport, Any], ...] = (
         rows=_list_removed,
         columns=fixed(
             number_column("round", lambda row: row[0].number, "{}"),
-            Column(title="node", cell=lambda row: row[1]),
+            Column("node", lambda row: row[1]),
         ),
         name=lambda row: f"node/{row[1]}",
         lines=no_paragraphs,

@@ -39,14 +39,14 @@ def draw_pools(pools: Sequence[PoolOverview], width: int) -> RenderableType:
     if not pools:
         return Text("There is no pool yet: a pool is a ConfigMap with the label trimtab.dev/pool.", "yellow")
     bar, has_memory = 12 if width >= WIDE else 6, width >= MEDIUM
-    memory: Column[PoolOverview] = Column(title="MEMORY", cell=lambda pool: draw_bar(pool.memory, bar))
+    memory: Column[PoolOverview] = Column("MEMORY", lambda pool: draw_bar(pool.memory, bar))
     columns: tuple[Column[PoolOverview], ...] = (
-        Column(title="POOL", cell=lambda pool: Text(pool.name)),
-        Column(title="MODE", cell=lambda pool: pool.mode),
+        Column("POOL", lambda pool: Text(pool.name)),
+        Column("MODE", lambda pool: pool.mode),
         number_column("NODES", lambda pool: pool.nodes, "{}"),
-        Column(title="CPU", cell=lambda pool: draw_bar(pool.cpu, bar)),
+        Column("CPU", lambda pool: draw_bar(pool.cpu, bar)),
         *((memory,) if has_memory else ()),
-        Column(title="SAVED", cell=lambda pool: Text(pool.saved)),
+        Column("SAVED", lambda pool: Text(pool.saved)),
     )
     return Group(build_table(pools, columns, frame=Frame.SCREEN), *map(_describe_pool, pools))
 
@@ -73,15 +73,15 @@ def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
     if not nodes:
         return Text("no node to show", "dim")
     bar, is_medium = 20 if width >= WIDE else 10 if width >= MEDIUM else 6, width >= MEDIUM
-    pool: Column[NodeBar] = Column(title="POOL", cell=lambda node: Text(node.pool or "–"))
-    memory: Column[NodeBar] = Column(title="MEMORY", cell=lambda node: draw_bar(node.memory, bar))
+    pool: Column[NodeBar] = Column("POOL", lambda node: Text(node.pool or "–"))
+    memory: Column[NodeBar] = Column("MEMORY", lambda node: draw_bar(node.memory, bar))
     pods: Column[NodeBar] = number_column("PODS", lambda node: node.pods, "{}")
     columns: tuple[Column[NodeBar], ...] = (
-        Column(title="NODE", cell=lambda node: Text(node.name)),
+        Column("NODE", lambda node: Text(node.name)),
         *((pool,) if is_medium else ()),
-        Column(title="CPU", cell=lambda node: draw_bar(node.cpu, bar)),
+        Column("CPU", lambda node: draw_bar(node.cpu, bar)),
         *((memory, pods) if is_medium else ()),
-        Column(title="STATE", cell=lambda node: Text(_describe_state(node), STATE_STYLES.get(node.state, ""))),
+        Column("STATE", lambda node: Text(_describe_state(node), STATE_STYLES.get(node.state, ""))),
     )
     return build_table(nodes, columns, frame=Frame.SCREEN)
 
@@ -113,9 +113,9 @@ def draw_decisions(decisions: Sequence[HistoryEntry], width: int, limit: int) ->
         return f"{entry.what} (rehearsed)" if entry.rehearsed and width >= MEDIUM else entry.what
 
     columns: tuple[Column[HistoryEntry], ...] = (
-        Column(title="", cell=lambda entry: format_timestamp(entry.at)[5:16].replace("T", " ")),
-        Column(title="", cell=format_what),
-        Column(title="", cell=lambda entry: Text(entry.why), ratio=1),
+        Column("", lambda entry: format_timestamp(entry.at)[5:16].replace("T", " ")),
+        Column("", format_what),
+        Column("", lambda entry: Text(entry.why), ratio=1),
     )
     return build_table(decisions[:limit], columns, frame=Frame.SCREEN)
 

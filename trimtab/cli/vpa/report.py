@@ -202,7 +202,7 @@ def _minutes(title: str, value: Callable[[ReactionRow], float], rank: int) -> Co
 
 
 def _amount(title: str, read: Callable[[ResourceResult], str]) -> Column[_SimulationRow]:
-    return Column(title=title, cell=lambda row: _shorten(row.part, read(row.part)), value=lambda row: read(row.part))
+    return Column(title, lambda row: _shorten(row.part, read(row.part)), value=lambda row: read(row.part))
 
 
 _REACTION: Section[VpaSimulateReport, ReactionRow] = Section(
@@ -210,7 +210,7 @@ _REACTION: Section[VpaSimulateReport, ReactionRow] = Section(
     title=lambda report: "Minutes until cpu requests follow a step in usage",
     rows=lambda report: report.reaction,
     columns=fixed(
-        Column(title="Flags", cell=lambda row: row.flags),
+        Column("Flags", lambda row: row.flags),
         _minutes("Rise, old pod", lambda row: row.rise_old_pod_minutes, 1),
         _minutes("Rise, young pod", lambda row: row.rise_young_pod_minutes, 2),
         _minutes("Drop", lambda row: row.drop_minutes, 3),
@@ -223,21 +223,20 @@ _SIMULATED: Section[VpaSimulateReport, _SimulationRow] = Section(
     rows=_simulation_rows,
     columns=fixed(
         Column(
-            title="Container",
-            cell=lambda row: f"{row.container.namespace}/{row.container.workload}/{row.container.container}",
+            "Container", lambda row: f"{row.container.namespace}/{row.container.workload}/{row.container.container}"
         ),
-        Column(title="Flags", cell=lambda row: row.result.flags),
-        Column(title="Resource", cell=lambda row: row.part.resource),
+        Column("Flags", lambda row: row.result.flags),
+        Column("Resource", lambda row: row.part.resource),
         _amount("Target", lambda part: part.target),
         Column(
-            title="Bounds",
-            cell=lambda row: f"{_shorten(row.part, row.part.lower_bound)}–{_shorten(row.part, row.part.upper_bound)}",
+            "Bounds",
+            lambda row: f"{_shorten(row.part, row.part.lower_bound)}–{_shorten(row.part, row.part.upper_bound)}",
             value=lambda row: f"{row.part.lower_bound}–{row.part.upper_bound}",
             rank=5,
         ),
         Column(
-            title="Minutes with too little cpu",
-            cell=lambda row: f"{row.part.starved_minutes} ({row.part.starved_share:.1%})",
+            "Minutes with too little cpu",
+            lambda row: f"{row.part.starved_minutes} ({row.part.starved_share:.1%})",
             value=lambda row: row.part.starved_minutes,
             rank=1,
         ),
@@ -264,10 +263,10 @@ PROPOSE_VIEW: ReportView[VpaProposeReport] = ReportView(
             title=lambda report: "VPAs",
             rows=lambda report: report.proposals,
             columns=fixed(
-                Column(title="Workload", cell=lambda row: f"{row.namespace}/{row.workload}"),
-                Column(title="Action", cell=lambda row: row.action),
-                Column(title="VPA", cell=lambda row: row.existing or "–", value=lambda row: row.existing, rank=2),
-                Column(title="Why", cell=lambda row: row.reason.text, rank=1, is_below=True, min_width=30),
+                Column("Workload", lambda row: f"{row.namespace}/{row.workload}"),
+                Column("Action", lambda row: row.action),
+                Column("VPA", lambda row: row.existing or "–", value=lambda row: row.existing, rank=2),
+                Column("Why", lambda row: row.reason.text, rank=1, is_below=True, min_width=30),
             ),
             name=lambda row: row.workload,
             empty=None,

@@ -1,6 +1,5 @@
 """The HTML page of every report, for the tests that look at pages."""
 
-from functools import partial
 from pathlib import Path
 
 import yaml
@@ -11,11 +10,10 @@ from tests.cli.test_policies_rollout import POLICY as ROLLOUT
 from tests.cli.test_policies_rollout import pods
 from tests.cli.test_savings import NOW, STATES
 from tests.cli.worlds import DEPLOYMENT, POLICY, write
-from trimtab.cli import output
 from trimtab.cli.doctor import command as doctor
 from trimtab.cli.doctor.command import DoctorFindingReport, DoctorReport
 from trimtab.cli.output import ReasonReport
-from trimtab.cli.reporting.draw import draw_report
+from trimtab.cli.reporting.emit import render_report
 from trimtab.cli.savings.report import VIEW, build_savings_report
 
 
@@ -31,12 +29,12 @@ def doctor_page() -> str:
         server="https://127.0.0.1:6443", namespace="trimtab-system", at="2026-01-05T00:00:00Z", well=False,
         counts={"ok": 1, "warn": 1, "error": 1, "unknown": 1}, left_out=[], findings=findings,
     )  # fmt: skip
-    return output.render_report("html", report, partial(draw_report, report=report, view=doctor.VIEW), "trimtab doctor")
+    return render_report("html", report, doctor.VIEW)
 
 
 def savings_page() -> str:
     report = build_savings_report(STATES, 0, NOW, str)
-    return output.render_report("html", report, partial(draw_report, report=report, view=VIEW), "trimtab savings")
+    return render_report("html", report, VIEW)
 
 
 def _write_rollout(folder: Path) -> Path:

@@ -20,7 +20,7 @@ from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
 from trimtab.cli.output import API_VERSION
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import live_cluster, signing_key
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
@@ -303,7 +303,7 @@ def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, form: 
         usable=status.is_usable,
         problems=[ProblemReport(problem.code, problem.says) for problem in status.problems],
     )
-    emit_rows(form, output_file, report, _VIEW)
+    emit_report(form, output_file, report, _VIEW)
     if status.problems:
         sys.exit(EXIT_FOUND)
 

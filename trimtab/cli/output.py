@@ -1,13 +1,11 @@
-"""Writes a report as a table, JSON, YAML or HTML, shows progress, and defines the parts that all reports share.
+"""Writes texts and documents, shows progress, and defines the parts that all reports share.
 
-All forms are made from the same report value, so they contain the same facts. Progress is shown on standard error, only
-on a terminal, and only if the work takes long.
+Progress is shown on standard error, only on a terminal, and only if the work takes long.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import StringIO
 from typing import Any, TypeVar
 
 import click
@@ -17,18 +15,15 @@ from rich.console import Console
 from rich.progress import Progress, track
 from rich.text import Text
 
-from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.print_text import print_document
 from trimtab.cli.printable_text import ReportConsole
-from trimtab.cluster.control_characters import escape_in_json, on_one_line, replace_control_characters
+from trimtab.cluster.control_characters import escape_in_json
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.yaml_format import PrintableDumper
 from trimtab.inputs.private_file import write_private_file
 
 API_VERSION = "trimtab.dev/v1alpha1"
-Draw = Callable[[Console], None]
-"""A function that draws the report on a console, which writes to a terminal or a page."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -67,26 +62,6 @@ def add_output_file_option(function: F) -> F:
     )(function)
 
 
-def emit_report(
-    form: str,
-    output_file: str | None,
-    report: msgspec.Struct,
-    draw: Draw,
-    title: str,
-    page: Callable[[], str] | None = None,
-) -> None:
-    """Print the report in this form, or write it to the file.
-
-    page: a function that renders the HTML page; without it the page contains what `draw` draws, in the layout of all
-    pages.
-    """
-    if form in ("table", "wide") and output_file is None:
-        draw(create_console())
-        return
-    text = page() if form == "html" and page is not None else render_report(form, report, draw, title)
-    write_text(replace_control_characters(text) if form == "html" else text, output_file)
-
-
 def write_text(text: str, output_file: str | None) -> None:
     """Print the text, or write it to a file that only its owner may read. Raises UsageError if the file cannot be
     written."""
@@ -94,12 +69,6 @@ def write_text(text: str, output_file: str | None) -> None:
         print_document(text)
         return
     write_private_file(output_file, text.encode())
-
-
-def write_lines(lines: Iterable[str], output_file: str | None) -> None:
-    """Print each line, or write all of them to a file, as `-o name` does; control characters and line ends in them are
-    replaced."""
-    write_text("".join(f"{on_one_line(line)}\n" for line in lines), output_file)
 
 
 def format_json(document: object) -> str:
@@ -145,22 +114,6 @@ def create_console() -> Console:
         return console
     width = None if "COLUMNS" in os.environ or console.is_terminal else 120
     return PlainConsole(has_headers=has_headers(), width=width)
-
-
-def render_report(form: str, report: msgspec.Struct, draw: Draw, title: str) -> str:
-    """Return the report as text in this form."""
-    if form == "json":
-        return format_json(report)
-    if form == "yaml":
-        plain = msgspec.json.decode(msgspec.json.encode(report))
-        return format_yaml(plain)
-    if form == "html":
-        page_console = PageConsole()
-        draw(page_console)
-        return page_console.render_page(title)
-    console = PlainConsole(has_headers=has_headers(), record=True, width=160, file=StringIO())
-    draw(console)
-    return console.export_text()
 
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.output import API_VERSION, ReportPart, format_manifests
 from trimtab.cli.print_text import print_document, print_text
 from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.core import Namespace, Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
@@ -243,7 +243,7 @@ def report_cost(cluster: live_cluster.ClusterOptions, by: str, form: str, output
     of the machine type.
     """
     report = _build_cost_report(live_cluster.read_snapshot(cluster, ("Pod", "Namespace", "Node")), by)
-    emit_rows(form, output_file, report, _COST_VIEW)
+    emit_report(form, output_file, report, _COST_VIEW)
 
 
 class MeasuredClass(ReportPart, frozen=True, kw_only=True):
@@ -355,7 +355,7 @@ def measure_overhead(
         _measure_class(runtime_class, snapshot, summaries, reasons.get(runtime_class.metadata.name))
         for runtime_class in snapshot.objects_of(RuntimeClass)
     ]
-    emit_rows(form, output_file, RuntimeClassReport(classes=classes), _MEASURE_VIEW)
+    emit_report(form, output_file, RuntimeClassReport(classes=classes), _MEASURE_VIEW)
 
 
 @verb.command("render")

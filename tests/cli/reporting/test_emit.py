@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from trimtab.cli.output import ReportPart
 from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 
 
 class NodeRow(ReportPart, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ def run(*arguments: str, view: ReportView[NodesReport] = VIEW) -> tuple[int, str
     @click.command()
     @add_report_options
     def verb(form: str, output_file: str | None) -> None:
-        emit_rows(form, output_file, REPORT, view)
+        emit_report(form, output_file, REPORT, view)
 
     result = CliRunner().invoke(verb, arguments)
     return result.exit_code, result.output

@@ -24,7 +24,7 @@ from trimtab.admission.vpa_sizing import VpaSizing, size_by_vpa
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import show_progress, write_text
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
 from trimtab.cli.reports.admission_table import view_admission, view_running
 from trimtab.cli.reports.running_pods import audit_running_pods
@@ -144,7 +144,7 @@ def verb(
         write_text(rewrite_manifests(contents, commits), output_file)
     else:
         admit_report = _build_report(inputs, previews, sizings)
-        emit_rows(form, output_file, admit_report, view_admission(explain=explain))
+        emit_report(form, output_file, admit_report, view_admission(explain=explain))
     is_refused_by_size = any(sizing is not None and sizing.refused is not None for sizing in sizings)
     if strict and (is_refused_by_size or any(has_problem(pod_preview) for pod_preview in previews)):
         sys.exit(EXIT_FOUND)
@@ -214,7 +214,7 @@ def _audit_running_pods(
     settings: AdmissionSettings, vpa_acts: bool, explain: bool, strict: bool, form: str, output_file: str | None,
 ) -> None:  # fmt: skip
     report = audit_running_pods(cluster, policy_paths, settings, vpa_acts=vpa_acts, selection=selection)
-    emit_rows(form, output_file, report, view_running(explain=explain))
+    emit_report(form, output_file, report, view_running(explain=explain))
     if strict and not report.is_well:
         sys.exit(EXIT_FOUND)
 

@@ -13,7 +13,7 @@ from trimtab.cli import output
 from trimtab.cli.autoscaler.report import VIEW, build_autoscaler_report
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_cluster_options, add_price_option
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -67,7 +67,7 @@ def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: An
     )  # fmt: skip
     proposal = propose_flags(reading.history, reading.present, on_replay=_show_progress)
     report = build_autoscaler_report(proposal, reading.history, (*notes, *reading.notes))
-    emit_rows(options["form"], options["output_file"], report, VIEW)
+    emit_report(options["form"], options["output_file"], report, VIEW)
 
 
 def _show_progress(flag_sets: Sequence[ScaleDownFlags]) -> Iterable[ScaleDownFlags]:

@@ -16,7 +16,7 @@ from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
 from trimtab.cli.complete_names import complete_nodes, complete_pools
 from trimtab.cli.main import EXIT_USAGE, SuggestingGroup
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports import compactor_status as report_module
 from trimtab.cli.shared_options import DURATION, add_login_options
 from trimtab.cluster.config_error import ConfigError
@@ -90,7 +90,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
 def show_status(form: str, output_file: str | None, **login: Any) -> None:
     """Show the leader, the drains that are under way, and the next nodes of each pool's plan."""
     report = report_module.build_status_report(state.read_compactor_state(state.ClusterLogin(**login), pods=True))
-    emit_rows(form, output_file, report, report_module.VIEW)
+    emit_report(form, output_file, report, report_module.VIEW)
 
 
 @verb.command("history")
@@ -126,7 +126,7 @@ def show_history(
         since=None if since_seconds is None else compactor_state.read_at - since_seconds,
     )  # fmt: skip
     report = build_history_report(compactor_state, filters)
-    emit_rows(form, output_file, report, HISTORY_VIEW)
+    emit_report(form, output_file, report, HISTORY_VIEW)
     if watch:
         watch_history(cluster_login, filters, report, is_wide=form == "wide")
 

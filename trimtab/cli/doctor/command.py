@@ -13,7 +13,7 @@ from rich.text import Text
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_login_options
 from trimtab.diagnosis import (
     check_autoscaling,
@@ -215,7 +215,7 @@ def verb(
     doctor_report = _check_cluster(
         live_cluster.ClusterOptions((), kubeconfig, context), namespace, ask_in, without, strict=strict
     )
-    emit_rows(form, output_file, doctor_report, VIEW)
+    emit_report(form, output_file, doctor_report, VIEW)
     if not doctor_report.well:
         sys.exit(EXIT_FOUND)
 

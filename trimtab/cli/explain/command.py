@@ -10,7 +10,7 @@ from trimtab.cli.complete_names import complete_explained_names
 from trimtab.cli.explain.verb_options import find_options
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
 
@@ -114,7 +114,7 @@ def verb(names: tuple[str, ...], form: str, output_file: str | None) -> None:
     neither a cluster nor the network is used.
     """
     report = build_explanations_report(names)
-    emit_rows(form, output_file, report, VIEW)
+    emit_report(form, output_file, report, VIEW)
 
 
 def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:

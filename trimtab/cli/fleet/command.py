@@ -17,7 +17,7 @@ from trimtab.cli.fleet.machine_groups import report_machine_groups
 from trimtab.cli.main import EXIT_FAILED, SuggestingGroup
 from trimtab.cli.output import show_spinner
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cluster import usage_rule
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
@@ -234,7 +234,7 @@ def recommend(
     report = reports.build_recommend_report(
         decided, listed.failures, at, days, str(sizing.rule), _history_notes(files, listed)
     )
-    emit_rows(form, output_file, report, table.RECOMMEND_VIEW)
+    emit_report(form, output_file, report, table.RECOMMEND_VIEW)
     _finish(failures, len({one.cluster for one in files} | {one.cluster for one in listed.sources}))
 
 
@@ -273,7 +273,7 @@ def plan(
     with open_engine(engine, spark_conf) as opened:
         digests, failures = _digest(opened, listed)
     report = reports.build_plan_report(digests, failures)
-    emit_rows(form, output_file, report, table.PLAN_VIEW)
+    emit_report(form, output_file, report, table.PLAN_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
 
 
@@ -294,7 +294,7 @@ def machines(
         groups=report_machine_groups(digests), failures=reports.report_failures(failures),
         notes=[*_workload_notes(digests), MODEL_NOTE],
     )  # fmt: skip
-    emit_rows(form, output_file, report, table.MACHINES_VIEW)
+    emit_report(form, output_file, report, table.MACHINES_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
 
 
@@ -341,5 +341,5 @@ def report(
         digests, decided, find_merges(digests, rules), report_machine_groups(digests), failures, at,
         [*notes, *_workload_notes(digests), MODEL_NOTE],
     )  # fmt: skip
-    emit_rows(form, output_file, built, table.REPORT_VIEW)
+    emit_report(form, output_file, built, table.REPORT_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))

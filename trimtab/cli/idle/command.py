@@ -13,7 +13,7 @@ from trimtab.cli.idle import report as parts
 from trimtab.cli.idle.report import IdleReport, select_rows
 from trimtab.cli.idle.table import VIEW
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.shared_options import add_cluster_options, parse_minor_version
 from trimtab.cluster.config_error import ConfigError
@@ -126,7 +126,7 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
                *(f"This sleep schedule cannot be read: {problem}" for problem in unreadable)],
     )  # fmt: skip
     report = select_rows(report, selection, manifests)
-    emit_rows(options["form"], options["output_file"], report, VIEW)
+    emit_report(options["form"], options["output_file"], report, VIEW)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

@@ -28,7 +28,7 @@ from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.reporting.emit import add_report_options_with, emit_rows
+from trimtab.cli.reporting.emit import add_report_options_with, emit_report
 from trimtab.cli.selection import ObjectSelection, add_namespace_options
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -132,7 +132,7 @@ def verb(
         baseline = decode_baseline(encode_baseline(result.findings))
     compared = compare_baseline(result.findings, baseline)
     report = build_lint_report(result, compared, snapshot, (*objects.notes, *usage_notes), comparison, objects.files)
-    emit_rows(form, output_file, report, _VIEW)
+    emit_report(form, output_file, report, _VIEW)
     if fix_folder is not None:
         plan = plan_fixes(
             snapshot,

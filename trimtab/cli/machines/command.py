@@ -7,7 +7,7 @@ import click
 from trimtab.cli.machine_options import add_pool_options, add_type_options
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.output import show_spinner
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports import machines_table as table
 from trimtab.cli.reports.machine_ranking import build_ranking, pack_best_sets, read_workload
 from trimtab.cli.reports.machines import (
@@ -62,7 +62,7 @@ def profile(pool_nodes: SelectedNodes, form: str, output_file: str | None) -> No
     report = build_profile_report(
         pool_nodes, read_workload(pool_nodes, None), measure_fill(pool_nodes.inventory, pool_nodes.nodes)
     )
-    emit_rows(form, output_file, report, table.PROFILE_VIEW)
+    emit_report(form, output_file, report, table.PROFILE_VIEW)
 
 
 def _parse_commitments(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
@@ -163,7 +163,7 @@ def rank(
         pool_nodes, priced, ranking, winner, sets, (current, decision) if decision else None,
         _list_notes(types, priced, ranking), wins,
     )  # fmt: skip
-    emit_rows(form, output_file, report, table.view_ranking(rows))
+    emit_report(form, output_file, report, table.view_ranking(rows))
 
 
 def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:

@@ -6,7 +6,7 @@ import click
 
 from trimtab.cli.output import show_spinner
 from trimtab.cli.plan import page
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports import plan_explanation as explain
 from trimtab.cli.reports.plan import build_report
 from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
@@ -68,4 +68,4 @@ def verb(
     chains = [explain.explain_subject(plan_inputs, cluster_model, draining_plan, kind, name) for kind, name in subjects]
     resize = plan_resizes(plan_inputs, draining_plan) if plan_inputs.wants_resizes and not subjects else None
     plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize)
-    emit_rows(form, output_file, plan_report, _VIEW)
+    emit_report(form, output_file, plan_report, _VIEW)

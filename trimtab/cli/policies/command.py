@@ -19,7 +19,7 @@ from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.rollout_command import show_rollout
 from trimtab.cli.print_text import print_document, print_text
 from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
@@ -189,7 +189,7 @@ def check_policies(
     policies = load_given_policies(paths, is_authoring=True)
     facts, pod_labels = _read_facts(cluster, reads_pods=_selects_by_pod_label(policies.all))
     report = _build_report(policies.all, lint(policies, facts, pod_labels))
-    emit_rows(form, output_file, report, _CHECK_VIEW)
+    emit_report(form, output_file, report, _CHECK_VIEW)
     if report.findings:
         sys.exit(EXIT_FOUND)
 
@@ -224,7 +224,7 @@ def list_policies(
         )
     else:
         report = _build_report(load_given_policies(paths).all, ())
-    emit_rows(form, output_file, report, _LIST_VIEW)
+    emit_report(form, output_file, report, _LIST_VIEW)
 
 
 @verb.command("explain")
@@ -248,7 +248,7 @@ def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], form: str, 
             for name in unknown_names
         )
     report = _build_report([policies_by_name[name] for name in names or policies_by_name], ())
-    emit_rows(form, output_file, report, _EXPLAIN_VIEW)
+    emit_report(form, output_file, report, _EXPLAIN_VIEW)
 
 
 @verb.command("schema")

@@ -11,7 +11,7 @@ from trimtab.admission.audit.original_pod import AuditedPodReader
 from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports.running_pods import choose_policies, parse_documents
 from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.shared_options import add_cluster_options
@@ -128,7 +128,7 @@ def show_rollout(
         keeps=lambda pod: selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {})),
         notes=inputs.notes,
     )  # fmt: skip
-    emit_rows(form, output_file, report, VIEW)
+    emit_report(form, output_file, report, VIEW)
 
 
 def _read(cluster: live_cluster.ClusterOptions, paths: tuple[str, ...]) -> _Inputs:

@@ -12,7 +12,7 @@ from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.pools.reasons import OTHER_NAMESPACE
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
@@ -131,7 +131,7 @@ def check_pools(
     pool.
     """
     report = build_check_report(paths, namespace, cluster)
-    emit_rows(form, output_file, report, VIEW)
+    emit_report(form, output_file, report, VIEW)
     if report.findings:
         sys.exit(EXIT_FOUND)
 

@@ -15,7 +15,7 @@ from trimtab.cli.recommend.build_report import Selection, build_report
 from trimtab.cli.recommend.options import add_recommend_options as recommend_options
 from trimtab.cli.recommend.page import render_page
 from trimtab.cli.recommend.table import VIEW
-from trimtab.cli.reporting.emit import emit_rows
+from trimtab.cli.reporting.emit import emit_report
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
@@ -148,7 +148,7 @@ def verb(
         exported = export.build_vpa_checkpoints(book, current)
         output.write_text(output.format_manifests(exported), more["export"])
         print_text(f"Wrote {format_count(len(exported), 'checkpoint')} to {more['export']}", err=True)
-    emit_rows(more["form"], more["output_file"], recommend_report, _VIEW)
+    emit_report(more["form"], more["output_file"], recommend_report, _VIEW)
 
 
 def _print_patches(patches: export.WrittenPatches, folder: str, min_confidence: float) -> None:

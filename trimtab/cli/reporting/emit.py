@@ -1,7 +1,7 @@
 """The options of a verb whose report has rows, and the output in each format."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from io import StringIO
 from typing import Any, TypeVar
 
 import click
@@ -9,9 +9,11 @@ import msgspec
 
 from trimtab.cli import output
 from trimtab.cli.csv_table import Cell, format_csv_table
-from trimtab.cli.plain_columns import cell_text
+from trimtab.cli.page.console_page import PageConsole
+from trimtab.cli.plain_columns import PlainConsole, cell_text
 from trimtab.cli.reporting.columns import Column, ReportView
 from trimtab.cli.reporting.draw import draw_report
+from trimtab.cluster.control_characters import on_one_line, replace_control_characters
 
 R = TypeVar("R", bound=msgspec.Struct)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,24 +41,35 @@ def add_report_options_with(*more_forms: str) -> Callable[[F], F]:
     return decorate
 
 
-def emit_rows(form: str, output_file: str | None, report: R, view: ReportView[R]) -> None:
+def emit_report(form: str, output_file: str | None, report: R, view: ReportView[R]) -> None:
     """Prints the report in this format, or writes it to the file."""
-    if form == "csv":
-        output.write_text(render_csv(report, view, has_headers=output.has_headers()), output_file)
-    elif form == "name":
-        output.write_lines(_names(report, view), output_file)
-    elif form in view.texts and form != "html":
-        output.write_text(view.texts[form](report), output_file)
+    if form in ("table", "wide") and output_file is None:
+        draw_report(output.create_console(), report, view, is_wide=form == "wide")
     else:
-        render_page = view.texts.get("html")
-        output.emit_report(
-            form,
-            output_file,
-            report,
-            lambda console: draw_report(console, report, view, is_wide=form == "wide"),
-            view.title,
-            page=None if render_page is None else partial(render_page, report),
-        )
+        output.write_text(render_report(form, report, view), output_file)
+
+
+def render_report(form: str, report: R, view: ReportView[R]) -> str:
+    """Returns the report as text in this format. All formats are made from the same value, so they contain the same
+    facts."""
+    if form in view.texts:
+        text = view.texts[form](report)
+        return replace_control_characters(text) if form == "html" else text
+    if form == "csv":
+        return render_csv(report, view, has_headers=output.has_headers())
+    if form == "name":
+        return "".join(f"{on_one_line(name)}\n" for name in _names(report, view))
+    if form == "json":
+        return output.format_json(report)
+    if form == "yaml":
+        return output.format_yaml(msgspec.json.decode(msgspec.json.encode(report)))
+    if form == "html":
+        page = PageConsole()
+        draw_report(page, report, view)
+        return replace_control_characters(page.render_page(view.title))
+    console = PlainConsole(has_headers=output.has_headers(), record=True, width=160, file=StringIO())
+    draw_report(console, report, view, is_wide=form == "wide")
+    return console.export_text()
 
 
 def render_csv(report: R, view: ReportView[R], *, has_headers: bool = True) -> str:

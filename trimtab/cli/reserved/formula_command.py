@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports.reservation_formula import build_report
 from trimtab.cli.reports.reservation_table import view_formulas
 from trimtab.cli.shared_options import add_cluster_options
@@ -110,7 +110,7 @@ def compare_formulas(
         raise UsageError([*mistakes, *error.mistakes]) from None
     if mistakes:
         raise UsageError(mistakes)
-    emit_rows(form, output_file, build_report(profiles, shapes), view_formulas(explain=explain))
+    emit_report(form, output_file, build_report(profiles, shapes), view_formulas(explain=explain))
 
 
 def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], list[ConfigError]]:

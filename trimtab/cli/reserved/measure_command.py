@@ -9,7 +9,7 @@ import click
 
 from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reserved.measure_report import build_report
 from trimtab.cli.reserved.measure_table import VIEW
 from trimtab.cli.reserved.snippets import SNIPPETS, render_snippet
@@ -120,7 +120,7 @@ def measure_reservations(
         write_text(_render_snippets(snippet, assessed), output_file)
         return
     report = build_report(assessed, measurements.sources, measurements.notes)
-    emit_rows(form, output_file, report, VIEW)
+    emit_report(form, output_file, report, VIEW)
 
 
 def _parse_moment(text: str | None) -> int:

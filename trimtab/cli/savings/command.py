@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from trimtab.cli.complete_names import complete_pools
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.savings.report import VIEW, build_savings_report, parse_day
 from trimtab.cli.shared_options import add_login_options, parse_since
 from trimtab.cluster.api.core import Namespace
@@ -61,7 +61,7 @@ def verb(
 
     begin = _parse_since(since, compactor_state.read_at)
     report = build_savings_report(compactor_state.pool_states, begin, compactor_state.read_at, team_of, only=pool)
-    emit_rows(form, output_file, report, VIEW)
+    emit_report(form, output_file, report, VIEW)
 
 
 def _parse_since(text: str, now: Seconds) -> Seconds:

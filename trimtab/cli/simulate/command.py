@@ -5,7 +5,7 @@ from dataclasses import replace
 import click
 
 from trimtab.cli.output import show_spinner
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports.plan_explanation import check_subjects
 from trimtab.cli.reports.resizes import simulate_resizes
 from trimtab.cli.shared_options import add_plan_options as plan_inputs
@@ -67,4 +67,4 @@ def verb(
         )
         chains = [explain_subject(plan_inputs, simulation, kind, name) for kind, name in subjects]
         simulate_report = build_report(plan_inputs, simulation, chains, resize)
-    emit_rows(form, output_file, simulate_report, _VIEW)
+    emit_report(form, output_file, simulate_report, _VIEW)

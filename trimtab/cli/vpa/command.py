@@ -13,7 +13,7 @@ from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.print_text import print_text
 from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_cluster_options, needs_cluster, parse_minor_version
 from trimtab.cli.vpa.lint_proposals import lint_proposals
 from trimtab.cli.vpa.report import (
@@ -97,7 +97,7 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
         ],
         notes=notes,
     )  # fmt: skip
-    emit_rows(options["form"], options["output_file"], report, SIMULATE_VIEW)
+    emit_report(options["form"], options["output_file"], report, SIMULATE_VIEW)
 
 
 def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workloads: ClusterWorkloads) -> int:
@@ -176,4 +176,4 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
             "resized in place."
         )
     report = VpaProposeReport(proposals=[build_proposed_vpa(one) for one in proposals], notes=notes)
-    emit_rows(options["form"], options["output_file"], report, PROPOSE_VIEW)
+    emit_report(options["form"], options["output_file"], report, PROPOSE_VIEW)

@@ -9,7 +9,7 @@ import msgspec
 
 from trimtab.cli.complete_names import complete_namespaces, complete_nodes
 from trimtab.cli.main import SuggestingGroup
-from trimtab.cli.reporting.emit import add_report_options, emit_rows
+from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports.running_pods import AUDITED_KINDS, audit_contents, choose_policies, parse_documents
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cli.why.node_report import NODE_VIEW
@@ -81,7 +81,7 @@ def explain_pod(
     policies, _, _ = choose_policies(policy_paths, documents)
     if pod is None:
         gone = _explain_gone_pod(pod_namespace, pod_name, cluster, documents, policies, facts)
-        emit_rows(form, output_file, gone, POD_VIEW)
+        emit_report(form, output_file, gone, POD_VIEW)
         return
     running = audit_contents(
         contents, policy_paths, DEFAULT_SETTINGS, vpa_acts=True, is_live=is_live,
@@ -95,7 +95,7 @@ def explain_pod(
         traces = read_live_traces(cluster, Settings().namespace, pod_namespace, pod_name, top)
     decided = decide_about_template(documents, pod_namespace, owners[0] if owners else None, policies, facts)
     report = build_why_report(pod, snapshot, facts, running.findings, traces, decided)
-    emit_rows(form, output_file, report, POD_VIEW)
+    emit_report(form, output_file, report, POD_VIEW)
 
 
 @verb.command("node")
@@ -118,7 +118,7 @@ def explain_node(
 
     paths = [path for path in cluster.paths if path != live_cluster.LIVE]
     report = read_node_from_files(paths, name, namespace) if paths else read_node_from_cluster(cluster, name, namespace)
-    emit_rows(form, output_file, report, NODE_VIEW)
+    emit_report(form, output_file, report, NODE_VIEW)
 
 
 def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:

@@ -51,7 +51,8 @@ from trimtab.cli.reports.plan import PlanReport
 from trimtab.cli.reports.reservation_formula import ReservedFormulaReport
 from trimtab.cli.reports.running_pods import RunningReport
 from trimtab.cli.reserved.measure_report import ReservedMeasureReport
-from trimtab.cli.runtimeclass import RuntimeClassCostReport, RuntimeClassReport
+from trimtab.cli.runtimeclass.command import RuntimeClassReport
+from trimtab.cli.runtimeclass.cost import RuntimeClassCostReport
 from trimtab.cli.savings.report import SavingsReport
 from trimtab.cli.simulate.report import SimulateReport
 from trimtab.cli.vpa.report import VpaProposeReport, VpaSimulateReport

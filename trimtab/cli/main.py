@@ -45,7 +45,7 @@ VERBS = {
     "policies": ("trimtab.cli.policies.command", "Check, test, list and explain policies; print their schema."),
     "reserved": ("trimtab.cli.reserved.command", "Show what is reserved on nodes, by formula and as measured."),
     "lint": ("trimtab.cli.lint.command", "Predict where autoscalers, budgets and limits work against each other."),
-    "runtimeclass": ("trimtab.cli.runtimeclass", "Measure what a sandbox runtime costs for each pod."),
+    "runtimeclass": ("trimtab.cli.runtimeclass.command", "Measure what a sandbox runtime costs for each pod."),
     "idle": (
         "trimtab.cli.idle.command",
         "Show workloads that could sleep, volume claims that are mostly empty, and objects that no pod names.",

@@ -1,15 +1,17 @@
 """A table keeps its words whole: columns are left out by rank, and named; rows become cards before a word is broken."""
 
 from io import StringIO
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.panel import Panel
 
 from trimtab.cli.plain_columns import PlainConsole
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
-from trimtab.cli.reporting.draw import draw_report
+from trimtab.cli.reporting.draw import build_table, draw_report, draw_section
 
 Row = tuple[str, str, str]
 COLUMNS: tuple[Column[Row], ...] = (
@@ -69,6 +71,58 @@ def test_lines_of_a_pipe_have_any_length() -> None:
     text = StringIO()
     draw_report(PlainConsole(file=text, width=20), ROWS, view_of(ROWS))
     assert "shop/a-deployment-with-a-name   no usage   eu-central-1" in text.getvalue()
+
+
+def section_of(**options: Any) -> Section[list[Row], Row]:
+    """A section of two columns, the second of which is a sentence."""
+    columns: tuple[Column[Row], ...] = (
+        Column("Workload", lambda row: row[0]),
+        Column("Why", lambda row: row[1], rank=1, is_below=True, min_width=20),
+    )
+    return Section(key="workloads", rows=lambda report: report, columns=fixed(*columns), **options)
+
+
+def drawn_section(width: int, rows: list[Row], **options: Any) -> list[str]:
+    text = StringIO()
+    draw_section(Console(file=text, width=width), rows, section_of(**options))
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+SENTENCE = "the usage is not known well enough, because there is only a day of it"
+
+
+def test_a_sentence_without_room_is_printed_below_the_table() -> None:
+    lines = drawn_section(36, [("shop/a-deployment", SENTENCE, "")], frame=Frame.NONE)
+    assert lines[:3] == ["Workload", "shop/a-deployment", "shop/a-deployment"]
+    assert " ".join(lines[3:]).split() == SENTENCE.split()
+
+
+def test_a_column_with_room_for_its_sentence_stays_in_the_table() -> None:
+    lines = drawn_section(48, [("shop/a-deployment", SENTENCE, "")], frame=Frame.NONE)
+    assert lines[1].startswith("shop/a-deployment  the usage is")
+
+
+def test_a_short_cell_stays_on_one_line_beside_a_long_one() -> None:
+    lines = drawn_section(60, [("a deployment", SENTENCE, "")], frame=Frame.NONE)
+    assert lines[1].startswith("a deployment  the usage")
+
+
+def test_rows_that_are_not_drawn_are_counted() -> None:
+    rows = [(f"shop/web-{number}", "", "") for number in range(5)]
+    lines = drawn_section(40, rows, max_rows=2, more=lambda hidden: f"{hidden} more rows", frame=Frame.NONE)
+    assert lines == ["Workload    Why", "shop/web-0", "shop/web-1", "3 more rows"]
+
+
+def test_a_section_may_be_sentences() -> None:
+    assert drawn_section(40, [], lines=lambda report: ["No row."]) == ["No row."]
+
+
+def test_a_table_in_a_panel_breaks_no_word() -> None:
+    text = StringIO()
+    columns: tuple[Column[Row], ...] = (Column("", lambda row: row[0]), Column("", lambda row: row[1]))
+    table = build_table([("nodeAffinity.required", SENTENCE, "")], columns, frame=Frame.GRID)
+    Console(file=text, width=44).print(Panel(table))
+    assert "nodeAffinity.required  the usage is" in text.getvalue()
 
 
 WORDS = st.text("abc-", min_size=1, max_size=30)

@@ -1,5 +1,7 @@
 """Names and CSV follow from the same columns as the table."""
 
+from dataclasses import replace
+
 import click
 import msgspec
 from click.testing import CliRunner
@@ -19,7 +21,7 @@ class NodesReport(ReportPart, frozen=True, kw_only=True):
 
 
 NAME: Column[NodeRow] = Column("node", lambda row: row.name)
-COST: Column[NodeRow] = Column("$ a month", lambda row: f"${row.cost:,.2f}", value=lambda row: row.cost)
+COST: Column[NodeRow] = Column("cost", lambda row: f"${row.cost:,.2f}", value=lambda row: row.cost)
 SECTION: Section[NodesReport, NodeRow] = Section(
     key="nodes", rows=lambda report: report.nodes, columns=fixed(NAME, COST), name=lambda row: f"node/{row.name}"
 )
@@ -40,7 +42,7 @@ def run(*arguments: str, view: ReportView[NodesReport] = VIEW) -> tuple[int, str
 
 
 def test_a_table_in_a_pipe_has_plain_columns() -> None:
-    assert run() == (0, "NODE   $ A MONTH\nn1     $1,234.50\n=n2    $0.50\n")
+    assert run()[1].splitlines() == ["NODE   COST", "n1     $1,234.50", "=n2    $0.50"]
 
 
 def test_no_headers_are_printed_if_none_are_wanted() -> None:
@@ -49,12 +51,12 @@ def test_no_headers_are_printed_if_none_are_wanted() -> None:
 
 
 def test_csv_has_numbers_and_no_formulas() -> None:
-    assert run("-o", "csv") == (0, '"node","$ a month"\n"n1","1234.5"\n"\'=n2","0.5"\n')
+    assert run("-o", "csv") == (0, '"node","cost"\n"n1","1234.5"\n"\'=n2","0.5"\n')
 
 
 def test_several_tables_are_one_in_csv() -> None:
     assert run("-o", "csv", view=BOTH)[1].splitlines() == [
-        '"table","node","$ a month"', '"nodes","n1","1234.5"', '"nodes","\'=n2","0.5"',
+        '"table","node","cost"', '"nodes","n1","1234.5"', '"nodes","\'=n2","0.5"',
         '"costs","","1234.5"', '"costs","","0.5"',
     ]  # fmt: skip
 
@@ -65,6 +67,32 @@ def test_names_are_one_per_line() -> None:
 
 def test_names_are_those_of_the_sections_that_have_names() -> None:
     assert run("-o", "name", view=BOTH) == (0, "node/n1\nnode/=n2\n")
+
+
+def test_only_some_rows_may_be_named() -> None:
+    section = replace(SECTION, named=lambda report: report.nodes[:1])
+    assert run("-o", "name", view=replace(VIEW, sections=(section,))) == (0, "node/n1\n")
+
+
+def test_csv_may_have_other_columns_than_the_table() -> None:
+    section = replace(SECTION, csv_columns=fixed(COST))
+    assert run("-o", "csv", view=replace(VIEW, sections=(section,))) == (0, '"cost"\n"1234.5"\n"0.5"\n')
+
+
+def test_a_dash_is_an_empty_cell_in_csv() -> None:
+    dash: Column[NodeRow] = Column("why", lambda row: "–")
+    section = replace(SECTION, columns=fixed(dash))
+    assert run("-o", "csv", view=replace(VIEW, sections=(section,))) == (0, '"why"\n""\n""\n')
+
+
+def test_a_format_of_another_tool_is_the_text_of_the_view() -> None:
+    view = replace(VIEW, texts={"html": lambda report: f"<p>{len(report.nodes)}</p>"})
+    assert run("-o", "html", view=view) == (0, "<p>2</p>")
+
+
+def test_sections_may_follow_from_the_report() -> None:
+    view = replace(VIEW, sections=lambda report: (SECTION,) * len(report.nodes))
+    assert run("-o", "csv", "--no-headers", view=view)[1].count("n1") == 2
 
 
 def test_json_is_the_report_itself() -> None:

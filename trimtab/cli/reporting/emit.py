@@ -92,7 +92,10 @@ def _csv_title(column: Column[Any]) -> str:
 
 
 def _value(column: Column[Any], row: Any) -> Cell:
-    return cell_text(column.cell(row)) if column.value is None else column.value(row)
+    if column.value is not None:
+        return column.value(row)
+    text = cell_text(column.cell(row))
+    return None if text in ("–", "-") else text
 
 
 def _names(report: R, view: ReportView[R]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from trimtab.admission.handler import would_change_prefix
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
 from trimtab.cli.reporting.draw import build_table
 from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape, VpaAmountReport
 from trimtab.cli.reports.running_pods import RunningFindingReport, RunningReport, TallyReport
@@ -32,6 +32,10 @@ def _format_pod(pod: PodReport) -> Text:
     if pod.counted_with:
         name.append(f"\ncounted with {pod.counted_with}", style=_GREY)
     return name
+
+
+def _name_pod(pod: PodReport) -> str:
+    return f"{pod.kind} {pod.namespace}/{pod.name}"
 
 
 def _format_requests(pod: PodReport) -> RenderableType:
@@ -141,7 +145,7 @@ def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:
         lines += [*_kept_lines(pod), *_step_lines(pod)]
     if not lines:
         return None
-    title = Text(f"{pod.kind} {pod.namespace}/{pod.name}", style="bold")
+    title = Text(_name_pod(pod), style="bold")
     return Panel(Group(*lines), title=title, title_align="left", border_style=_GREY)
 
 
@@ -273,7 +277,7 @@ def _already_set_lines(report: AdmitReport) -> list[str]:
     for pod in report.pods:
         for kept in pod.left:
             if kept.reason.code == ALREADY_SET.name and not kept.warning:
-                workloads.setdefault(kept.policy, {})[f"{pod.kind} {pod.namespace}/{pod.name}"] = None
+                workloads.setdefault(kept.policy, {})[_name_pod(pod)] = None
                 fields.setdefault(kept.policy, {})[kept.field.rpartition("].")[2]] = None
                 examples.setdefault(kept.policy, kept.reason.text)
     lines = []
@@ -306,8 +310,8 @@ _PODS: Section[AdmitReport, PodReport] = Section(
     title=lambda report: "How the policies change these pods",
     rows=lambda report: report.pods,
     columns=fixed(
-        Column("Pods of", _format_pod),
-        Column("×", lambda pod: str(pod.replicas), align="right", rank=1),
+        Column("Pods of", _format_pod, value=_name_pod),
+        number_column("×", lambda pod: pod.replicas, "{}", rank=1),
         Column("Requests", _format_requests),
         Column("Limits", _if_admitted(_format_limits)),
         Column("QoS", _if_admitted(_format_qos), rank=2),
@@ -328,7 +332,7 @@ _CHANGES: Section[AdmitReport, _PodChange] = Section(
     key="changes",
     rows=lambda report: [_PodChange(pod, change) for pod in report.pods for change in pod.changes],
     columns=fixed(
-        Column("Pods of", lambda row: _format_pod(row.pod)),
+        Column("Pods of", lambda row: _name_pod(row.pod)),
         Column("field", lambda row: row.change.field),
         Column("change", lambda row: _format_result(row.change, "")),
         Column("policy", lambda row: row.change.policy),
@@ -357,8 +361,8 @@ def view_running(*, explain: bool) -> ReportView[RunningReport]:
             style=_GREY,
         ),
         columns=fixed(
-            Column("Pods of", _format_owner),
-            Column("×", lambda finding: str(finding.pods), align="right", rank=1),
+            Column("Pods of", _format_owner, value=lambda finding: f"{finding.namespace}/{finding.owner}"),
+            number_column("×", lambda finding: finding.pods, "{}", rank=1),
             Column("Policy", lambda finding: finding.policy or "–"),
             Column("Why", _format_reason, min_width=20),
             Column("What differs", lambda finding: Text(_format_finding_changes(finding)), rank=2),

@@ -1,0 +1,1 @@
+"""The `runtimeclass` verb: what a sandbox runtime costs for each pod."""

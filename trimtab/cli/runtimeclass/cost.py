@@ -172,7 +172,7 @@ def _cost_text(amount: PricedAmount) -> str:
 
 def _sandbox_share(row: TeamCost) -> float | None:
     whole = row.workload.dollars_per_month + row.sandbox.dollars_per_month
-    return row.sandbox.dollars_per_month / whole if whole else None
+    return round(row.sandbox.dollars_per_month / whole, 4) if whole else None
 
 
 def _money_column(title: str, read: Callable[[TeamCost], PricedAmount], rank: int = 0) -> Column[TeamCost]:

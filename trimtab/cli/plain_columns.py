@@ -19,6 +19,8 @@ SEPARATOR = "   "
 class PlainConsole(ReportConsole):
     """A console that writes tables as plain columns, and panels without their frame."""
 
+    has_any_width = True
+
     def __init__(self, *, has_headers: bool = True, **options: Any) -> None:
         super().__init__(**options)
         self._has_headers, self._has_printed = has_headers, False

@@ -19,6 +19,9 @@ from trimtab.cluster.control_characters import replace_control_characters
 class ReportConsole(Console):
     """A console that can print every report, whatever characters its texts contain."""
 
+    has_any_width = False
+    """Whether a line may have any length, as in a pipe and on a page."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.push_render_hook(_PrintableText())

@@ -37,6 +37,8 @@ _REGION = Markup(' role="region" aria-label="{}"')
 class PageConsole(ReportConsole):
     """A console that collects what is printed as the parts of a page."""
 
+    has_any_width = True
+
     def __init__(self) -> None:
         super().__init__(width=160, file=StringIO())
         self._parts: list[Markup] = []

@@ -5,10 +5,9 @@ from dataclasses import replace
 import click
 
 from trimtab.cli.output import show_spinner
-from trimtab.cli.plan import page
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports import plan_explanation as explain
-from trimtab.cli.reports.plan import build_report
+from trimtab.cli.reports.plan import PlanReport, build_report
 from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
 from trimtab.cli.reports.plan_table import VIEW
 from trimtab.cli.reports.resizes import plan_resizes
@@ -23,7 +22,13 @@ MAX_COMPARED_NODES = 500
 more plans."""
 
 
-_VIEW = replace(VIEW, texts={"html": page.render_page})
+def _render_page(report: PlanReport) -> str:
+    from trimtab.cli.plan.page import render_page  # a page needs templates, and a table does not
+
+    return render_page(report)
+
+
+_VIEW = replace(VIEW, texts={"html": _render_page})
 
 
 @click.command("plan")

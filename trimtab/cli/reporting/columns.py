@@ -4,14 +4,17 @@ A report is read on a terminal of 80 columns, in a pipe, as a page and in a spre
 which value a program gets, and how much its reader would miss it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from rich.console import RenderableType
 
-from trimtab.cli.csv_table import Cell
+if TYPE_CHECKING:
+    from trimtab.cli.csv_table import Cell
 
 R = TypeVar("R")
 Row = TypeVar("Row")

@@ -16,8 +16,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.page.console_page import PageConsole
-from trimtab.cli.plain_columns import PlainConsole, cell_lines
+from trimtab.cli.plain_columns import cell_lines
+from trimtab.cli.printable_text import ReportConsole
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 
 R = TypeVar("R")
@@ -62,7 +62,7 @@ def draw_table(
 ) -> None:
     """Draws the rows with as many columns as fit, and names the other columns."""
     shown = list(columns)
-    has_any_width = isinstance(console, PlainConsole | PageConsole)
+    has_any_width = isinstance(console, ReportConsole) and console.has_any_width
     while True:
         table = build_table(rows, shown, title, frame)
         least = max(shown, key=lambda column: column.rank)

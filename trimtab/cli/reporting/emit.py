@@ -1,19 +1,22 @@
 """The options of a verb whose report has rows, and the output in each format."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from io import StringIO
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
 from trimtab.cli import output
-from trimtab.cli.csv_table import Cell, format_csv_table
-from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.plain_columns import PlainConsole, cell_text
 from trimtab.cli.reporting.columns import Column, ReportView
 from trimtab.cli.reporting.draw import draw_report
 from trimtab.cluster.control_characters import on_one_line, replace_control_characters
+
+if TYPE_CHECKING:
+    from trimtab.cli.csv_table import Cell
 
 R = TypeVar("R", bound=msgspec.Struct)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,6 +67,8 @@ def render_report(form: str, report: R, view: ReportView[R]) -> str:
     if form == "yaml":
         return output.format_yaml(msgspec.json.decode(msgspec.json.encode(report)))
     if form == "html":
+        from trimtab.cli.page.console_page import PageConsole
+
         page = PageConsole()
         draw_report(page, report, view)
         return replace_control_characters(page.render_page(view.title))
@@ -75,6 +80,8 @@ def render_report(form: str, report: R, view: ReportView[R]) -> str:
 def render_csv(report: R, view: ReportView[R], *, has_headers: bool = True) -> str:
     """Returns the rows of all sections as one table in CSV, with all their columns. If there are several sections, the
     first column names the section of a row, and a cell of another section's column is empty."""
+    from trimtab.cli.csv_table import format_csv_table
+
     tables = [(section, (section.csv_columns or section.columns)(report)) for section in view.list_sections(report)]
     tables = [(section, columns) for section, columns in tables if columns]
     titles = list(dict.fromkeys(_csv_title(column) for _, columns in tables for column in columns))

@@ -18,7 +18,7 @@ HEAVY = {"cryptography", "flask", "gunicorn", "kubernetes", "numpy", "pandas", "
 """Packages that cost tens of milliseconds or more."""
 LIMITS: dict[str, tuple[int, set[str]]] = {
     "--help": (50, set()),
-    "plan": (440, {"rich", "yaml"}),
+    "plan": (420, {"rich", "yaml"}),
 }
 """Command → how many modules it may import beside those of Python, and which heavy packages."""
 _COUNT = """\

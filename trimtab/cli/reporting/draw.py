@@ -78,7 +78,7 @@ def draw_table(
     if below:
         _print_cards(console, rows, [columns[0], *below], None, has_titles=False)
     missing = [column.title for column in columns if column not in shown and column.title and not column.is_below]
-    if missing:
+    if missing and rows:
         names = ", ".join(missing)
         console.print(f"Not shown, because the terminal is narrow: {names} (see -o json or -o csv).", style="dim")
 
@@ -166,7 +166,9 @@ def _print_cards(
         console.print(title, style="italic")
     first, *others = columns
     for row in rows:
-        lines = [Text(line, "bold") for line in _wrap("; ".join(cell_lines(first.cell(row))), console.width)]
+        # A number alone says nothing.
+        head = f"{first.title}: " * (first.align == "right") + "; ".join(cell_lines(first.cell(row)))
+        lines = [Text(line, "bold") for line in _wrap(head, console.width)]
         for column in others:
             content = cell_lines(column.cell(row))
             if content and has_titles:

@@ -15,8 +15,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from trimtab.cli.printable_text import styled
-from trimtab.cli.reporting.columns import Column, Frame
-from trimtab.cli.reporting.draw import build_table
+from trimtab.cli.reporting.draw import build_grid
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_autoscaler import Autoscaler
@@ -269,23 +268,11 @@ def _count_cordoned(cluster: SimulatedCluster) -> int:
 
 
 def _history_table(records: Iterable[HistoryEntry]) -> RenderableType:
-    start = parse_timestamp(BEGIN) or 0
-
-    def format_time(record: HistoryEntry) -> str:
-        passed = record.at - start
-        return f"  03:{passed // 60:02d}:{passed % 60:02d}"
-
-    def format_what(record: HistoryEntry) -> Text:
-        what = f"would have {record.what}" if record.rehearsed and record.what != "planned" else record.what
-        return Text(what, style={"removed": "green", "released": "red"}.get(record.what, ""))
-
-    shown = [
-        record for record in records
-        if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed)
-    ]  # fmt: skip
-    columns: tuple[Column[HistoryEntry], ...] = (
-        Column("at", format_time),
-        Column("what", format_what),
-        Column("why", lambda record: record.why),
-    )
-    return build_table(shown, columns, frame=Frame.GRID)
+    rows, start = [], parse_timestamp(BEGIN) or 0
+    for record in records:
+        if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed):
+            passed = record.at - start
+            style = {"removed": "green", "released": "red"}.get(record.what, "")
+            what = f"would have {record.what}" if record.rehearsed and record.what != "planned" else record.what
+            rows.append((f"  03:{passed // 60:02d}:{passed % 60:02d}", Text(what, style=style), record.why))
+    return build_grid(rows)

@@ -7,8 +7,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from trimtab.cli.reporting.columns import Column, Frame
-from trimtab.cli.reporting.draw import build_table
+from trimtab.cli.reporting.draw import build_grid
 from trimtab.cli.reports import plan as report_module
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import Fill, NodeReport, PlanReport
@@ -108,25 +107,17 @@ def _format_outcome(report: PlanReport) -> str:
 
 def _nodes_table(report: PlanReport) -> RenderableType:
     waves_by_node = {step.node: wave.number for wave in report.waves for step in wave.nodes}
-    blockers_by_node = {blocker.node: blocker for blocker in report.blockers}
+    stays = {one.node: f"stays because of {one.pod}, {one.reason.code}" for one in report.blockers}
 
     def draw_after(node: NodeReport) -> Text:
         if node.after:
             return _requests_bar(node, node.after)
         return Text(f"removed in wave {waves_by_node[node.name]}", style="yellow")
 
-    def explain_stay(node: NodeReport) -> Text:
-        blocker = blockers_by_node.get(node.name)
-        return Text("" if blocker is None else f"stays because of {blocker.pod}, {blocker.reason.code}", style=GREY)
-
-    columns: tuple[Column[NodeReport], ...] = (
-        Column("node", lambda node: node.name),
-        Column("before", lambda node: _requests_bar(node, node.before)),
-        Column("", lambda node: "→"),
-        Column("after", draw_after),
-        Column("why", explain_stay),
-    )
-    return build_table(report.nodes, columns, frame=Frame.GRID)
+    return build_grid([
+        (node.name, _requests_bar(node, node.before), "→", draw_after(node), Text(stays.get(node.name, ""), style=GREY))
+        for node in report.nodes
+    ])  # fmt: skip
 
 
 def _requests_bar(node: NodeReport, fill: Fill) -> Text:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -109,6 +110,12 @@ def build_table(
     for row in rows:
         table.add_row(*(column.cell(row) for column in columns))
     return table
+
+
+def build_grid(rows: Sequence[Sequence[RenderableType]]) -> RenderableType:
+    """Returns a table without titles that shows these cells."""
+    columns: list[Column[Any]] = [Column("", itemgetter(number)) for number in range(len(rows[0]) if rows else 0)]
+    return build_table(rows, columns, frame=Frame.GRID)
 
 
 class _FittedTable(Table):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from operator import itemgetter
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from trimtab.admission.handler import would_change_prefix
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
-from trimtab.cli.reporting.draw import build_table
+from trimtab.cli.reporting.draw import build_grid
 from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape, VpaAmountReport
 from trimtab.cli.reports.running_pods import RunningFindingReport, RunningReport, TallyReport
 from trimtab.cluster import quantity
@@ -165,32 +164,14 @@ def _refusal_lines(pod: PodReport) -> list[Text]:
 
 def _change_lines(pod: PodReport) -> list[RenderableType]:
     """Returns a table with a line per change, including the changes that a policy in mode warn or audit would make."""
-    lines = [
-        (
-            _format_field(change),
-            _format_result(change, "bold green"),
-            Text(f"{change.policy}: {change.reason.text}" if change.policy else change.reason.text, style=_GREY),
-        )
-        for change in pod.changes
-    ]
-    lines += [
-        (
-            _format_field(change),
-            _format_result(change, "yellow"),
-            Text(
-                f"the mode of policy {change.policy} is not `apply`, so the pod does not get this change", style=_GREY
-            ),
-        )
-        for change in pod.would
-    ]
-    return [build_table(lines, _CHANGE_COLUMNS, frame=Frame.GRID)] if lines else []
-
-
-_CHANGE_COLUMNS: tuple[Column[tuple[Text, Text, Text]], ...] = (
-    Column("field", itemgetter(0)),
-    Column("change", itemgetter(1)),
-    Column("why", itemgetter(2)),
-)
+    rows = []
+    for change in pod.changes:
+        why = f"{change.policy}: {change.reason.text}" if change.policy else change.reason.text
+        rows.append((_format_field(change), _format_result(change, "bold green"), Text(why, style=_GREY)))
+    for change in pod.would:
+        why = f"the mode of policy {change.policy} is not `apply`, so the pod does not get this change"
+        rows.append((_format_field(change), _format_result(change, "yellow"), Text(why, style=_GREY)))
+    return [build_grid(rows)] if rows else []
 
 
 def _format_result(change: ChangeReport, style: str) -> Text:

@@ -19,7 +19,7 @@ from trimtab.cli import shared_options
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
 from trimtab.cli.output import API_VERSION
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import live_cluster, signing_key
@@ -266,7 +266,7 @@ _VIEW: ReportView[CertsReport] = ReportView(
         Section(
             key="facts",
             rows=_list_facts,
-            columns=fixed(
+            columns=(
                 Column("name", lambda fact: Text(fact.name, "yellow" if fact.name == "problem" else "")),
                 Column("value", lambda fact: Text(fact.value, style=fact.style)),
             ),

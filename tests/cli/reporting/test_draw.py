@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.panel import Panel
 
 from trimtab.cli.plain_columns import PlainConsole
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 from trimtab.cli.reporting.draw import build_table, draw_report, draw_section
 
 Row = tuple[str, str, str]
@@ -25,7 +25,7 @@ ROWS = [("shop/a-deployment-with-a-name", "no usage", "eu-central-1"), ("shop/we
 
 def view_of(rows: list[Row], frame: Frame = Frame.BOX) -> ReportView[list[Row]]:
     section: Section[list[Row], Row] = Section(
-        key="workloads", rows=lambda report: report, columns=fixed(*COLUMNS), title=lambda report: "Workloads",
+        key="workloads", rows=lambda report: report, columns=COLUMNS, title="Workloads",
         frame=frame, empty=lambda report: ["No workload."], after=lambda report: ["That is all."],
     )  # fmt: skip
     return ReportView(title="a report", sections=(section,), notes=lambda report: ["A note."])
@@ -79,7 +79,7 @@ def section_of(**options: Any) -> Section[list[Row], Row]:
         Column("Workload", lambda row: row[0]),
         Column("Why", lambda row: row[1], rank=1, is_below=True, min_width=20),
     )
-    return Section(key="workloads", rows=lambda report: report, columns=fixed(*columns), **options)
+    return Section(key="workloads", rows=lambda report: report, columns=columns, **options)
 
 
 def drawn_section(width: int, rows: list[Row], **options: Any) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from trimtab.cli.output import ReportPart
-from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, ReportView, Section
 from trimtab.cli.reporting.emit import render_csv, render_report
 
 
@@ -21,10 +21,10 @@ class NodesReport(ReportPart, frozen=True, kw_only=True):
 NAME: Column[NodeRow] = Column("node", lambda row: row.name)
 COST: Column[NodeRow] = Column("cost", lambda row: f"${row.cost:,.2f}", value=lambda row: row.cost)
 SECTION: Section[NodesReport, NodeRow] = Section(
-    key="nodes", rows=lambda report: report.nodes, columns=fixed(NAME, COST), name=lambda row: f"node/{row.name}"
+    key="nodes", rows=lambda report: report.nodes, columns=(NAME, COST), name=lambda row: f"node/{row.name}"
 )
 VIEW: ReportView[NodesReport] = ReportView(title="nodes", sections=(SECTION,))
-COSTS: Section[NodesReport, NodeRow] = Section(key="costs", rows=lambda report: report.nodes, columns=fixed(COST))
+COSTS: Section[NodesReport, NodeRow] = Section(key="costs", rows=lambda report: report.nodes, columns=(COST,))
 BOTH: ReportView[NodesReport] = ReportView(title="nodes", sections=(SECTION, COSTS))
 REPORT = NodesReport(nodes=[NodeRow(name="n1", cost=1234.5), NodeRow(name="=n2", cost=0.5)])
 
@@ -66,13 +66,13 @@ def test_only_some_rows_may_be_named() -> None:
 
 
 def test_csv_may_have_other_columns_than_the_table() -> None:
-    section = replace(SECTION, csv_columns=fixed(COST))
+    section = replace(SECTION, csv_columns=(COST,))
     assert rendered("csv", replace(VIEW, sections=(section,))) == '"cost"\n"1234.5"\n"0.5"\n'
 
 
 def test_a_dash_is_an_empty_cell_in_csv() -> None:
     dash: Column[NodeRow] = Column("why", lambda row: "–")
-    section = replace(SECTION, columns=fixed(dash))
+    section = replace(SECTION, columns=(dash,))
     assert rendered("csv", replace(VIEW, sections=(section,))) == '"why"\n""\n""\n'
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from trimtab.autoscaling.simulation.propose_autoscaler import AutoscalerProposal, ReplayedFlags
 from trimtab.autoscaling.simulation.replay_nodes import NodeHistory
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cluster.format_count import format_count
 
 SHOWN_REPLAYS = 8
@@ -120,7 +120,7 @@ VIEW: ReportView[AutoscalerProposeReport] = ReportView(
             ),
             rows=_list_replays,
             drawn=_select_shown,
-            columns=fixed(
+            columns=(
                 Column("Flags", _format_flags),
                 number_column("Nodes", lambda row: row.replay.mean_nodes, "{:g}"),
                 number_column("Nodes at the end", lambda row: row.replay.final_nodes, "{}", rank=3),

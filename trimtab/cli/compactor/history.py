@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trimtab.cli.output import API_VERSION, ReportPart, create_console
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 from trimtab.cli.reporting.draw import draw_report
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.drain.pool_state import HistoryEntry
@@ -113,7 +113,7 @@ VIEW: ReportView[HistoryReport] = ReportView(
         Section(
             key="decisions",
             rows=lambda report: report.records,
-            columns=fixed(
+            columns=(
                 Column("at", lambda record: record.at),
                 Column("pool", lambda record: record.pool, rank=3),
                 Column("what", lambda record: record.what + " (rehearsed)" * record.rehearsed),

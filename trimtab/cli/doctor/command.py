@@ -12,7 +12,7 @@ from rich.text import Text
 
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_login_options
 from trimtab.diagnosis import (
@@ -154,12 +154,12 @@ VIEW: ReportView[DoctorReport] = ReportView(
         Section(
             key="findings",
             rows=lambda report: report.findings,
-            columns=fixed(
+            columns=(
                 Column("", lambda row: Text(row.severity, style=_STYLES[row.severity])),
                 Column("check", lambda row: row.check),
                 Column("finding", _format_finding, min_width=30),
             ),
-            csv_columns=fixed(
+            csv_columns=(
                 Column("severity", lambda row: row.severity),
                 Column("check", lambda row: row.check),
                 Column("finding", lambda row: row.reason.text),

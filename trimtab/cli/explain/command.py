@@ -9,7 +9,7 @@ from trimtab.cli.catalog import ALERT, CatalogEntry, find_children, find_entries
 from trimtab.cli.complete_names import complete_explained_names
 from trimtab.cli.explain.verb_options import find_options
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
@@ -87,7 +87,7 @@ VIEW: ReportView[ExplanationsReport] = ReportView(
         Section(
             key="explanations",
             rows=lambda report: report.explanations,
-            columns=fixed(
+            columns=(
                 Column("kind", lambda one: one.kind),
                 Column("name", lambda one: one.name),
                 Column("value", lambda one: one.value),

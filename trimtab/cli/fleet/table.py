@@ -21,7 +21,7 @@ from trimtab.cli.fleet.report import (
     PoolLine,
     RequestLine,
 )
-from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
 from trimtab.cluster.format_count import format_count
 
 MAX_ROWS = 20
@@ -45,7 +45,7 @@ def _list_lines(
 ) -> Section[Any, Any]:  # fmt: skip
     """Returns a table of the first rows."""
     return Section(
-        key=key, title=lambda report: title, rows=rows, columns=fixed(*columns), name=name, max_rows=MAX_ROWS,
+        key=key, title=title, rows=rows, columns=columns, name=name, max_rows=MAX_ROWS,
         more=lambda hidden: Text(
             f"{format_count(hidden, 'more row is', 'more rows are')} not shown; -o json contains all of them."
         ),

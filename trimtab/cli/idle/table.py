@@ -12,7 +12,7 @@ from trimtab.cli.idle.report import (
     OrphanRow,
     SleeperRow,
 )
-from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, ReportView, Section
 
 _GIB = 1 << 30
 IdleRow = OrphanRow | SleeperRow | MissedSleepRow | ClaimRow
@@ -52,7 +52,7 @@ _SLEEPERS: Section[IdleReport, SleeperRow] = Section(
     key="sleepers",
     rows=lambda report: report.sleepers,
     title=lambda report: f"Workloads that could sleep ({report.zone}): {_sum_money(report.sleepers)}",
-    columns=fixed(
+    columns=(
         _object_column("Workload"),
         Column("Quiet", lambda row: ", ".join(row.windows)),
         Column(
@@ -66,8 +66,8 @@ _SLEEPERS: Section[IdleReport, SleeperRow] = Section(
 _MISSED: Section[IdleReport, MissedSleepRow] = Section(
     key="missed sleep",
     rows=lambda report: report.missed_sleep,
-    title=lambda report: "Sleep schedules that do not match the usage",
-    columns=fixed(
+    title="Sleep schedules that do not match the usage",
+    columns=(
         _object_column("Workload"),
         Column("Schedule", lambda row: row.schedule),
         Column("Quiet, but running", lambda row: ", ".join(row.awake_and_quiet) or "–", rank=2),
@@ -79,8 +79,8 @@ _MISSED: Section[IdleReport, MissedSleepRow] = Section(
 _CLAIMS: Section[IdleReport, ClaimRow] = Section(
     key="claims",
     rows=lambda report: report.claims,
-    title=lambda report: "Claims",
-    columns=fixed(
+    title="Claims",
+    columns=(
         _object_column("Claim"),
         _gibibytes("Used", lambda row: row.used_bytes),
         _gibibytes("Size", lambda row: row.capacity_bytes),
@@ -99,7 +99,7 @@ _ORPHANS: Section[IdleReport, OrphanRow] = Section(
     key="orphans",
     rows=lambda report: report.orphans,
     title=lambda report: f"Objects that no pod names (of {_checked(report)}): {_sum_money(report.orphans)}",
-    columns=fixed(
+    columns=(
         _object_column("Object"),
         Column("What is known", lambda row: row.reason.text, min_width=24),
         Column("Since", lambda row: row.created or "–", rank=2),

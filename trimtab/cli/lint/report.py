@@ -12,7 +12,7 @@ from trimtab.autoscaling.lint import LintResult
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
 from trimtab.cluster.control_characters import on_one_line
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import format_path
@@ -210,7 +210,7 @@ VIEW: ReportView[LintReport] = ReportView(
         Section(
             key="findings",
             rows=lambda report: report.findings,
-            columns=fixed(
+            columns=(
                 Column("severity", lambda finding: finding.severity),
                 Column("rule", lambda finding: finding.rule),
                 Column("kind", lambda finding: finding.kind),

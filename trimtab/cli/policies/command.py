@@ -18,7 +18,7 @@ from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.rollout_command import show_rollout
 from trimtab.cli.print_text import print_document, print_text
-from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.meta import Labels, value_or
@@ -121,7 +121,7 @@ def _describe_compiled(policy: CompiledPolicyReport) -> str:
 _POLICIES: Section[PoliciesReport, PolicyReport] = Section(
     key="policies",
     rows=lambda report: report.policies,
-    columns=fixed(
+    columns=(
         number_column("Priority", lambda policy: policy.priority, "{}", rank=1),
         Column("Name", lambda policy: policy.name),
         Column("Mode", _format_mode),
@@ -136,7 +136,7 @@ _POLICIES: Section[PoliciesReport, PolicyReport] = Section(
 _COMPILED: Section[PoliciesReport, CompiledPolicyReport] = Section(
     key="compiled",
     rows=lambda report: report.compiled,
-    columns=fixed(
+    columns=(
         Column("Evaluated by the API server", lambda policy: policy.kind, rank=1),
         Column("Name", lambda policy: policy.name),
         Column("Compiled from", lambda policy: policy.policy, rank=2),
@@ -147,7 +147,7 @@ _COMPILED: Section[PoliciesReport, CompiledPolicyReport] = Section(
 _FINDINGS: Section[PoliciesReport, PolicyFindingReport] = Section(
     key="findings",
     rows=lambda report: report.findings,
-    columns=fixed(
+    columns=(
         Column("policy", lambda finding: finding.policy),
         Column("reason", lambda finding: finding.code),
         Column("finding", lambda finding: finding.text),

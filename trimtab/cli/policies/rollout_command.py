@@ -10,7 +10,7 @@ import click
 from trimtab.admission.audit.original_pod import AuditedPodReader
 from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.reports.running_pods import choose_policies, parse_documents
 from trimtab.cli.selection import ObjectSelection, add_selection_options
@@ -70,7 +70,7 @@ VIEW: ReportView[RolloutReport] = ReportView(
         Section(
             key="owners",
             rows=lambda report: report.owners,
-            columns=fixed(
+            columns=(
                 Column("namespace", lambda row: row.namespace),
                 Column("owner", lambda row: row.owner),
                 number_column("pods", lambda row: row.pods, "{}", align="left", rank=2),

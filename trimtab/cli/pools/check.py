@@ -11,7 +11,7 @@ from rich.text import Text
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.pools.reasons import OTHER_NAMESPACE
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.cluster_state import snapshot_inventory
@@ -96,7 +96,7 @@ VIEW: ReportView[PoolsCheckReport] = ReportView(
         Section(
             key="findings",
             rows=lambda report: report.findings,
-            columns=fixed(
+            columns=(
                 Column("pool", lambda finding: finding.pool),
                 Column("reason", lambda finding: finding.code),
                 Column("finding", lambda finding: finding.text),

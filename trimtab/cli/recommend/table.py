@@ -16,7 +16,7 @@ from trimtab.cli.recommend.report import (
     ResourceReport,
     TotalReport,
 )
-from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cluster.format_count import format_count
 from trimtab.sizing.reasons import NO_USAGE
 
@@ -249,7 +249,7 @@ def _list_totals(totals: Sequence[TotalReport]) -> Section[RecommendReport, Tota
     return Section(
         key="totals",
         rows=lambda report: priced if len(priced) > 1 else (),
-        columns=fixed(
+        columns=(
             Column(_title(totals[0]), lambda total: total.value or "–"),
             number_column("Containers", lambda total: total.containers, "{}", rank=3),
             *(
@@ -257,7 +257,7 @@ def _list_totals(totals: Sequence[TotalReport]) -> Section[RecommendReport, Tota
                 for position, (title, rank) in enumerate((("Cores", 2), ("GiB", 1), ("$ a month", 0), ("Saves $", 0)))
             ),
         ),
-        csv_columns=fixed(),
+        csv_columns=(),
         max_rows=MAX_ROWS,
         more=lambda hidden: Text(
             f"{format_count(hidden, 'more row is', 'more rows are')} not shown: -o json contains all of them",

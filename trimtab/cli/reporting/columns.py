@@ -93,9 +93,9 @@ class Section(Generic[R, Row]):
     key: str
     """The name of the table in CSV, if the report has several; sections with the same key are one table."""
     rows: Callable[[R], Sequence[Row]]
-    columns: Callable[[R], tuple[Column[Row], ...]]
-    """Returns the columns, which may depend on the report: a column without any value helps nobody."""
-    title: Callable[[R], str] | None = None
+    columns: tuple[Column[Row], ...] | Callable[[R], tuple[Column[Row], ...]]
+    """The columns, or a function that returns those of a report: a column without any value helps no reader."""
+    title: str | Callable[[R], str] = ""
     name: Callable[[Row], str] | None = None
     """Returns KIND/NAME of the row's object, for `-o name`; None if rows of another section name it."""
     named: Callable[[R], Sequence[Row]] | None = None
@@ -112,9 +112,19 @@ class Section(Generic[R, Row]):
     """Returns what is printed below the table about the number of rows that are not drawn."""
     lines: Callable[[R], Iterable[Paragraph]] | None = None
     """Returns what is drawn instead of a table."""
-    csv_columns: Callable[[R], tuple[Column[Row], ...]] | None = None
-    """Returns the columns in CSV, if these are others than those of the table; none leave the table out."""
+    csv_columns: tuple[Column[Row], ...] | Callable[[R], tuple[Column[Row], ...]] | None = None
+    """The columns in CSV, if these are others than those of the table; without any, CSV has no such table."""
     frame: Frame = Frame.BOX
+
+    def list_columns(self, report: R) -> tuple[Column[Row], ...]:
+        """Returns the columns of the table."""
+        return self.columns(report) if callable(self.columns) else self.columns
+
+    def list_csv_columns(self, report: R) -> tuple[Column[Row], ...]:
+        """Returns the columns in CSV."""
+        if self.csv_columns is None:
+            return self.list_columns(report)
+        return self.csv_columns(report) if callable(self.csv_columns) else self.csv_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,11 +147,6 @@ class ReportView(Generic[R]):
         return self.sections(report) if callable(self.sections) else self.sections
 
 
-def fixed(*columns: Column[Row]) -> Callable[[Any], tuple[Column[Row], ...]]:
-    """Returns a function that gives these columns for every report."""
-    return lambda report: columns
-
-
 def paragraph_section(lines: Callable[[R], Iterable[Paragraph]]) -> Section[R, Any]:
     """Returns a section that is only text between tables."""
-    return Section(key="", rows=lambda report: (), columns=fixed(), csv_columns=fixed(), lines=lines)
+    return Section(key="", rows=lambda report: (), columns=(), lines=lines)

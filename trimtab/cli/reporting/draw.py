@@ -45,8 +45,8 @@ def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wi
     if section.lines is not None:
         _print_all(console, section.lines(report))
     else:
-        columns = [column for column in section.columns(report) if is_wide or not column.is_wide]
-        title = section.title(report) if section.title is not None else None
+        columns = [column for column in section.list_columns(report) if is_wide or not column.is_wide]
+        title = section.title(report) if callable(section.title) else section.title
         draw_table(console, rows[: section.max_rows], columns, title, section.frame)
         hidden = len(rows[section.max_rows :]) if section.max_rows is not None else 0
         if hidden and section.more is not None:
@@ -58,7 +58,7 @@ def draw_table(
     console: Console,
     rows: Sequence[Any],
     columns: Sequence[Column[Any]],
-    title: str | None = None,
+    title: str = "",
     frame: Frame = Frame.BOX,
 ) -> None:
     """Draws the rows with as many columns as fit, and names the other columns."""
@@ -77,7 +77,7 @@ def draw_table(
     console.print(table)
     below = [column for column in columns if column.is_below and column not in shown]
     if below:
-        _print_cards(console, rows, [columns[0], *below], None, has_titles=False)
+        _print_cards(console, rows, [columns[0], *below], "", has_titles=False)
     missing = [column.title for column in columns if column not in shown and column.title and not column.is_below]
     if missing and rows:
         names = ", ".join(missing)
@@ -94,7 +94,7 @@ _FRAMES: dict[Frame, dict[str, Any]] = {
 
 
 def build_table(
-    rows: Iterable[Any], columns: Sequence[Column[Any]], title: str | None = None, frame: Frame = Frame.BOX
+    rows: Iterable[Any], columns: Sequence[Column[Any]], title: str = "", frame: Frame = Frame.BOX
 ) -> _FittedTable:
     """Returns the table of these rows and columns. Titles are shown if there are any."""
     options: dict[str, Any] = {"title": title, "title_justify": "left"} if title else {}
@@ -166,7 +166,7 @@ def _renderable(console: Console, part: RenderableType) -> RenderableType:
 
 
 def _print_cards(
-    console: Console, rows: Sequence[Any], columns: Sequence[Column[Any]], title: str | None, *, has_titles: bool = True
+    console: Console, rows: Sequence[Any], columns: Sequence[Column[Any]], title: str, *, has_titles: bool = True
 ) -> None:
     """Prints each row as lines of a title and a cell. A word that is longer than a line stays whole."""
     if title:

@@ -82,7 +82,7 @@ def render_csv(report: R, view: ReportView[R], *, has_headers: bool = True) -> s
     first column names the section of a row, and a cell of another section's column is empty."""
     from trimtab.cli.csv_table import format_csv_table
 
-    tables = [(section, (section.csv_columns or section.columns)(report)) for section in view.list_sections(report)]
+    tables = [(section, section.list_csv_columns(report)) for section in view.list_sections(report)]
     tables = [(section, columns) for section, columns in tables if columns]
     titles = list(dict.fromkeys(_csv_title(column) for _, columns in tables for column in columns))
     has_keys = len({section.key for section, _ in tables}) > 1

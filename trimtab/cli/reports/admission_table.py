@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from trimtab.admission.handler import would_change_prefix
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
 from trimtab.cli.reporting.draw import build_grid
 from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape, VpaAmountReport
 from trimtab.cli.reports.running_pods import RunningFindingReport, RunningReport, TallyReport
@@ -288,9 +288,9 @@ def view_admission(*, explain: bool) -> ReportView[AdmitReport]:
 
 _PODS: Section[AdmitReport, PodReport] = Section(
     key="pods",
-    title=lambda report: "How the policies change these pods",
+    title="How the policies change these pods",
     rows=lambda report: report.pods,
-    columns=fixed(
+    columns=(
         Column("Pods of", _format_pod, value=_name_pod),
         number_column("×", lambda pod: pod.replicas, "{}", rank=1),
         Column("Requests", _format_requests),
@@ -312,7 +312,7 @@ class _PodChange(NamedTuple):
 _CHANGES: Section[AdmitReport, _PodChange] = Section(
     key="changes",
     rows=lambda report: [_PodChange(pod, change) for pod in report.pods for change in pod.changes],
-    columns=fixed(
+    columns=(
         Column("Pods of", lambda row: _name_pod(row.pod)),
         Column("field", lambda row: row.change.field),
         Column("change", lambda row: _format_result(row.change, "")),
@@ -333,7 +333,7 @@ def view_running(*, explain: bool) -> ReportView[RunningReport]:
 
     findings: Section[RunningReport, RunningFindingReport] = Section(
         key="findings",
-        title=lambda report: "Running pods that differ from policies",
+        title="Running pods that differ from policies",
         rows=select_shown,
         max_rows=None if explain else MAX_ROWS,
         more=lambda hidden: Text(
@@ -341,7 +341,7 @@ def view_running(*, explain: bool) -> ReportView[RunningReport]:
             "them",
             style=_GREY,
         ),
-        columns=fixed(
+        columns=(
             Column("Pods of", _format_owner, value=lambda finding: f"{finding.namespace}/{finding.owner}"),
             number_column("×", lambda finding: finding.pods, "{}", rank=1),
             Column("Policy", lambda finding: finding.policy or "–"),
@@ -393,9 +393,9 @@ def _tally_column(title: str, read: Callable[[TallyReport], int], rank: int = 0)
 
 _TALLIES: Section[RunningReport, TallyReport] = Section(
     key="policies",
-    title=lambda report: "Policies and running pods",
+    title="Policies and running pods",
     rows=lambda report: report.policies,
-    columns=fixed(
+    columns=(
         Column("Policy", lambda tally: tally.policy),
         Column("Mode", lambda tally: tally.mode, rank=1),
         _tally_column("Matched", lambda tally: tally.matched),

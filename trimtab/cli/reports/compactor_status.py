@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, number_column
 from trimtab.cli.reports.drain_waits import list_drain_waits
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.format_count import format_count, join_first
@@ -306,7 +306,7 @@ def _format_evictions(pool: PoolStatus) -> str:
 _POOLS: Section[StatusReport, PoolStatus] = Section(
     key="pools",
     rows=lambda report: report.pools,
-    columns=fixed(
+    columns=(
         Column("pool", lambda pool: pool.name),
         Column("mode", lambda pool: pool.mode),
         Column("evictions/h", _format_evictions, value=lambda pool: pool.evictions_last_hour, rank=3),
@@ -323,7 +323,7 @@ _POOLS: Section[StatusReport, PoolStatus] = Section(
 _DRAINS: Section[StatusReport, DrainReport] = Section(
     key="drains",
     rows=lambda report: report.drains,
-    columns=fixed(
+    columns=(
         Column("node", lambda drain: drain.node),
         Column("pool", lambda drain: drain.pool, rank=2),
         Column("phase", lambda drain: drain.phase),

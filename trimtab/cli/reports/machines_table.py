@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
 from trimtab.cli.reports.machines import (
     MachineProfileReport,
     MachineRankReport,
@@ -40,7 +40,7 @@ PROFILE_VIEW: ReportView[MachineProfileReport] = ReportView(
         Section(
             key="types",
             rows=lambda report: list(report.fill.instance_types.items()),
-            columns=fixed(
+            columns=(
                 Column("Type", lambda row: row[0]), number_column("Nodes", lambda row: row[1])
             ),
             name=lambda row: f"machine/{row[0]}",

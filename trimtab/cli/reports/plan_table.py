@@ -12,7 +12,6 @@ from trimtab.cli.reporting.columns import (
     R,
     ReportView,
     Section,
-    fixed,
     no_paragraphs,
     number_column,
     paragraph_section,
@@ -190,7 +189,7 @@ def list_chains(read: Callable[[R], Sequence[ExplainReport]]) -> Section[R, Expl
     return Section(
         key="explained",
         rows=read,
-        columns=fixed(
+        columns=(
             Column("name", lambda chain: f"{chain.kind} {chain.name}"),
             Column("why", lambda chain: " ".join(chain.chain)),
         ),
@@ -204,17 +203,17 @@ def list_stays(read: Callable[[R], Sequence[StayReport]]) -> tuple[Section[R, An
     groups: Section[R, tuple[str, list[StayReport]]] = Section(
         key="reasons",
         rows=lambda report: group_by_code(read(report)),
-        columns=fixed(
+        columns=(
             number_column("Nodes", lambda group: len(group[1]), "{}"),
             Column("Why they stay", lambda group: group[0]),
             Column("For example", lambda group: group[1][0].reason.text, min_width=20),
         ),
-        csv_columns=fixed(),
+        csv_columns=(),
     )
     nodes: Section[R, StayReport] = Section(
         key="stays",
         rows=read,
-        columns=fixed(
+        columns=(
             Column("Pool", lambda stay: stay.pool),
             Column("Node", lambda stay: stay.node),
             Column("Why they stay", lambda stay: stay.blocked_by or stay.reason.code),
@@ -233,7 +232,7 @@ def format_notes(texts: Iterable[str]) -> Iterator[Text]:
 _PRESETS: Section[PlanReport, PresetReport] = Section(
     key="presets",
     rows=lambda report: report.presets,
-    columns=fixed(
+    columns=(
         Column(
             "Preset",
             lambda preset: Text(
@@ -254,7 +253,7 @@ def _list_keepers(
     return Section(
         key=key,
         rows=rows,
-        columns=fixed(
+        columns=(
             saving_column("Costs", lambda keeper: keeper.costs),
             number_column("More nodes", lambda keeper: keeper.more_nodes, "{}", rank=2),
             Column("Because", describe_keeper),
@@ -303,7 +302,7 @@ def _list_prices(report: PlanReport) -> Sequence[PoolPriceReport]:
 _PRICES: Section[PlanReport, PoolPriceReport] = Section(
     key="prices",
     rows=_list_prices,
-    columns=fixed(
+    columns=(
         Column("Pool", lambda row: row.pool or "–"),
         number_column("Nodes", lambda row: row.nodes, rank=2),
         Column("Machine type", lambda row: row.instance_type or "–"),
@@ -333,7 +332,7 @@ def _list_drained(report: PlanReport) -> list[_DrainedNode]:
 _NODES: Section[PlanReport, _DrainedNode] = Section(
     key="nodes",
     rows=_list_drained,
-    columns=fixed(
+    columns=(
         number_column("Wave", lambda row: row.wave, "{}", rank=1),
         Column("Node", lambda row: row.step.node),
         saving_column("Saves", lambda row: row.step.saves),

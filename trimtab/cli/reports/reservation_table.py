@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
 from trimtab.cli.reports.reservation_formula import (
     NodeFormulaReport,
     ProfileReport,
@@ -36,10 +36,10 @@ def _list_profiles(node: NodeFormulaReport, *, explain: bool) -> Section[Reserve
     )
     return Section(
         key="profiles",
-        title=lambda report: title,
+        title=title,
         rows=lambda report: node.profiles,
-        columns=fixed(*columns),
-        csv_columns=fixed(node_column, *columns),
+        columns=columns,
+        csv_columns=(node_column, *columns),
         name=lambda row: f"profile/{row.profile}",
         after=lambda report: [*_describe_node(node), *(_explain_terms(node) if explain else ())],
         empty=None,

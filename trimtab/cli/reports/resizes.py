@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rich.text import Text
 
 from trimtab.cli.output import ReportPart
-from trimtab.cli.reporting.columns import Column, R, Row, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, R, Row, Section, number_column
 from trimtab.cli.reports.node_costs import Saving, convert_saving, format_saving
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.format_count import format_count
@@ -219,7 +219,7 @@ def list_resize_sections(read: Callable[[R], ResizeReport | None]) -> tuple[Sect
     outcomes: Section[R, _Outcome] = Section(
         key="outcomes",
         rows=lambda report: _list_outcomes(resize) if (resize := read(report)) is not None else (),
-        columns=fixed(
+        columns=(
             Column("", lambda row: row.name, csv_title="outcome"),
             number_column("Nodes after", lambda row: row.outcome.nodes_after),
             saving_column("Saves", lambda row: row.outcome.saves),
@@ -231,7 +231,7 @@ def list_resize_sections(read: Callable[[R], ResizeReport | None]) -> tuple[Sect
     resizes: Section[R, PodResizeReport] = Section(
         key="resizes",
         rows=lambda report: resize.resizes if (resize := read(report)) is not None else (),
-        columns=fixed(
+        columns=(
             Column("pod", lambda row: row.pod),
             Column("node", lambda row: row.node),
             Column("change", lambda row: ", ".join(row.changes)),

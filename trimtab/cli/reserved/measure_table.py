@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, ReportView, Section
 from trimtab.cli.reports.reservation_table import format_bytes, format_cpu
 from trimtab.cli.reserved.measure_report import PoolReservationReport, ReservedMeasureReport, ReservedReport, UseReport
 from trimtab.cluster.format_count import format_count
@@ -106,9 +106,9 @@ VIEW: ReportView[ReservedMeasureReport] = ReportView(
     sections=(
         Section(
             key="pools",
-            title=lambda report: "Kubelet and container runtime of a node",
+            title="Kubelet and container runtime of a node",
             rows=_list_rows,
-            columns=fixed(
+            columns=(
                 Column(
                     "Pool",
                     lambda row: "" if row.resource == "memory" else _pool_name(row.pool),

@@ -14,7 +14,7 @@ from trimtab.admission.audit.stale_overhead import class_overheads
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.output import API_VERSION, ReportPart, format_manifests
 from trimtab.cli.print_text import print_document, print_text
-from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.runtimeclass.cost import report_cost
 from trimtab.cli.shared_options import add_cluster_options
@@ -93,9 +93,9 @@ _MEASURE_VIEW: ReportView[RuntimeClassReport] = ReportView(
     sections=(
         Section(
             key="classes",
-            title=lambda report: "The cost of runtimes for each pod",
+            title="The cost of runtimes for each pod",
             rows=lambda report: report.classes,
-            columns=fixed(
+            columns=(
                 Column("RuntimeClass", lambda row: row.name),
                 number_column("Pods measured", lambda row: row.pods, "{}", align="left", rank=1),
                 Column("Present overhead", lambda row: _format_amounts(row.overhead)),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cli.reporting.emit import add_report_options, emit_report
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.core import Namespace
@@ -207,9 +207,9 @@ _COST_VIEW: ReportView[RuntimeClassCostReport] = ReportView(
         ),
         Section(
             key="classes",
-            title=lambda report: "Cost in a month by RuntimeClass",
+            title="Cost in a month by RuntimeClass",
             rows=lambda report: report.classes,
-            columns=fixed(*_cost_columns("RuntimeClass")),
+            columns=_cost_columns("RuntimeClass"),
             name=lambda row: f"RuntimeClass/{row.name}",
             named=lambda report: [row for row in report.classes if row.name != WITHOUT_LABEL],
             empty=None,

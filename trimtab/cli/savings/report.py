@@ -8,7 +8,7 @@ amount may be lower.
 from collections.abc import Callable, Iterable, Mapping
 
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.compaction.drain.pool_state import PoolState
@@ -165,14 +165,14 @@ VIEW: ReportView[SavingsReport] = ReportView(
         Section(
             key="pools",
             rows=lambda report: report.pools,
-            columns=fixed(_name_column("pool"), _NODES, _SAVES, _SAVED),
+            columns=(_name_column("pool"), _NODES, _SAVES, _SAVED),
             name=lambda part: f"pool/{part.name}",
             frame=Frame.NONE,
         ),
         Section(
             key="teams",
             rows=lambda report: report.teams,
-            columns=fixed(_name_column("team"), _SAVES, _SAVED),
+            columns=(_name_column("team"), _SAVES, _SAVED),
             frame=Frame.NONE,
         ),
     ),

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from rich.text import Text
 
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, fixed, no_paragraphs, number_column
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, no_paragraphs, number_column
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import ExplainReport
 from trimtab.cli.reports.plan_table import GREY, format_notes, list_chains, list_stays
@@ -107,13 +107,13 @@ _SECTIONS: tuple[Section[SimulateReport, Any], ...] = (
         key="rounds",
         rows=_list_chart_rows,
         columns=_list_chart_columns,
-        csv_columns=fixed(),
+        csv_columns=(),
         frame=Frame.GRID,
     ),
     Section(
         key="rounds",
         rows=_list_removed,
-        columns=fixed(
+        columns=(
             number_column("round", lambda row: row[0].number, "{}"),
             Column("node", lambda row: row[1]),
         ),

@@ -9,7 +9,7 @@ from trimtab.autoscaling.container_amounts import format_amount, read_amount
 from trimtab.autoscaling.simulation.propose_vpas import VpaProposal
 from trimtab.autoscaling.simulation.simulate_vpa import VpaOutcome
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cli.reporting.columns import Column, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cluster.quantity import format_quantity
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.histogram.batch_history import ContainerKey
@@ -207,9 +207,9 @@ def _amount(title: str, read: Callable[[ResourceResult], str]) -> Column[_Simula
 
 _REACTION: Section[VpaSimulateReport, ReactionRow] = Section(
     key="reaction",
-    title=lambda report: "Minutes until cpu requests follow a step in usage",
+    title="Minutes until cpu requests follow a step in usage",
     rows=lambda report: report.reaction,
-    columns=fixed(
+    columns=(
         Column("Flags", lambda row: row.flags),
         _minutes("Rise, old pod", lambda row: row.rise_old_pod_minutes, 1),
         _minutes("Rise, young pod", lambda row: row.rise_young_pod_minutes, 2),
@@ -219,9 +219,9 @@ _REACTION: Section[VpaSimulateReport, ReactionRow] = Section(
 )
 _SIMULATED: Section[VpaSimulateReport, _SimulationRow] = Section(
     key="containers",
-    title=lambda report: "What the VPA would have done",
+    title="What the VPA would have done",
     rows=_simulation_rows,
-    columns=fixed(
+    columns=(
         Column(
             "Container", lambda row: f"{row.container.namespace}/{row.container.workload}/{row.container.container}"
         ),
@@ -260,9 +260,9 @@ PROPOSE_VIEW: ReportView[VpaProposeReport] = ReportView(
     sections=(
         Section(
             key="proposals",
-            title=lambda report: "VPAs",
+            title="VPAs",
             rows=lambda report: report.proposals,
-            columns=fixed(
+            columns=(
                 Column("Workload", lambda row: f"{row.namespace}/{row.workload}"),
                 Column("Action", lambda row: row.action),
                 Column("VPA", lambda row: row.existing or "–", value=lambda row: row.existing, rank=2),

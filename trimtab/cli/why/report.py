@@ -10,7 +10,7 @@ from rich.text import Text
 
 from trimtab.admission.audit.original_pod import reconstruct_submitted
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, fixed, number_column
+from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, number_column
 from trimtab.cli.reports.running_pods import RunningFindingReport
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import OwnerKey, owner_chain
@@ -235,7 +235,7 @@ _CHANGES: Section[WhyPodReport, AppliedChangeReport] = Section(
     key="changes",
     title=_title_changes,
     rows=lambda report: report.changes or (),
-    columns=fixed(
+    columns=(
         Column("policy", lambda change: change.policy or "–"),
         Column("field", lambda change: change.field),
         Column("change", lambda change: f"{change.before or '?'} → {change.value}"),
@@ -247,9 +247,9 @@ _CHANGES: Section[WhyPodReport, AppliedChangeReport] = Section(
 )
 _POLICIES: Section[WhyPodReport, RunningFindingReport] = Section(
     key="policies",
-    title=lambda report: "The pod and the policies in force",
+    title="The pod and the policies in force",
     rows=lambda report: report.findings,
-    columns=fixed(
+    columns=(
         Column("policy", lambda finding: finding.policy or "–"),
         Column("state", lambda finding: finding.what),
         Column("reason", lambda finding: finding.reason.code),
@@ -261,9 +261,9 @@ _POLICIES: Section[WhyPodReport, RunningFindingReport] = Section(
 )
 _DECISIONS: Section[Any, PodDecisionReport] = Section(
     key="decisions",
-    title=lambda report: "Decisions of the compactor",
+    title="Decisions of the compactor",
     rows=lambda report: report.decisions,
-    columns=fixed(
+    columns=(
         Column("at", lambda decision: decision.at),
         Column("pod", lambda decision: decision.pod or "–", rank=3),
         Column("what", lambda decision: decision.what),
@@ -276,9 +276,9 @@ _DECISIONS: Section[Any, PodDecisionReport] = Section(
 )
 _EVENTS: Section[Any, PodEventReport] = Section(
     key="events",
-    title=lambda report: "Events",
+    title="Events",
     rows=lambda report: report.events,
-    columns=fixed(
+    columns=(
         Column("first", lambda event: "" if event.first == event.at else event.first, rank=4),
         Column("last", lambda event: event.at),
         number_column("×", lambda event: event.count, "{}", align="left", rank=3),
@@ -290,9 +290,9 @@ _EVENTS: Section[Any, PodEventReport] = Section(
 )
 _LOG: Section[WhyPodReport, str] = Section(
     key="log",
-    title=lambda report: "The webhook's log",
+    title="The webhook's log",
     rows=lambda report: report.log,
-    columns=fixed(Column("line", lambda line: line)),
+    columns=(Column("line", lambda line: line),),
     frame=Frame.NONE,
 )
 SHARED_SECTIONS: tuple[Section[Any, Any], ...] = (_DECISIONS, _EVENTS)

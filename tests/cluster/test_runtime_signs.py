@@ -121,7 +121,8 @@ def test_what_sizes_itself_by_the_memory_limit(fields: dict[str, Any]) -> None:
     [
         {"image": "registry.k8s.io/ingress-nginx/controller:v1.14.0@sha256:ab"},
         {"image": "mirror.example.com/ingress-nginx/controller-chroot:v1"},
-        {"image": "rancher/nginx-ingress-controller:nginx-1.12"}, {"command": ["/nginx-ingress-controller"]},
+        {"image": "rancher/nginx-ingress-controller:nginx-1.12"},
+        {"command": ["/nginx-ingress-controller"]},
         {"image": "dragonflydb/dragonfly", "args": ["--maxmemory=2gb"]},
         {"image": "dragonflydb/dragonfly", "env": {"DFLY_maxmemory": "2gb"}},
     ],
@@ -143,7 +144,9 @@ def test_a_database_with_sizes_of_its_own_reads_no_limit(fields: dict[str, Any])
     assert uses(**fields) == (FREE, FREE)
 
 
-@pytest.mark.parametrize("image", ["dragonflyoss/client", "scylladb/scylla-operator", "redpandadata/console", "controller"])
+@pytest.mark.parametrize(
+    "image", ["dragonflyoss/client", "scylladb/scylla-operator", "redpandadata/console", "controller"]
+)
 def test_neighbours_of_these_programs_are_not_known(image: str) -> None:
     assert uses(image=image) == (UNKNOWN, UNKNOWN)
 

@@ -38,8 +38,8 @@ RUNTIMES: tuple[Runtime, ...] = (
         images=("open-liberty", "activemq", "artemis", "cassandra", "cp-kafka", "cp-kafka-connect",
                 "cp-ksqldb-server", "cp-schema-registry", "cp-server", "cp-zookeeper", "druid", "elasticsearch",
                 "flink", "hazelcast", "jboss-eap", "jenkins", "kafka", "kafka-connect", "kafka-ui", "keycloak",
-                "logstash", "neo4j", "nexus", "nexus3", "nifi", "opensearch", "pulsar", "questdb", "solr", "sonarqube", "spark",
-                "trino", "websphere-liberty", "zookeeper"),
+                "logstash", "neo4j", "nexus", "nexus3", "nifi", "opensearch", "pulsar", "questdb", "solr", "sonarqube",
+                "spark", "trino", "websphere-liberty", "zookeeper"),
         label_words=("spring", "spring-boot"),
         usual_variables=(
             "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "JAVA_OPTIONS", "JAVA_OPTS_APPEND",
@@ -330,8 +330,8 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="Seastar, the framework of Redpanda and ScyllaDB",
         reads=(MEMORY,),
-        source="scylladb/seastar, src/core/resource.cc: calculate_memory takes all of the cgroup's memory but a reserve, "
-        "unless --memory tells a size; of the cgroup's cpus, it reads only the cpuset",
+        source="scylladb/seastar, src/core/resource.cc: calculate_memory takes all of the cgroup's memory but a "
+        "reserve, unless --memory tells a size; of the cgroup's cpus, it reads only the cpuset",
         images=("redpanda", "redpanda-unstable", "scylla", "scylla-enterprise"),
         programs=("redpanda", "scylla"),
         settings=(SizeSetting(frees=(MEMORY,), options=(size_option("--memory"),)),),
@@ -339,9 +339,9 @@ RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="Dragonfly",
         reads=(CPU, MEMORY),
-        source="dragonflydb/dragonfly, src/server/dfly_main.cc: UpdateResourceLimitsIfInsideContainer reads the cgroup's "
-        "memory and cpu limits; without --maxmemory, 80% of the memory, and each option can be a variable DFLY_*; "
-        "romange/helio, util/proactor_pool.cc: --proactor_threads",
+        source="dragonflydb/dragonfly, src/server/dfly_main.cc: UpdateResourceLimitsIfInsideContainer reads the "
+        "cgroup's memory and cpu limits; without --maxmemory, 80% of the memory, and each option can be a variable "
+        "DFLY_*; romange/helio, util/proactor_pool.cc: --proactor_threads",
         images=("dragonflydb/dragonfly",),
         variable="^DFLY_",
         programs=("dragonfly",),

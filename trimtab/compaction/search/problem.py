@@ -15,8 +15,8 @@ from trimtab.compaction.reasons import BLOCKED, FEW, PAID, TOLERATES_CORDON, UNF
 from trimtab.compaction.search.node_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
-from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling import node_filters
+from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import has_free_resources
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
 from trimtab.scheduling.pod_class import PodClass
@@ -220,7 +220,8 @@ def _block_returning_pods(problem: CompactionProblem) -> None:
         name = model.nodes[node].name
         if node_filters.may_return(pod_class.ask, pod_class.volumes, model.nodes[node]):
             reason = TOLERATES_CORDON(
-                f"pod {pod.key} tolerates the cordon of node {name}, so the scheduler may place its successor there again"
+                f"pod {pod.key} tolerates the cordon of node {name}, so the scheduler may place its successor there "
+                "again"
             )
             problem.blocked_pods[number] = reason
             problem.pinned_nodes.add(node)

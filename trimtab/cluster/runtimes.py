@@ -331,7 +331,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         name="Seastar, the framework of Redpanda and ScyllaDB",
         reads=(MEMORY,),
         source="scylladb/seastar, src/core/resource.cc: calculate_memory takes all of the cgroup's memory but a "
-        "reserve, unless --memory tells a size; of the cgroup's cpus, it reads only the cpuset",
+        "reserve, unless --memory sets a size; of the cgroup's cpus, it reads only the cpuset",
         images=("redpanda", "redpanda-unstable", "scylla", "scylla-enterprise"),
         programs=("redpanda", "scylla"),
         settings=(SizeSetting(frees=(MEMORY,), options=(size_option("--memory"),)),),

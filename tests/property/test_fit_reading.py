@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import ALL, Item, cluster, node, pod
-from tests.property.fit_reading import World, is_virtual
+from tests.property.fit_reading import World, comes_back, is_virtual
 from trimtab.compaction.plan import make_plan
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node, rejection_reason
@@ -74,6 +74,7 @@ def drawn_spec(draw: random.Random) -> Item:
             {"operator": "Exists"}, {"key": ARCH, "operator": "Exists"},
             {"key": ARCH, "value": "arm64", "effect": "NoSchedule"},
             {"key": "virtual-kubelet.io/provider", "operator": "Exists"},
+            {"key": "node.kubernetes.io/unschedulable", "effect": draw.choice(["NoSchedule", "NoExecute"])},
         ])]  # fmt: skip
     if draw.random() < 0.2:
         spec["runtimeClassName"] = "vm"
@@ -180,6 +181,7 @@ def test_a_plan_moves_pods_only_where_they_run_and_the_scheduler_cannot_do_harm(
             moves += 1
             manifest = manifests[move.pod]
             assert world.may_move(manifest, world.nodes[move.target]), (seed, move)
+            assert not comes_back(manifest, world.nodes[move.source]), (seed, move)
             for name, place in world.nodes.items():
                 has_room = 4000 - used[name] >= millicores(manifest)
                 assert name == move.source or not (has_room and world.is_accident(manifest, place)), (seed, move, name)

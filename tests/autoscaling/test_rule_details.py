@@ -275,6 +275,13 @@ def test_an_hpa_without_a_group_gets_that_of_the_workload_it_means(target: dict[
     assert (len(findings), values_of(findings)) == (1, changes)
 
 
+@pytest.mark.parametrize("kind", ["deployment", "statefulSet", "REPLICASET"])
+def test_an_hpa_finds_a_kind_by_its_exact_name_only(kind: str) -> None:
+    findings = find("L46", workload(), scaled({"kind": kind, "apiVersion": "apps/v1"}))
+    assert [value.lower() for value in values_of(findings)] == [kind.lower()]
+    assert find("L46", scaled({"kind": kind, "apiVersion": "example.com/v1"})) == ()
+
+
 def test_only_a_replication_controller_is_scaled_without_a_group() -> None:
     assert find("L46", scaled({"kind": "ReplicationController"})) == ()
     assert find("L46", scaled({"kind": "Deployment", "apiVersion": "apps/v1"})) == ()

@@ -13,6 +13,7 @@ from trimtab.admission.fitted_requests import FittedRequests, ProposedAmounts, c
 from trimtab.admission.resource_refusal import refuse_resources
 from trimtab.autoscaling.simulation.propose_vpas import PromiseRequests, RefuseRequests, RequestRange
 from trimtab.cluster import quantity
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.limit_ranges import LimitRangeBounds
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
@@ -143,7 +144,7 @@ def _refuse(
                 f"{quantity.format_quantity(resource, amounts.request)} for {name}"
                 for (name, _), amounts in changes.items()
             )
-            subject = "the pod" if count == 1 else f"one of {count} pods"
+            subject = "the pod" if count == 1 else f"one of {format_count(count, 'pod')}"
             return f"with a {resource} request of {amounts} the API server would refuse {subject}: {refused.message}"
     return ""
 

@@ -11,6 +11,7 @@ is so if Prometheus replaces these labels by those of the program that reports t
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
@@ -24,8 +25,6 @@ its mean step."""
 MAX_RESTART_OVERLAP_SECONDS = 600
 """The series of a container ends at most this many seconds after the next one of the restarted container began:
 Prometheus returns the last value for another five minutes. If a step of the series is longer, it is two steps."""
-_MAX_NAMES = 5
-"""How many containers a message lists at most."""
 
 _Key = tuple[tuple[tuple[str, str], ...], str, str, str, str]
 _Span = tuple[int, int]
@@ -97,7 +96,7 @@ class RepeatedSeries:
                 "labels name the program that reports them and not the container that they describe",
                 todo="scrape with honor_labels: true, or keep the labels exported_pod or "
                 "container_label_io_kubernetes_pod_name (with those of the namespace and the container)",
-            ) for container, label in list(self._mixed.items())[:_MAX_NAMES]
+            ) for container, label in islice(self._mixed.items(), 5)
         ]  # fmt: skip
 
     def notes(self) -> list[str]:

@@ -12,7 +12,7 @@ from trimtab.compaction.plan import make_plan
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node, rejection_reason
 
-CLUSTERS = {"brief": 100, "thorough": 2000}.get(os.environ.get("HYPOTHESIS_PROFILE", "usual"), 300)
+CLUSTERS = {"brief": 100, "usual": 100, "thorough": 2000}.get(os.environ.get("HYPOTHESIS_PROFILE", "usual"), 300)
 KATA: Item = {
     "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "vm"}, "handler": "kata",
 }  # fmt: skip

@@ -70,12 +70,16 @@ def drawn_spec(draw: random.Random) -> Item:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
     if draw.random() < 0.4:
-        spec["tolerations"] = [draw.choice([
-            {"operator": "Exists"}, {"key": ARCH, "operator": "Exists"},
-            {"key": ARCH, "value": "arm64", "effect": "NoSchedule"},
+        usual = [
+            {"key": ARCH, "operator": "Exists"}, {"key": ARCH, "value": "arm64", "effect": "NoSchedule"},
             {"key": "virtual-kubelet.io/provider", "operator": "Exists"},
+        ]  # fmt: skip
+        # These may return to the node that they leave, so few nodes with them can be drained.
+        returning = [
+            {"operator": "Exists"},
             {"key": "node.kubernetes.io/unschedulable", "effect": draw.choice(["NoSchedule", "NoExecute"])},
-        ])]  # fmt: skip
+        ]
+        spec["tolerations"] = [draw.choice(4 * usual + returning)]
     if draw.random() < 0.2:
         spec["runtimeClassName"] = "vm"
     if draw.random() < 0.1:

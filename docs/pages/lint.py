@@ -18,6 +18,7 @@ the report says so.
 _THEMES = {
     "hpa_with_vpa": "HPA and VPA on one workload",
     "hpa_settings": "Settings of an HPA",
+    "hpa_targets": "Targets of an HPA",
     "vpa_bounds": "Bounds of a VPA",
     "vpa_refused_requests": "Requests of a VPA that the API server refuses",
     "vpa_targets": "Targets of a VPA, and whether it can act",
@@ -33,8 +34,9 @@ _THEMES = {
 
 
 def page() -> str:
-    """Return the page."""
-    return "\n".join([_HEAD, *_table(), *(line for theme in _THEMES for line in _theme(theme))])
+    """Return the page. Raises ValueError for a theme without a heading."""
+    themes = sorted({rule.theme for rule in ALL_RULES}, key=list(_THEMES).index)
+    return "\n".join([_HEAD, *_table(), *(line for theme in themes for line in _theme(theme))])
 
 
 def _table() -> Iterator[str]:
@@ -47,8 +49,7 @@ def _table() -> Iterator[str]:
 
 def _theme(theme: str) -> Iterator[str]:
     rules = [rule for rule in ALL_RULES if rule.theme == theme]
-    if rules:
-        yield f"## {_THEMES[theme]}\n"
+    yield f"## {_THEMES[theme]}\n"
     for rule in rules:
         yield from _rule(rule)
 

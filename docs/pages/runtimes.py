@@ -26,12 +26,14 @@ reads it. `trimtab lint` does not advise to remove such a limit.
 These places of a pod are read, in this order:
 
 1. `resourceFieldRef: limits.*` in environment variables and volumes, for every resource;
-2. options in the values of environment variables, whatever their names are, and in `command` and `args`, also within
+2. for the memory limit, an emptyDir volume with `medium: Memory` and no `sizeLimit`: the kubelet gives it the size of
+   the pod's memory limit, and without a limit in one of the containers that of the whole node;
+3. options in the values of environment variables, whatever their names are, and in `command` and `args`, also within
    the text of a shell;
-3. names of environment variables;
-4. names of programs and files in `command` and `args`;
-5. words in the name and the tag of the image;
-6. labels and annotations of the pod, for containers that show no runtime themselves: keys with the word `runtime`,
+4. names of environment variables;
+5. names of programs and files in `command` and `args`;
+6. words in the name and the tag of the image;
+7. labels and annotations of the pod, for containers that show no runtime themselves: keys with the word `runtime`,
    `language`, `lang` or `framework`, such as `app.kubernetes.io/runtime: java`, and keys of operators that add an agent
    for a language, such as `instrumentation.opentelemetry.io/inject-java`.
 

@@ -206,6 +206,22 @@ def test_no_rule_advises_to_remove_a_limit_that_the_container_reads(code: str, c
     assert (found.severity, found.changes, "Keep the limit" in found.fix) == (LintSeverity.INFO, (), True)
 
 
+def with_volume(empty_dir: dict[str, Any]) -> dict[str, Any]:
+    owner = limited()
+    owner["spec"]["template"]["spec"]["volumes"] = [{"name": "shm", "emptyDir": empty_dir}]
+    return owner
+
+
+@pytest.mark.parametrize(
+    ("empty_dir", "severity"),
+    [({"medium": "Memory"}, LintSeverity.INFO), ({"medium": "Memory", "sizeLimit": "1Gi"}, LintSeverity.WARNING),
+     ({}, LintSeverity.WARNING)],
+)  # fmt: skip
+def test_a_memory_limit_that_sizes_a_volume_stays(empty_dir: dict[str, Any], severity: LintSeverity) -> None:
+    findings = [find(code, with_volume(empty_dir))[0] for code in ("L35", "L36")]
+    assert [one.severity for one in findings] == [LintSeverity.WARNING, severity]
+
+
 def test_a_jvm_with_sizes_of_its_own_may_lose_its_limits() -> None:
     free = limited(env=[{"name": "JAVA_OPTS", "value": "-Xmx1g -XX:ActiveProcessorCount=1"}])
     assert [find(code, free)[0].severity for code in ("L35", "L36")] == [LintSeverity.WARNING] * 2
@@ -257,6 +273,13 @@ def scaled(target: dict[str, str], **spec: Any) -> dict[str, Any]:
 def test_an_hpa_without_a_group_gets_that_of_the_workload_it_means(target: dict[str, str], changes: list[str]) -> None:
     findings = find("L46", workload(), scaled(target))
     assert (len(findings), values_of(findings)) == (1, changes)
+
+
+@pytest.mark.parametrize("kind", ["deployment", "statefulSet", "REPLICASET"])
+def test_an_hpa_finds_a_kind_by_its_exact_name_only(kind: str) -> None:
+    findings = find("L46", workload(), scaled({"kind": kind, "apiVersion": "apps/v1"}))
+    assert [value.lower() for value in values_of(findings)] == [kind.lower()]
+    assert find("L46", scaled({"kind": kind, "apiVersion": "example.com/v1"})) == ()
 
 
 def test_only_a_replication_controller_is_scaled_without_a_group() -> None:

@@ -7,15 +7,22 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.drawn_manifests import bounded_namespaces
+from tests.cli.drawn_manifests import bounded_namespaces, namespaced
 from tests.cli.report_runs import run_verb
 from tests.cluster_of import Item, node
+from trimtab.admission.apiserver.resourcequota import quota_usage
+from trimtab.admission.resource_refusal import complete_resources
 from trimtab.cluster import quantity
+from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import Document
+from trimtab.policy.cluster_facts import from_snapshot
 
 START = 1_767_571_200
 STEP = 1800
@@ -134,12 +141,40 @@ def policy_of(vpa: Item, container: str) -> Item:
     return next((one for one in policies if one["containerName"] == container), {"mode": "Off"})
 
 
-@given(bounded_namespaces(), st.lists(USES, min_size=3, max_size=3))
+def with_used_quotas(items: list[Item], own_pods: int, others: dict[str, str]) -> list[Item]:
+    """The objects, with quotas that count this many pods of the Deployment, and what the rest of the namespace uses."""
+    facts = from_snapshot(build_snapshot([Document(file="a", index=0, value=one) for one in items]).snapshot)
+    pod = complete_resources(msgspec.convert(items[0]["spec"]["template"], Pod), facts, "shop")
+    charged = {name: quantity.parse(amount) for name, amount in quota_usage(pod).items()}
+
+    def used_of(name: str) -> str:
+        return f"{quantity.parse(others[name]) + own_pods * charged.get(name, 0)}n"
+
+    return [
+        {**one, "status": {"hard": (hard := one["spec"]["hard"]), "used": {name: used_of(name) for name in hard}}}
+        if one["kind"] == "ResourceQuota" else one
+        for one in items
+    ]  # fmt: skip
+
+
+def errors_of_lint(file: Path) -> set[str]:
+    findings = json.loads(run_verb("lint", "-f", file, "-o", "json").stdout)["findings"]
+    return {one["sentence"] for one in findings if one["severity"] == "error"}
+
+
+@st.composite
+def used_amounts(draw: st.DrawFn) -> dict[str, str]:
+    """What other workloads of the namespace use, by the names that quotas have for it."""
+    used = {"cpu": draw(st.sampled_from(("0", "200m", "3"))), "memory": draw(st.sampled_from(("0", "300Mi", "5Gi")))}
+    return {f"{side}.{name}": amount for side in ("requests", "limits") for name, amount in used.items()}
+
+
+@given(bounded_namespaces(), st.lists(USES, min_size=3, max_size=3), used_amounts())
 def test_every_request_of_a_proposed_vpa_is_accepted(
-    tmp_path_factory: pytest.TempPathFactory, items: list[Item], uses: list[Any]
+    tmp_path_factory: pytest.TempPathFactory, items: list[Item], uses: list[Any], others: dict[str, str]
 ) -> None:
     folder = tmp_path_factory.mktemp("vpas")
-    items = [*(one for one in items if one["kind"] != "ResourceQuota"), node("n", cpu="16", memory="64Gi")]
+    items = with_used_quotas([*items, node("n", cpu="16", memory="64Gi")], 0, others)
     usage = write_usage(folder / "usage.csv", dict(zip((c["name"] for c in containers_of(items)), uses, strict=False)))
     before = write_objects(folder / "before" / "all.yaml", items)
 
@@ -157,6 +192,31 @@ def test_every_request_of_a_proposed_vpa_is_accepted(
             changed = copy.deepcopy(items)
             template = changed[0]["spec"]["template"]
             changed[0]["spec"]["template"] = requests_of_vpa(template, vpas[0], ranges, resource, largest=largest)
+            # The last successor: the other two pods of the Deployment have the new requests already.
+            changed = with_used_quotas(changed, 2, others)
             after = write_objects(folder / f"{resource}-{largest}" / "all.yaml", changed)
             assert (rejection(after), resource, largest) == ("", resource, largest)
-    assert propose(write_objects(folder / "with" / "all.yaml", [*items, *vpas])) == []
+    proposed = write_objects(folder / "with" / "all.yaml", [*items, *vpas])
+    assert errors_of_lint(proposed) <= errors_of_lint(before)
+    assert propose(proposed) == []
+
+
+@pytest.mark.parametrize(("hard", "largest"), [("400m", None), ("9", "3"), ("90", "15")])
+def test_a_quota_bounds_what_a_proposed_vpa_requests(tmp_path: Path, hard: str, largest: str | None) -> None:
+    container = {"name": "app", "image": "i", "resources": {"requests": {"cpu": "100m"}}}
+    web = namespaced("apps/v1", "Deployment", spec={
+        "replicas": 3, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}})  # fmt: skip
+    quota = namespaced("v1", "ResourceQuota", spec={"hard": {"requests.cpu": hard}})
+    quota["status"] = {"hard": quota["spec"]["hard"], "used": {"requests.cpu": "0"}}
+    usage = write_usage(tmp_path / "usage.csv", {"app": (6.0, 20)})
+    cluster = write_objects(tmp_path / "before" / "all.yaml", [web, quota, node("n", cpu="15", memory="64Gi")])
+    report, manifests = (
+        run_verb("vpa", "propose", "--usage", usage, "--cluster", cluster, *more).stdout
+        for more in (("-o", "json"), ("--manifests",))
+    )
+    [workload] = json.loads(report)["proposals"]
+    vpas = [one for one in yaml.safe_load_all(manifests) if one]
+    proposed = policy_of(vpas[0], "app")["maxAllowed"]["cpu"] if vpas else None
+    assert (proposed, workload["reason"]["code"]) == (
+        (largest, "vpa-worth-it") if largest else (None, "vpa-exceeds-quota"))  # fmt: skip

@@ -88,7 +88,9 @@ def test_a_percentage_in_any_variable_shows_a_jvm_that_reads_its_limit(name: str
         {"env": {"DOTNET_GCHeapHardLimit": "0"}}, {"env": {"DOTNET_GCHeapHardLimitSOHPercent": "0x20"}},
         {"image": "jruby:9.4"}, {"image": "otel/opentelemetry-collector-contrib:0.150.0"},
         {"command": ["/otelcol"]}, {"image": "clickhouse/clickhouse-server:24"}, {"image": "pingcap/tikv:v8"},
-        {"image": "pingcap/tidb:v8"}, {"image": "caddy:2"},
+        {"image": "pingcap/tidb:v8"}, {"image": "caddy:2"}, {"image": "questdb/questdb:9.0"},
+        {"image": "docker.dragonflydb.io/dragonflydb/dragonfly:v1.30"}, {"command": ["dragonfly", "--maxmemory=0"]},
+        {"image": "acme/cache", "env": {"DFLY_requirepass": "x"}},
         {"image": "mcr.microsoft.com/dotnet/aspnet:9.0", "env": {"DOTNET_PROCESSOR_COUNT": "0"}},
         {"image": "victoriametrics/vmagent", "args": ["-memory.allowedBytes=0"]},
     ],
@@ -105,10 +107,48 @@ def test_what_sizes_itself_by_both_limits(fields: dict[str, Any]) -> None:
         {"env": {"NODE_OPTIONS": "--max-old-space-size-percentage=60"}}, {"args": ["server.mjs"]},
         {"env": {"NODE_OPTIONS": "--max-old-space-size=400 --max_old_space_size_percentage=60"}},
         {"image": "mongo:7"}, {"env": {"MSSQL_PID": "Express"}},
+        {"image": "docker.redpanda.com/redpandadata/redpanda:v26.1"}, {"command": ["/usr/bin/scylla"]},
+        {"image": "scylladb/scylla:6.2", "args": ["--smp", "2", "--reserve-memory", "1G"]},
+        {"image": "scylladb/scylla:6.2", "args": ["--memory=0"]},
     ],
 )  # fmt: skip
 def test_what_sizes_itself_by_the_memory_limit(fields: dict[str, Any]) -> None:
     assert uses(**fields) == (FREE, READ)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"image": "registry.k8s.io/ingress-nginx/controller:v1.14.0@sha256:ab"},
+        {"image": "mirror.example.com/ingress-nginx/controller-chroot:v1"},
+        {"image": "rancher/nginx-ingress-controller:nginx-1.12"},
+        {"command": ["/nginx-ingress-controller"]},
+        {"image": "dragonflydb/dragonfly", "args": ["--maxmemory=2gb"]},
+        {"image": "dragonflydb/dragonfly", "env": {"DFLY_maxmemory": "2gb"}},
+    ],
+)
+def test_what_sizes_itself_by_the_cpu_limit_alone(fields: dict[str, Any]) -> None:
+    assert uses(**fields) == (READ, FREE)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"image": "redpandadata/redpanda", "args": ["redpanda", "start", "--memory", "2G"]},
+        {"image": "scylladb/scylla:6.2", "args": ["--memory=2G", "--smp=2"]},
+        {"image": "dragonflydb/dragonfly", "args": ["--maxmemory=2gb", "--proactor_threads=4"]},
+        {"image": "dragonflydb/dragonfly", "env": {"DFLY_maxmemory": "2gb", "DFLY_proactor_threads": "4"}},
+    ],
+)
+def test_a_database_with_sizes_of_its_own_reads_no_limit(fields: dict[str, Any]) -> None:
+    assert uses(**fields) == (FREE, FREE)
+
+
+@pytest.mark.parametrize(
+    "image", ["dragonflyoss/client", "scylladb/scylla-operator", "redpandadata/console", "controller"]
+)
+def test_neighbours_of_these_programs_are_not_known(image: str) -> None:
+    assert uses(image=image) == (UNKNOWN, UNKNOWN)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_case_3_a_node_that_is_being_deleted_is_left_alone() -> None:
 
 def test_a_node_that_is_being_deleted_is_no_place_and_counts_for_no_minimum() -> None:
     going = node("b", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}])
-    anywhere = {"tolerations": [{"operator": "Exists"}]}
+    anywhere = {"tolerations": [{"key": "ToBeDeletedByClusterAutoscaler", "operator": "Exists"}]}
     items = (node("a"), going, pod("x-1", "a", spec=anywhere), pod("x-2", "b", spec=anywhere))
     assert why("a", *items) == "no-place"
     two = replace(ALL, min_nodes=2)

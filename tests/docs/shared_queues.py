@@ -245,6 +245,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/usage/cluster_label.py [:_MAX_NAMED_VALUES]": _ONE_TEXT,
     "trimtab/usage/cluster_label.py values >= _MAX_NAMED_VALUES": _ONE_TEXT,
     "trimtab/usage/files.py mistakes >= _MAX_ERRORS": _ONE_INPUT,
+    "trimtab/usage/repeated_series.py islice(5)": _ONE_TEXT,
     "trimtab/usage/server_warnings.py _reported >= _MAX_WARNINGS": "the warnings of one Prometheus, in a report",
     "trimtab/usage/usage_file.py mistakes >= _MAX_NAMES": _ONE_INPUT,
     "trimtab/usage/usage_file.py most_common(_MAX_NAMES)": _ONE_INPUT,

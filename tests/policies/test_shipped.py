@@ -71,7 +71,7 @@ def test_the_files_can_be_read_from_the_installed_package() -> None:
 
 # The recommended set --------------------------------------------------------------------------------------------
 
-law = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+law = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 quantities = {
     "cpu": st.sampled_from(["0", "10m", "250m", "1", "2"]),
     "memory": st.sampled_from(["0", "32Mi", "256Mi", "1Gi"]),

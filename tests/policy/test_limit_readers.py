@@ -89,6 +89,36 @@ def test_the_limit_of_ephemeral_storage_has_no_reader() -> None:
     assert changed(decision_on(amounts, keep)) == {"containers[app].limits.ephemeral-storage": None}
 
 
+def decision_with_volume(empty_dir: dict[str, Any], by: Any = REMOVE) -> Decision:
+    pod = manifest({})
+    pod["spec"]["volumes"] = [{"name": "shm", "emptyDir": empty_dir}]
+    answer = answer_review(review(pod), by, facts())
+    assert answer.record is not None
+    assert answer.record.decision is not None
+    return answer.record.decision
+
+
+def test_a_volume_in_memory_without_a_size_reads_the_memory_limit() -> None:
+    decision = decision_with_volume({"medium": "Memory"})
+    assert (changed(decision), codes(decision)) == ({CPU: None}, {"container-reads-limit"})
+    assert has_facts(sentences(decision), "emptyDir shm", "sizeLimit")
+
+
+@pytest.mark.parametrize("empty_dir", [{}, {"medium": ""}, {"medium": "Memory", "sizeLimit": "64Mi"},
+                                       {"medium": "HugePages-2Mi"}])  # fmt: skip
+def test_other_volumes_read_no_limit(empty_dir: dict[str, Any]) -> None:
+    assert {CPU, MEMORY} <= changed(decision_with_volume(empty_dir)).keys()
+
+
+def test_a_null_as_the_size_of_a_volume_in_memory_is_none() -> None:
+    assert MEMORY not in changed(decision_with_volume({"medium": "Memory", "sizeLimit": None}))
+
+
+def test_a_volume_in_memory_that_gets_a_size_by_the_same_policy_reads_no_limit() -> None:
+    both = policies(policy("{limits: {memory: remove}, emptyDirs: {sizeLimit: 64Mi}}"))
+    assert MEMORY in changed(decision_with_volume({"medium": "Memory"}, both))
+
+
 def test_a_required_removal_is_made_for_every_container() -> None:
     assert changed(decision_on(JVM, REQUIRE)) == {MEMORY: None}
 

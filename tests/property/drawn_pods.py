@@ -143,7 +143,15 @@ def manifests(draw):
         "os": draw(sometimes(sometimes(st.just({"name": "windows"})))),
         "topologySpreadConstraints": draw(sometimes(st.lists(_SPREAD, max_size=1))),
         "volumes": draw(
-            sometimes(st.just([{"name": "data", "emptyDir": {}}, {"name": "host", "hostPath": {"path": "/x"}}]))
+            sometimes(
+                st.sampled_from(
+                    [
+                        [{"name": "data", "emptyDir": {}}, {"name": "host", "hostPath": {"path": "/x"}}],
+                        [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+                        [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}}],
+                    ]
+                )
+            )
         ),
     }
     metadata = {

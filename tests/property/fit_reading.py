@@ -67,6 +67,17 @@ def tolerates(pod: Item, node: Item) -> bool:
     return all(is_tolerated(t) for t in node["spec"].get("taints", []) if t["effect"] != "PreferNoSchedule")
 
 
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+"""The taint of a cordoned node (documentation of taints and tolerations)."""
+
+
+def comes_back(pod: Item, node: Item) -> bool:
+    """Returns whether the scheduler may place the pod's successor on this node although it was cordoned to be
+    drained."""
+    cordoned = {**node, "spec": {**node["spec"], "taints": [*node["spec"].get("taints", []), CORDON]}}
+    return is_schedulable(pod, cordoned)
+
+
 def is_schedulable(pod: Item, node: Item) -> bool:
     """Returns what kube-scheduler says, resources aside."""
     return selects(pod, node) and tolerates(pod, node)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import ALL, Item, cluster, node, pod
-from tests.property.fit_reading import World, is_virtual
+from tests.property.fit_reading import World, comes_back, is_virtual
 from trimtab.compaction.plan import make_plan
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node, rejection_reason
 
-CLUSTERS = {"brief": 100, "thorough": 2000}.get(os.environ.get("HYPOTHESIS_PROFILE", "usual"), 300)
+CLUSTERS = {"brief": 100, "usual": 100, "thorough": 2000}.get(os.environ.get("HYPOTHESIS_PROFILE", "usual"), 300)
 KATA: Item = {
     "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "vm"}, "handler": "kata",
 }  # fmt: skip
@@ -70,11 +70,16 @@ def drawn_spec(draw: random.Random) -> Item:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
     if draw.random() < 0.4:
-        spec["tolerations"] = [draw.choice([
-            {"operator": "Exists"}, {"key": ARCH, "operator": "Exists"},
-            {"key": ARCH, "value": "arm64", "effect": "NoSchedule"},
+        usual = [
+            {"key": ARCH, "operator": "Exists"}, {"key": ARCH, "value": "arm64", "effect": "NoSchedule"},
             {"key": "virtual-kubelet.io/provider", "operator": "Exists"},
-        ])]  # fmt: skip
+        ]  # fmt: skip
+        # These may return to the node that they leave, so few nodes with them can be drained.
+        returning = [
+            {"operator": "Exists"},
+            {"key": "node.kubernetes.io/unschedulable", "effect": draw.choice(["NoSchedule", "NoExecute"])},
+        ]
+        spec["tolerations"] = [draw.choice(4 * usual + returning)]
     if draw.random() < 0.2:
         spec["runtimeClassName"] = "vm"
     if draw.random() < 0.1:
@@ -180,6 +185,7 @@ def test_a_plan_moves_pods_only_where_they_run_and_the_scheduler_cannot_do_harm(
             moves += 1
             manifest = manifests[move.pod]
             assert world.may_move(manifest, world.nodes[move.target]), (seed, move)
+            assert not comes_back(manifest, world.nodes[move.source]), (seed, move)
             for name, place in world.nodes.items():
                 has_room = 4000 - used[name] >= millicores(manifest)
                 assert name == move.source or not (has_room and world.is_accident(manifest, place)), (seed, move, name)

@@ -22,7 +22,7 @@ def _objects_of_other_tests_stay():
     gc.freeze()  # for good, as tests/conftest.py does with the tests themselves
 
 
-@settings(max_examples=60)
+@settings(max_examples=2 * settings().max_examples)
 @given(some.manifests(), some.policies(), crowded_worlds())
 def test_a_review_leaves_no_garbage(manifest, by, drawn):
     pod = some.read(manifest)

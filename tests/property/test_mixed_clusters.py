@@ -20,7 +20,7 @@ from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.scheduling.cluster_model import build_cluster_model
 
-CLUSTERS = {"brief": 100, "thorough": 2000}.get(os.environ.get("HYPOTHESIS_PROFILE", "usual"), 300)
+CLUSTERS = {"brief": 100, "usual": 100, "thorough": 2000}.get(os.environ.get("HYPOTHESIS_PROFILE", "usual"), 300)
 PART = 50
 """The number of clusters of one test."""
 MAX_GRACE = 600

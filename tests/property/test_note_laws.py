@@ -54,7 +54,7 @@ TEXT = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=10 * settings().max_examples)
 @given(TEXT)
 def test_no_annotation_makes_whoever_reads_it_fail_and_none_is_ours_without_our_key(text: str) -> None:
     assert not read(text).ours

@@ -15,7 +15,7 @@ from trimtab.compaction.plan_types import Plan
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.scheduling.cluster_model import build_cluster_model
 
-EASY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EASY = settings(max_examples=3 * settings().max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

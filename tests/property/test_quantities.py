@@ -59,8 +59,11 @@ def test_order_is_the_order_of_values(a, b):
 def test_whole_and_milli_round_up(given_):
     text, value = given_
     value = max(min(value, MOST), -MOST)
-    assert quantity.to_whole_units(text) == up(Fraction(quantity.parse(text)), 10**9) >= value
-    assert quantity.to_milli(text) >= value * 1000
+    # What is finer than a billionth is rounded away from zero first, also below zero, as the API server does.
+    read = Fraction(quantity.parse(text), 10**9)
+    assert quantity.to_whole_units(text) == up(read, Fraction(1)) >= read
+    assert read * 1000 <= quantity.to_milli(text) < read * 1000 + 1
+    assert abs(read) >= abs(value)
 
 
 @given(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), st.integers(0, 2**62))

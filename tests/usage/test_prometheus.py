@@ -60,6 +60,31 @@ def test_queries_take_the_greater_of_two_scrapers_and_leave_the_pause_container_
     assert any("[300s]" in query for query in queries)  # no peak of memory falls between two points
 
 
+def test_series_that_name_the_program_which_reports_them_are_left_out_and_said() -> None:
+    def exporter(asked: Asked) -> Answer:
+        return (200, labels("pod", "exported_pod")) if asked[0].endswith("/labels") else shop(asked)
+
+    with serving(exporter) as server:
+        it = at(server.url)
+        list(it.read_series(it.plan_queries(START, END)))
+        found = it.find_excluded_labels(START, END)
+    sent = [query.get("query", query.get("match[]", "")) for path, query, _ in server.asked if "/labels" not in path]
+    assert all('exported_pod=""' in query for query in sent)
+    assert found == ("exported_pod",)
+
+
+def test_the_owners_of_pods_are_those_of_the_pods_that_kube_state_metrics_describes() -> None:
+    metric = {"namespace": "monitoring", "exported_namespace": "shop", "pod": "ksm", "exported_pod": "web-0",
+              "owner_kind": "StatefulSet", "owner_name": "web"}  # fmt: skip
+
+    def owners(asked: Asked) -> Answer:
+        return 200, vector(metric) if "kube_pod_owner" in asked[1]["query"] else vector()
+
+    with serving(owners) as server:
+        found = at(server.url).read_owners(START, END)
+    assert found == {("shop", "web-0"): owner_key("StatefulSet/web", namespace="shop")}
+
+
 @given(st.integers(1, 40 * DAY), st.integers(1, 14), st.sampled_from([15, 60, 300, 3600]))
 def test_spans_cover_the_time_on_one_grid_and_no_point_twice(length: int, days: int, step: int) -> None:
     span = split_span(START, START + length, days * DAY, step)

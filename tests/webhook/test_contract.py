@@ -100,7 +100,7 @@ def test_a_refused_method_names_the_allowed_ones() -> None:
     body=st.binary(max_size=60) | st.builds(review, st.text(max_size=9), name=st.just("explode")),
     content_type=st.none() | st.sampled_from(["application/json", "application/json;", "text/json", "", "\xe4"]),
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * settings().max_examples)
 def test_whatever_comes_both_doors_answer_the_same(
     method: str, path: str, body: bytes, content_type: str | None
 ) -> None:

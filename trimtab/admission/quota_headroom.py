@@ -164,7 +164,7 @@ def store_increases(raises: tuple[QuotaIncrease, ...], subject: PodContext, answ
     if not raises:
         return
     by_name = {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())}
-    replicas, owner = _max_replicas(subject), _counted_owner(subject)
+    replicas, owner = largest_pod_count(subject), _counted_owner(subject)
     if replicas is None or owner is None:
         return
     for increase in raises:
@@ -188,7 +188,7 @@ def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext
       the answer for this pod is no, because the quota would reject it.
     """
     used, hard = quantity.parse(quota.status.used.get(increase.name, 0)), _hard_limit(quota, increase)
-    replicas, owner = _max_replicas(subject), _counted_owner(subject)
+    replicas, owner = largest_pod_count(subject), _counted_owner(subject)
     unknown_key = _answer_key(increase, subject, hard, _UNKNOWN_REPLICAS)
     if replicas is None or owner is None:
         unseen_owner = _unseen_controller(subject) if answers.waits else None
@@ -243,7 +243,7 @@ def _counted_owner(subject: PodContext) -> OwnerKey | None:
     return next((owner for owner in reversed(subject.owners) if owner in subject.facts.replicas), None)
 
 
-def _max_replicas(subject: PodContext) -> int | None:
+def largest_pod_count(subject: PodContext) -> int | None:
     """Returns the largest number of pods that the owner may have at once: by its replicas, by its HPA, and during a
     rollout.
 
@@ -274,7 +274,7 @@ def _updated_pods(subject: PodContext) -> int:
 
 def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext) -> Reason:
     """Returns the reason why an increase does not fit its quota."""
-    replicas, name = _max_replicas(subject), quota.metadata.name
+    replicas, name = largest_pod_count(subject), quota.metadata.name
     if replicas is None:
         owner = subject.top_owner or "the pod"
         return QUOTA_ROOM_UNKNOWN(

@@ -2,7 +2,13 @@
 
 from trimtab.autoscaling.lint_snapshot import LintWorkload
 from trimtab.autoscaling.objects import LintContainer
-from trimtab.cluster.limit_references import env_limit_fields, find_reference_reader, volume_limit_fields
+from trimtab.cluster.limit_references import (
+    env_limit_fields,
+    find_memory_volume_reader,
+    find_reference_reader,
+    volume_limit_fields,
+)
+from trimtab.cluster.runtime_patterns import MEMORY
 from trimtab.cluster.runtime_signs import (
     LimitReader,
     add_label_signs,
@@ -12,12 +18,15 @@ from trimtab.cluster.runtime_signs import (
 
 
 def find_limit_reader(workload: LintWorkload, container: LintContainer, resource: str) -> LimitReader | None:
-    """Returns what reads this limit of the container: the downward API, or its language runtime."""
+    """Returns what reads this limit of the container: the downward API, the kubelet for a volume in memory, or the
+    container's language runtime."""
     spec = workload.spec
     env_fields = (field for one in (*spec.containers, *spec.init_containers) for field in env_limit_fields(one))
     reader = find_reference_reader(
         (container.name, f"limits.{resource}"), volume_limit_fields(spec.volumes), env_fields
     )
+    if reader is None and resource == MEMORY:
+        reader = find_memory_volume_reader(spec.volumes)
     if reader is not None:
         return reader
     signs = container_signs(container.runtime_signs, container.image)

@@ -115,6 +115,15 @@ def _join_group(group: str, kind: str, *, is_group_known: bool = True) -> GroupK
     return GroupKind(f"{kind.replace('.', '%2E')}.{group or _CORE}")
 
 
+_SPELLINGS = {kind.lower(): kind for kind in (*GROUPS_BY_KIND, *CONTROLLER_KINDS)}
+
+
+def spell_kind(kind: str) -> str:
+    """Returns the kind whose name differs at most in upper and lower case; if there is none, the kind itself. The API
+    server knows a kind only by its exact name."""
+    return _SPELLINGS.get(kind.lower(), kind)
+
+
 def is_former_group(group: str, kind: str) -> bool:
     """Returns whether the kind was served in this group once, and is not any more."""
     return (group, kind) in _FORMER_GROUPS

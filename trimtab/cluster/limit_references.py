@@ -1,7 +1,9 @@
-"""Finds the limits that a pod reads through the downward API: in environment variables, or in files of a volume."""
+"""Finds the limits that a pod itself says are read: through the downward API, in environment variables or in files of a
+volume, and by the kubelet for a volume in memory."""
 
 from collections.abc import Iterable, Iterator
 
+from trimtab.cluster.api.meta import UNSET, value_or
 from trimtab.cluster.api.pod import Container, Volume, downward_items
 from trimtab.cluster.runtime_signs import LimitReader
 
@@ -40,3 +42,19 @@ def find_reference_reader(
     else:
         return None
     return LimitReader("the downward API", f"resourceFieldRef: {limit[1]} in {place}")
+
+
+# Kubernetes, pkg/volume/emptydir/empty_dir.go, calculateEmptyDirMemorySize: the memory that the node can allocate, or
+# less if the pod has a limit or the volume has a size limit.
+def find_memory_volume_reader(volumes: Iterable[Volume]) -> LimitReader | None:
+    """Returns the kubelet as the reader of the pod's memory limits if it gives a volume in memory its size by them, or
+    None if there is no such volume.
+
+    Without the limit of a single container, the pod has no limit, and the volume may fill the memory of the node. A
+    volume with a size limit never grows beyond that.
+    """
+    for volume in volumes:
+        empty_dir = value_or(volume.empty_dir, None)
+        if empty_dir is not None and empty_dir.medium == "Memory" and empty_dir.size_limit in (UNSET, None):
+            return LimitReader("the kubelet", f"emptyDir {volume.name} in memory without a sizeLimit")
+    return None

@@ -30,15 +30,16 @@ RUNTIMES: tuple[Runtime, ...] = (
         reads=(CPU, MEMORY),
         source="openjdk/jdk, os_linux.cpp: physical and available memory by OSContainer::memory_limit_in_bytes, and "
         "active_processor_count (JDK-8146115); Arguments::set_heap_size; eclipse-openj9/openj9-docs, "
-        "xxusecontainersupport.md; paketo-buildpacks/libjvm, helper/memory_calculator.go",
+        "xxusecontainersupport.md; paketo-buildpacks/libjvm, helper/memory_calculator.go; "
+        "questdb/questdb, core/docker-entrypoint.sh: java without a heap size",
         words=("java", "openjdk", "jdk", "jre", "jvm", "temurin", "corretto", "zulu", "liberica", "semeru", "graalvm",
                "sapmachine", "dragonwell", "jruby", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty",
                "wildfly", "payara", "quarkus", "micronaut", "springboot", "openliberty", "maven", "gradle", "sbt"),
         images=("open-liberty", "activemq", "artemis", "cassandra", "cp-kafka", "cp-kafka-connect",
                 "cp-ksqldb-server", "cp-schema-registry", "cp-server", "cp-zookeeper", "druid", "elasticsearch",
                 "flink", "hazelcast", "jboss-eap", "jenkins", "kafka", "kafka-connect", "kafka-ui", "keycloak",
-                "logstash", "neo4j", "nexus", "nexus3", "nifi", "opensearch", "pulsar", "solr", "sonarqube", "spark",
-                "trino", "websphere-liberty", "zookeeper"),
+                "logstash", "neo4j", "nexus", "nexus3", "nifi", "opensearch", "pulsar", "questdb", "solr", "sonarqube",
+                "spark", "trino", "websphere-liberty", "zookeeper"),
         label_words=("spring", "spring-boot"),
         usual_variables=(
             "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "JAVA_OPTIONS", "JAVA_OPTS_APPEND",
@@ -316,6 +317,40 @@ RUNTIMES: tuple[Runtime, ...] = (
             frees=(CPU,), variable="NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE", value="", frees_unseen=False,
             is_switch=True,
         ),),
+    ),
+    Runtime(
+        name="the Ingress NGINX Controller",
+        reads=(CPU,),
+        source="kubernetes/ingress-nginx, internal/ingress/controller/config/config.go: WorkerProcesses is "
+        "runtime.NumCPU of pkg/util/runtime/cpu_linux.go, which reads the cgroup's cpu quota; the setting "
+        "worker-processes is in a ConfigMap",
+        images=("ingress-nginx/controller", "ingress-nginx/controller-chroot", "nginx-ingress-controller"),
+        programs=("nginx-ingress-controller",),
+    ),
+    Runtime(
+        name="Seastar, the framework of Redpanda and ScyllaDB",
+        reads=(MEMORY,),
+        source="scylladb/seastar, src/core/resource.cc: calculate_memory takes all of the cgroup's memory but a "
+        "reserve, unless --memory sets a size; of the cgroup's cpus, it reads only the cpuset",
+        images=("redpanda", "redpanda-unstable", "scylla", "scylla-enterprise"),
+        programs=("redpanda", "scylla"),
+        settings=(SizeSetting(frees=(MEMORY,), options=(size_option("--memory"),)),),
+    ),
+    Runtime(
+        name="Dragonfly",
+        reads=(CPU, MEMORY),
+        source="dragonflydb/dragonfly, src/server/dfly_main.cc: UpdateResourceLimitsIfInsideContainer reads the "
+        "cgroup's memory and cpu limits; without --maxmemory, 80% of the memory, and each option can be a variable "
+        "DFLY_*; romange/helio, util/proactor_pool.cc: --proactor_threads",
+        images=("dragonflydb/dragonfly",),
+        variable="^DFLY_",
+        programs=("dragonfly",),
+        settings=(
+            SizeSetting(frees=(MEMORY,), options=(size_option("--maxmemory"),)),
+            SizeSetting(frees=(MEMORY,), variable="DFLY_maxmemory"),
+            SizeSetting(frees=(CPU,), options=(size_option("--proactor_threads"),)),
+            SizeSetting(frees=(CPU,), variable="DFLY_proactor_threads", value="0*[1-9][0-9]*"),
+        ),
     ),
     Runtime(
         name="Ray",

@@ -126,6 +126,15 @@ SYSTEM_YOUNG = Code(
     'cluster-autoscaler.kubernetes.io/safe-to-evict: "true" on it. If the cluster autoscaler runs with '
     "--skip-nodes-with-system-pods=false, give Trimtab this flag.",
 )
+TOLERATES_CORDON = Code(
+    "pod-tolerates-cordon",
+    "The pod tolerates the taint node.kubernetes.io/unschedulable, so the scheduler may place its successor on the "
+    "cordoned node that the pod leaves. The scheduler even prefers this node, because it is nearly empty, and the node "
+    "would never become empty.",
+    "Narrow the tolerations of the pod: replace `operator: Exists` without a key by one toleration for each taint that "
+    "the pod really has to tolerate, and remove a toleration of node.kubernetes.io/unschedulable. No setting of the "
+    "pool changes this.",
+)
 YOUNG_POD = Code(
     "pod-too-young",
     "The pod has run for less time than the pool requires.",

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trimtab.admission.apiserver.priority import BUILT_IN
+from trimtab.admission.apiserver.priority import names_missing_class
 from trimtab.admission.apiserver.resourcequota import find_refusing_quota, is_exceeded
 from trimtab.admission.readmission import NextPod, admit_next_pod, submitted_pod
 from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
 from trimtab.cluster.api.core import ResourceQuota
-from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.kinds import built_in
@@ -221,9 +220,7 @@ class ReadmissionState:
 
 
 def _lacks_priority_class(template: PodTemplateSpec, facts: ClusterFacts) -> bool:
-    name = value_or(template.spec.priority_class_name, "")
-    is_listed = "PriorityClass" in facts.listed_kinds
-    return bool(name) and is_listed and name not in facts.priority_classes and name not in BUILT_IN
+    return "PriorityClass" in facts.listed_kinds and names_missing_class(template.spec, facts.priority_classes)
 
 
 def _why_not_replaced(pod: PodInfo, owner: OwnerKey, next_pod: NextPod, *, is_present: bool) -> Unreadable | None:

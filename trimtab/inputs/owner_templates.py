@@ -3,9 +3,9 @@ than the pods that the owners have now."""
 
 from collections.abc import Collection, Mapping, Sequence
 
+from trimtab.admission.apiserver.priority import names_missing_class
 from trimtab.admission.apiserver.resourcequota import is_exceeded
 from trimtab.cluster.api.core import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
-from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.config_error import ConfigError
@@ -20,7 +20,6 @@ from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.snapshot import Snapshot, decode_object
 from trimtab.cluster.yaml_documents import Document
 from trimtab.policy.cluster_facts import ALL_KINDS
-from trimtab.policy.pod_context import CRITICAL
 
 Templates = Mapping[OwnerKey, PodTemplateSpec]
 """Owner → the template of its next pod."""
@@ -69,8 +68,7 @@ def may_differ(inventory: Inventory, snapshot: Snapshot, templates: Templates) -
 
 def _has_lost_classes(snapshot: Snapshot, templates: Templates) -> bool:
     names = {item.metadata.name for item in snapshot.objects_of(PriorityClass)}
-    wanted = {value_or(template.spec.priority_class_name, "") for template in templates.values()}
-    return bool(names) and not wanted <= names | {"", *CRITICAL}
+    return bool(names) and any(names_missing_class(template.spec, names) for template in templates.values())
 
 
 def complete_kinds(snapshot: Snapshot) -> frozenset[str]:

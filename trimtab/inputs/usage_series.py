@@ -33,6 +33,7 @@ def read_usage_series(
         series += repeated.without_repeats(usage_file.iter_series())
         mistakes += usage_file.mistakes
         notes += usage_file.notes
+    mistakes += repeated.mistakes()
     if mistakes:
         raise UsageError(mistakes)
     return series, notes + repeated.notes()

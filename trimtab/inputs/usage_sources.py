@@ -35,6 +35,7 @@ from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.prometheus_queries import Names
 from trimtab.usage.repeated_series import RepeatedSeries
 from trimtab.usage.series import Series, add_all_series, container_key
+from trimtab.usage.series_subject import CADVISOR_LABELS, EXPORTED_LABELS, NAMES
 from trimtab.usage.server_warnings import DistinctWarnings
 from trimtab.usage.usage_file import UsageFile
 from trimtab.usage.vpa_checkpoints import CheckpointSource
@@ -212,6 +213,7 @@ def add_files(
         mistakes += usage_file.mistakes
         notes += usage_file.notes
     mistakes += [several_clusters_mistake("--usage", mixed) for mixed in histories.origins.mixed_labels()]
+    mistakes += histories.repeated.mistakes()
     if mistakes:
         raise UsageError(mistakes)
     return notes + histories.repeated.notes()
@@ -246,6 +248,7 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
     )  # fmt: skip
     prometheus = Prometheus(source, queries, DistinctWarnings(warnings.append))
     try:
+        excluded = prometheus.find_excluded_labels(start, now)
         for value, extra in _list_parts(prometheus, server.namespaces, histories.by, start, now):
             part = replace(prometheus, query_plan=replace(queries, extra_matcher=extra))
             _read_part(histories, value, part, server.namespaces, owners, start, now)
@@ -253,7 +256,23 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
         raise UsageError([several_clusters_mistake("--prometheus", mixed) for mixed in error.mixed_labels]) from None
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
-    return [note_warning(warning) for warning in warnings]
+    return [*map(note_warning, warnings), *_note_excluded(excluded)]
+
+
+def _note_excluded(labels: Sequence[str]) -> list[str]:
+    """Returns a note if series are left out because they have one of these labels."""
+    if not labels:
+        return []
+    names = CADVISOR_LABELS if CADVISOR_LABELS[1] in labels else EXPORTED_LABELS
+    options = [
+        f"--label-name {name}={label}"
+        for name, label in zip(NAMES, names, strict=True) if label in labels or names is CADVISOR_LABELS
+    ]  # fmt: skip
+    return [
+        f"Series with the label {' or '.join(labels)} are left out: their labels namespace, pod and container name the "
+        "program that reports them. To read them, scrape with honor_labels: true, or name the labels with "
+        f"these options: {' '.join(options)}."
+    ]
 
 
 def note_warning(warning: str) -> str:

@@ -8,10 +8,12 @@ pkg/utils/vpa/capping.go).
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from trimtab.admission import quota_headroom
 from trimtab.admission.fitted_requests import FittedRequests, ProposedAmounts, changed_pod
 from trimtab.admission.resource_refusal import refuse_resources
-from trimtab.autoscaling.simulation.propose_vpas import RefuseRequests, RequestRange
+from trimtab.autoscaling.simulation.propose_vpas import PromiseRequests, RefuseRequests, RequestRange
 from trimtab.cluster import quantity
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.limit_ranges import LimitRangeBounds
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
@@ -19,6 +21,7 @@ from trimtab.cluster.request_bounds import RequestBound, held_limit, request_flo
 from trimtab.cluster.resources import POD_LEVEL, limits_of, requests_of
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.inputs.current_requests import CurrentContainer, CurrentRequests
+from trimtab.inputs.vpa_quotas import VpaQuotas
 
 _LARGEST = 1 << 50
 _NO_BOUNDS = LimitRangeBounds()
@@ -54,21 +57,72 @@ def refuse_by_api_server(
     current: CurrentRequests, owner: OwnerKey, containers: Iterable[ContainerKey]
 ) -> RefuseRequests:
     """Returns the function that tells why the API server would refuse requests of a VPA with RequestsOnly. Quotas do
-    not count, because what they have left changes."""
-    return partial(_refuse, current, owner, tuple(key for key in containers if key in current.containers))
+    not count here (see `refuse_by_quotas`)."""
+    return partial(_refuse, current, owner, tuple(key for key in containers if key in current.containers), None)
+
+
+def refuse_by_quotas(
+    current: CurrentRequests, owner: OwnerKey, containers: Iterable[ContainerKey], quotas: VpaQuotas
+) -> RefuseRequests:
+    """Returns the function that tells why a ResourceQuota would refuse a pod of the workload, if a VPA with
+    RequestsOnly has set the requests of all its pods."""
+    return partial(_refuse, current, owner, tuple(key for key in containers if key in current.containers), quotas)
+
+
+def promise_room(
+    current: CurrentRequests, owner: OwnerKey, containers: Iterable[ContainerKey], quotas: VpaQuotas
+) -> PromiseRequests:
+    """Returns the function that records which requests a proposed VPA may set."""
+    return partial(_promise, current, owner, tuple(key for key in containers if key in current.containers), quotas)
+
+
+def _promise(
+    current: CurrentRequests,
+    owner: OwnerKey,
+    containers: tuple[ContainerKey, ...],
+    quotas: VpaQuotas,
+    ranges: Mapping[str, Mapping[str, RequestRange]],
+) -> None:
+    pod = current.find_pod(owner, containers)
+    if pod is None:
+        return
+    try:
+        changes = {
+            (key.name, resource): ProposedAmounts(
+                _capped_recommendation(current.containers[key], resource, _LARGEST, by_container[key.name])
+            )
+            for resource, by_container in ranges.items() for key in containers if key.name in by_container
+        }  # fmt: skip
+        largest = changed_pod(pod, FittedRequests(changes=changes))
+    except NotAQuantity:
+        return
+    quotas.promise_room(owner, largest, _count_pods(current, owner, containers, quotas))
+
+
+def _count_pods(
+    current: CurrentRequests, owner: OwnerKey, containers: tuple[ContainerKey, ...], quotas: VpaQuotas
+) -> int:
+    """Returns the largest number of pods that the workload may have at once, as far as it is known."""
+    known = [current.containers[key] for key in containers]
+    wanted = (quota_headroom.largest_pod_count(container.pod_context) or container.replicas for container in known)
+    return max(1, len(quotas.pods.get(owner, ())), *wanted)
 
 
 def _refuse(
     current: CurrentRequests,
     owner: OwnerKey,
     containers: tuple[ContainerKey, ...],
+    quotas: VpaQuotas | None,
     resource: str,
     ranges: Mapping[str, RequestRange],
 ) -> str:
+    """Returns why the API server would refuse a pod with requests within the ranges: one of all pods by `quotas`, or,
+    without these, one pod by validation or a LimitRange. Empty if it accepts them."""
     pod = current.find_pod(owner, containers)
     if pod is None:
         return ""
     facts = current.containers[containers[0]].pod_context.facts
+    count = 1 if quotas is None else _count_pods(current, owner, containers, quotas)
     for recommended in (1, _LARGEST):
         try:
             changes = {
@@ -77,8 +131,11 @@ def _refuse(
                 )
                 for key in containers if key.name in ranges
             }  # fmt: skip
-            refused = refuse_resources(
-                changed_pod(pod, FittedRequests(changes=changes)), facts, owner.namespace, by_quotas=False
+            changed = changed_pod(pod, FittedRequests(changes=changes))
+            refused = (
+                refuse_resources(changed, facts, owner.namespace, by_quotas=False)
+                if quotas is None
+                else quotas.refuse_pods(owner, changed, count, facts)
             )
         except NotAQuantity:
             return ""
@@ -87,7 +144,8 @@ def _refuse(
                 f"{quantity.format_quantity(resource, amounts.request)} for {name}"
                 for (name, _), amounts in changes.items()
             )
-            return f"with a {resource} request of {amounts} the API server would refuse the pod: {refused.message}"
+            subject = "the pod" if count == 1 else f"one of {format_count(count, 'pod')}"
+            return f"with a {resource} request of {amounts} the API server would refuse {subject}: {refused.message}"
     return ""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from trimtab.autoscaling.simulation.propose_vpas import API_VERSIONS, WorkloadHistory, summarize_container
 from trimtab.autoscaling.simulation.simulate_vpa import PodSeries
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
+from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.kinds import CRON_JOB, JOB, POD, GroupKind, group_kind
 from trimtab.cluster.owner import OwnerKey
@@ -21,7 +22,14 @@ from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.inputs.plan_inputs import parse_documents
-from trimtab.inputs.vpa_requests import find_floors, has_pod_level, refuse_by_api_server
+from trimtab.inputs.vpa_quotas import VpaQuotas
+from trimtab.inputs.vpa_requests import (
+    find_floors,
+    has_pod_level,
+    promise_room,
+    refuse_by_api_server,
+    refuse_by_quotas,
+)
 from trimtab.policy.cluster_facts import from_snapshot, hpa_target
 from trimtab.usage.series import Series, container_key
 
@@ -39,6 +47,8 @@ class ClusterWorkloads:
     vpas: Mapping[OwnerKey, tuple[Mapping[str, object], ...]] = field(default_factory=dict)
     hpa_resources: Mapping[OwnerKey, frozenset[str]] = field(default_factory=dict)
     documents: tuple[Document, ...] = ()
+    pods: Mapping[OwnerKey, tuple[Pod, ...]] = field(default_factory=dict)
+    """Workload → its pods that are not finished."""
 
     def initial_requests(self, key: ContainerKey) -> dict[str, int]:
         """Returns resource → the request of a container in millicores or bytes. Resources without a request are left
@@ -72,8 +82,17 @@ def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkl
     current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
     return ClusterWorkloads(
         current, True, _vpas_by_target(documents), _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler)),
-        tuple(documents),
+        tuple(documents), _pods_by_owner(built.snapshot.objects_of(Pod), current),
     )  # fmt: skip
+
+
+def _pods_by_owner(pods: Iterable[Pod], current: CurrentRequests) -> dict[OwnerKey, tuple[Pod, ...]]:
+    by_owner: defaultdict[OwnerKey, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        owner = current.pods.get((pod.metadata.namespace or "default", pod.metadata.name))
+        if owner is not None:
+            by_owner[owner].append(pod)
+    return {owner: tuple(own) for owner, own in by_owner.items()}
 
 
 def _vpas_by_target(documents: Iterable[Document]) -> dict[OwnerKey, tuple[Mapping[str, object], ...]]:
@@ -171,7 +190,7 @@ def build_histories(
     for key in grouped:
         by_workload.setdefault(key.owner, []).append(key)
     histories = []
-    taken_names = _names_of_vpas(workloads)
+    taken_names, quotas = _names_of_vpas(workloads), VpaQuotas(workloads.pods)
     for workload, keys in by_workload.items():
         count = max(len(keys), workloads.count_containers(keys[0]))
         histories.append(
@@ -184,6 +203,9 @@ def build_histories(
                 has_pod_level=has_pod_level(workloads.current, workload, keys),
                 floors={key.name: find_floors(workloads.current, key) for key in keys},
                 refuse_requests=refuse_by_api_server(workloads.current, workload, keys),
+                refuse_by_quotas=refuse_by_quotas(workloads.current, workload, keys, quotas),
+                promise_requests=promise_room(workloads.current, workload, keys, quotas),
+                initial_requests={key.name: workloads.initial_requests(key) for key in keys},
                 vpas=workloads.vpas.get(workload, ()), taken_names=frozenset(taken_names[workload.namespace]),
             )
         )  # fmt: skip

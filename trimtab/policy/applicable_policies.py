@@ -55,18 +55,19 @@ Unmet = Callable[[Any, PodBeforeAndAfter], str | None]
 requires, or None if all are."""
 
 # Field of `Actions` → its changes, and the field that a pod lacks where the action is required. A RuntimeClass comes
-# first: what it brings to the pod decides what placement contradicts.
+# first: what it brings to the pod decides what placement contradicts. The sizes of volumes come before the limits that
+# such sizes make superfluous.
 ACTIONS: tuple[tuple[str, Propose, Unmet], ...] = (
     ("runtime_class", runtime_class.propose_changes, runtime_class.find_unmet_field),
     ("overhead", overhead.propose_changes, overhead.find_unmet_field),
     ("priority_class", priority_class.propose_changes, priority_class.find_unmet_field),
     ("requests", requests.propose_changes, requests.find_unmet_field),
+    ("empty_dirs", empty_dirs.propose_changes, empty_dirs.find_unmet_field),
     ("limits", limits.propose_changes, limits.find_unmet_field),
     ("placement", placement.propose_changes, placement.find_unmet_field),
     ("topology_spread", topology_spread.propose_changes, topology_spread.find_unmet_field),
     ("scheduler_name", scheduler_name.propose_changes, scheduler_name.find_unmet_field),
     ("termination_grace_period", termination_grace_period.propose_changes, termination_grace_period.find_unmet_field),
-    ("empty_dirs", empty_dirs.propose_changes, empty_dirs.find_unmet_field),
     ("safe_to_evict_volumes", safe_to_evict_volumes.propose_changes, safe_to_evict_volumes.find_unmet_field),
     ("labels", labels.propose_changes, labels.find_unmet_field),
     ("annotations", labels.propose_annotation_changes, labels.find_unmet_annotation),

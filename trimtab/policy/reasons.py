@@ -358,12 +358,13 @@ PLACEMENT_PART = Code(
 )
 CONTAINER_READS_LIMIT = Code(
     "container-reads-limit",
-    "Something in the container reads this limit: a variable or a file of the downward API (`resourceFieldRef`), or a "
-    "language runtime that sizes itself by the limit, such as a JVM without `-Xmx`. Without the limit it would see the "
-    "resources of the whole node. The message names what reads the limit, and where that is visible in the pod.",
+    "Something reads this limit: a variable or a file of the downward API (`resourceFieldRef`); a language runtime "
+    "that sizes itself by the limit, such as a JVM without `-Xmx`; or the kubelet, which gives an emptyDir in memory "
+    "its size by the pod's memory limit. Without the limit, the size would be that of the whole node. The message "
+    "names what reads the limit, and where that is visible in the pod.",
     "Keep the limit, or set a size in the pod's template: `-Xmx` for a JVM's memory, `-XX:ActiveProcessorCount` for "
-    "its cpu, `GOMAXPROCS` for Go. For the downward API, read `requests` instead of `limits`. The page "
-    "docs/how-to/write-a-policy.md has a table.",
+    "its cpu, `GOMAXPROCS` for Go, `sizeLimit` for an emptyDir with `medium: Memory`. For the downward API, read "
+    "`requests` instead of `limits`. The page docs/how-to/write-a-policy.md has a table.",
 )
 RUNTIME_UNKNOWN = Code(
     "runtime-unknown",

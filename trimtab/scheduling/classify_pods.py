@@ -376,9 +376,7 @@ class PodClassifier:
         honours = constraint.node_taints_policy == "Honor"
         # With nodeTaintsPolicy Honor, a cordoned node is no domain, unless the pod tolerates the taint that a cordon
         # adds.
-        leaves = honours and not any(
-            node_filters.tolerates_taint(t, node_filters.UNSCHEDULABLE_TAINT) for t in ask.tolerations
-        )
+        leaves = honours and not node_filters.tolerates_cordon(ask)
         group = self.topology_groups.group_selecting(
             ((frozenset((ask.namespace,)), selector),), constraint.topology_key, lasting=False,
             eligible=self._eligible_nodes(ask, constraint, honours), per_node=leaves,

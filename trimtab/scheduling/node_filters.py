@@ -94,6 +94,24 @@ def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:
     return toleration.key != "" and toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
+def may_return(ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo) -> bool:
+    """Returns whether kube-scheduler may place the successor of a pod on the node that the pod leaves, although the
+    node is cordoned.
+
+    As the plugin NodeUnschedulable: a pod that tolerates the taint of a cordon passes on a cordoned node. It prefers
+    the node even, because the node has the most free capacity. A soft taint rejects no pod.
+    """
+    return tolerates_cordon(ask) and node_rejection_reason(ask, volumes, node) is None
+
+
+def tolerates_cordon(ask: SchedulingRequirements) -> bool:
+    """Returns whether the pod may run on a cordoned node, because it tolerates the taint that a cordon adds."""
+    return any(
+        toleration.key in ("", UNSCHEDULABLE_TAINT.key) and tolerates_taint(toleration, UNSCHEDULABLE_TAINT)
+        for toleration in ask.tolerations
+    )
+
+
 def format_taint(taint: Taint) -> str:
     """Returns a taint as `kubectl taint` takes it: key=value:effect."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -16,6 +16,7 @@ import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -25,6 +26,7 @@ from trimtab.usage.cluster_label import LABELS, Origin
 from trimtab.usage.metric_names import Quantity, is_counter_name, quantity_of_word
 from trimtab.usage.readings import Doubt, usage_of_readings
 from trimtab.usage.series import Series, clean_samples
+from trimtab.usage.series_subject import IDENTITY_LABELS, SUBJECT_LABELS, Identity, identity_of, subject_of
 
 _MIN_MILLISECONDS = 100_000_000_000
 _LATEST = 4_102_444_800
@@ -45,8 +47,9 @@ _COLUMN_ALIASES = {
 }
 _BINARY_UNIT = re.compile(r"[\d.]+[KMGTPE]i?")
 _CORE_UNIT = re.compile(r"[\d.]+[num]")
-_Key = tuple[str, str, str, str, str, Origin]
-"""(namespace, pod, container, workload, resource, labels that distinguish clusters)."""
+_Key = tuple[str, str, str, str, str, Origin, Identity]
+"""(namespace, pod, container, workload, resource, labels that distinguish clusters, labels that differ between
+containers)."""
 _PARQUET_ROWS = 10_000
 """The number of rows of a Parquet file that are in memory as objects at the same time."""
 _MAX_ERRORS = 10
@@ -66,13 +69,18 @@ class Rows:
         """Whether there are columns that distinguish clusters."""
         self.has_containers = False
         """Whether there is a column for containers. Where it is empty, the row is about a whole pod."""
+        self.has_subjects = False
+        """Whether there are other columns that name or identify containers."""
+        self._conflicts: dict[str, set[tuple[str, ...]]] = {}
+        """Why the columns of a row do not name one container → the names in such rows."""
         self._dropped: dict[str, tuple[int, int]] = {}
         """What was dropped → how often, and the first line."""
 
     def set_columns(self, names: Collection[str]) -> None:
         """Records which columns there are."""
         self.has_origins = not set(LABELS).isdisjoint(names)
-        self.has_containers = "container" in names
+        self.has_containers = not {"container", *SUBJECT_LABELS}.isdisjoint(names)
+        self.has_subjects = not {*SUBJECT_LABELS, *IDENTITY_LABELS}.isdisjoint(names)
 
     def add_row(self, line: int, row: Mapping[str, Any]) -> None:
         """Adds one row, or records a mistake if the row is not valid."""
@@ -82,6 +90,15 @@ class Rows:
             return
         has_amount = False
         names = [str(row.get(name) or "") for name in ("namespace", "pod", "container", "workload")]
+        identity: Identity = ()
+        if self.has_subjects:
+            read = partial(_read_cell, row)
+            subject, identity = subject_of(read), identity_of(read)
+            if subject.conflict:
+                others = [read(label) for label in SUBJECT_LABELS]
+                self._conflicts.setdefault(subject.conflict, set()).add((*names, *others))
+                return
+            names[:3] = subject[:3]
         origin = tuple((label, str(row[label])) for label in LABELS if row.get(label)) if self.has_origins else ()
         for amount in AMOUNTS:
             cell = row.get(amount)
@@ -96,7 +113,7 @@ class Rows:
                 continue
             word = self._quantity_word(line, row, cell) if amount == "value" else amount
             if word:
-                key = (names[0], names[1], names[2], names[3], word, origin)
+                key = (names[0], names[1], names[2], names[3], word, origin, identity)
                 self.samples.setdefault(key, []).append((second, value))
         if not has_amount:
             self._drop("row{s} without an amount", line)
@@ -136,6 +153,11 @@ class Rows:
             for count, what, line in dropped
         ]
 
+    def conflicts(self) -> dict[str, int]:
+        """Returns why the columns of some rows do not name one container → the number of series that these rows
+        are."""
+        return {conflict: len(names) for conflict, names in self._conflicts.items()}
+
     def report_long_row(self, line: int, expected: int, got: int) -> None:
         """Records a mistake for a row with more cells than columns. Its decimals most likely have commas, so its cells
         cannot be distinguished."""
@@ -150,7 +172,7 @@ class Rows:
     def iter_series(self, now: int | None = None) -> Iterator[Series]:
         """Yields the series of all rows, cleaned. For a counter, the series is its rate. A series whose values cannot
         be what they are said to be is a mistake."""
-        for (namespace, pod, container, workload, word, origin), samples in self.samples.items():
+        for (namespace, pod, container, workload, word, origin, identity), samples in self.samples.items():
             quantity = quantity_of_word(word)
             assert quantity is not None
             usage = usage_of_readings(*quantity, *clean_samples(samples, now))
@@ -164,7 +186,7 @@ class Rows:
                 namespace=namespace or "default", pod=pod,
                 container=container or ("" if self.has_containers and (pod or workload) else "app"),
                 workload=workload or _default_workload(pod),
-                resource=quantity[0].resource, times=usage[0], values=usage[1], origin=origin,
+                resource=quantity[0].resource, times=usage[0], values=usage[1], origin=origin, identity=identity,
             )  # fmt: skip
 
 
@@ -210,6 +232,10 @@ def parse_amount(cell: object) -> float | None:
         return quantity.parse(str(cell)) / quantity.NANO_PER_UNIT
     except quantity.NotAQuantity:
         return None
+
+
+def _read_cell(row: Mapping[str, Any], column: str) -> str:
+    return str(row.get(column) or "")
 
 
 def csv_rows(file: str, content: bytes, stated: Quantity | None = None) -> Rows:
@@ -266,7 +292,11 @@ def _check_header(file: str, header: list[str]) -> ConfigError | None:
     columns = ("timestamp", *NAMES, *AMOUNTS, *LABELS)
     unknown = [name for name in header if name not in columns]
     # A column that Trimtab does not know may distinguish series whose rows have no other name.
-    is_mixed = bool(unknown) and "value" in header and {"pod", "workload", "container"}.isdisjoint(header)
+    is_mixed = (
+        not {*SUBJECT_LABELS}.issuperset(unknown)
+        and "value" in header
+        and {"pod", "workload", "container", *SUBJECT_LABELS}.isdisjoint(header)
+    )
     if "timestamp" in header and any(name in AMOUNTS for name in header) and not is_mixed:
         return None
     suggestion = next((name for name in map(_suggest_column, unknown) if name), "")

@@ -11,6 +11,7 @@ from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.histogram.oom_kills import OomKill
 from trimtab.usage.prometheus import Prometheus, quote_pod
+from trimtab.usage.prometheus_queries import SUBJECTS
 from trimtab.usage.series import Series
 
 
@@ -23,7 +24,7 @@ def kills_of_pod(pod: Pod) -> Iterator[tuple[str, OomKill]]:
             yield status.name, OomKill(at=killed_at, limit=limit, request=request)
 
 
-_BY_CONTAINER = "max by (namespace, pod, container)"
+_BY_CONTAINER = f"max by ({SUBJECTS})"
 _KILLED_QUERY = f"{_BY_CONTAINER} (max_over_time(kube_pod_container_status_last_terminated_reason{{%s}}[1h])) == 1"
 _RESTARTED_QUERY = f"{_BY_CONTAINER} (changes(kube_pod_container_status_restarts_total{{%s}}[1h])) > 0"
 _ALLOWED_QUERY = f"{_BY_CONTAINER} (max_over_time(kube_pod_container_resource_%s{{%s}}[1h]))"

@@ -221,15 +221,28 @@ class Prometheus:
     def _label_names(self, start: int, end: int) -> set[str]:
         """Returns the names of the labels of the containers' series. If the server does not have this endpoint, returns
         every label that distinguishes clusters."""
-        query = {"match[]": self._selector(self._join_matchers("")), "start": str(start), "end": str(end)}
+        names = self._names_of_labels(self._selector(self._join_matchers("")), start, end)
+        return set(CLUSTER_LABELS) if names is None else names
+
+    def _names_of_labels(self, selector: str, start: int, end: int) -> set[str] | None:
+        """Returns the names of the labels of some series, or None if the server does not have this endpoint."""
+        query = {"match[]": selector, "start": str(start), "end": str(end)}
         try:
             body = self._get("/api/v1/labels", query, "list the names of labels")
         except RefusedSource as error:
             # Servers without this endpoint, and proxies that allow only some of them, refuse in different ways.
             if error.status not in (400, 403, 404, 405):
                 raise
-            return set(CLUSTER_LABELS)
+            return None
         return set(self._decode(body, _Labels).data)
+
+    def find_excluded_labels(self, start: int, end: int) -> tuple[str, ...]:
+        """Returns the labels that series of containers have and for which the queries leave these series out, because
+        their labels `namespace`, `pod` and `container` are those of the program that reports them."""
+        names = self.query_plan.names
+        matchers = self._join_matchers(names.all_container_matchers())
+        existing = self._names_of_labels(f"{names.memory}{{{matchers}}}", start, end) if names.excluded_labels else None
+        return tuple(label for label in names.excluded_labels if label in (existing or ()))
 
     def read_owners(self, start: int, end: int) -> dict[tuple[str, str], OwnerKey]:
         """Returns (namespace, pod) → topmost owner, as kube-state-metrics reports it; empty if the server has no data
@@ -238,13 +251,15 @@ class Prometheus:
         owners: dict[OwnerKey, OwnerKey] = {}
         for metric, kind, name in _OWNER_METRICS:
             series = f"max_over_time({metric}{{{self._join_matchers('')}}}{time_range})"
-            query = f"max by (namespace, {name}, owner_kind, owner_name) ({series})"
+            query = f"max by (namespace, exported_namespace, {name}, exported_pod, owner_kind, owner_name) ({series})"
             body = self._get("/api/v1/query", {"query": query, "time": str(end)}, "the owners of pods")
             for labels in self._decode_labels(body):
                 if labels.owner_kind not in ("", "<none>", "Node"):
                     # kube-state-metrics reports no group, so the kind is the one that the name alone means.
-                    owner = OwnerKey(labels.namespace, group_kind("", labels.owner_kind), labels.owner_name)
-                    owners[OwnerKey(labels.namespace, built_in(kind), getattr(labels, name))] = owner
+                    namespace = labels.exported_namespace or labels.namespace
+                    owned = (labels.exported_pod if name == "pod" else "") or getattr(labels, name)
+                    owner = OwnerKey(namespace, group_kind("", labels.owner_kind), labels.owner_name)
+                    owners[OwnerKey(namespace, built_in(kind), owned)] = owner
         return topmost_owners(owners)
 
     def join_matchers(self, *matchers: str) -> str:

@@ -10,7 +10,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from trimtab.usage.series_subject import CADVISOR_LABELS, EXPORTED_LABELS
+
 LABELS = ("namespace", "pod", "container")
+SUBJECTS = ", ".join((*LABELS, *EXPORTED_LABELS))
+"""The labels that name a container in the series of kube-state-metrics, which reports other containers than its
+own."""
 _METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*", re.ASCII)
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -50,8 +55,21 @@ class Names:
         return query
 
     def container_matchers(self) -> str:
-        """Returns the matchers that select containers, that is, neither whole pods nor their pause containers."""
-        return f'{self.server_label("container")}!="",{self.server_label("container")}!="POD"'
+        """Returns the matchers that select containers, that is, neither whole pods nor their pause containers, and no
+        series whose labels are those of the program that reports it: they would count as its usage."""
+        return ",".join((self.all_container_matchers(), *(f'{label}=""' for label in self.excluded_labels)))
+
+    @property
+    def excluded_labels(self) -> tuple[str, ...]:
+        """The labels without which a series must be: its labels are otherwise those of the program that reports it."""
+        # A server whose labels the user names may have the containers' names in the labels that are excluded here.
+        return () if self.labels else (*EXPORTED_LABELS, CADVISOR_LABELS[1])
+
+    def all_container_matchers(self) -> str:
+        """Returns the matchers of `container_matchers`, without those that exclude series with other names of their
+        containers."""
+        container = self.server_label("container")
+        return f'{container}!="",{container}!="POD"'
 
 
 def invalid_names(names: Names) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import isfinite
 
@@ -20,11 +20,14 @@ import msgspec
 from trimtab.usage.cluster_label import LABELS, Origin
 from trimtab.usage.errors import GarbledSource
 from trimtab.usage.series import MAX_SKEW_SECONDS, Series
+from trimtab.usage.series_subject import Identity, Subject, identity_of, subject_of
 
 
 class SeriesLabels(
     msgspec.Struct, frozen=True, gc=False, rename={"hidden_tenant_id": "__tenant_id__", "metric_name": "__name__"}
 ):
+    """The labels of a series that mean something to Trimtab. `subject` says which container they name."""
+
     metric_name: str = ""
     """The name of the metric. The result of a function such as `rate` has none."""
     resource: str = ""
@@ -44,6 +47,30 @@ class SeriesLabels(
     tenant: str = ""
     tenant_id: str = ""
     hidden_tenant_id: str = ""
+    exported_namespace: str = ""
+    exported_pod: str = ""
+    exported_container: str = ""
+    container_label_io_kubernetes_pod_namespace: str = ""
+    container_label_io_kubernetes_pod_name: str = ""
+    container_label_io_kubernetes_container_name: str = ""
+    pod_name: str = ""
+    container_name: str = ""
+    k8s_namespace_name: str = ""
+    k8s_pod_name: str = ""
+    k8s_container_name: str = ""
+    id: str = ""
+    name: str = ""
+    image: str = ""
+
+    @property
+    def subject(self) -> Subject:
+        """Which container the series describes."""
+        return subject_of(partial(getattr, self))
+
+    @property
+    def identity(self) -> Identity:
+        """The labels of the series that differ between containers."""
+        return identity_of(partial(getattr, self))
 
     @property
     def origin(self) -> Origin:
@@ -128,9 +155,12 @@ def parse_series(
         if now is not None and times and times[-1] > now + MAX_SKEW_SECONDS:
             until = bisect_right(times, now + MAX_SKEW_SECONDS)
             times, values = times[:until], values[:until]
+        subject = metric.subject
+        if subject.conflict:
+            continue
         yield Series(
-            namespace=metric.namespace, pod=metric.pod, container=metric.container, resource=resource,
-            times=times, values=values, queried_from=queried_from, dropped_values=left_out, origin=metric.origin,
+            namespace=subject.namespace, pod=subject.pod, container=subject.container, resource=resource, times=times,
+            values=values, queried_from=queried_from, dropped_values=left_out, origin=metric.origin,
         )  # fmt: skip
 
 

@@ -3,18 +3,28 @@
 Two Prometheus servers that scrape the same pods, two scrapers of one server, or two files of the same days give the
 same usage twice. A sample of the second series is left out if the first one covers its time, whatever the seconds at
 which each of them was scraped.
+
+Series of different containers are no repeats, even if their labels `namespace`, `pod` and `container` are equal. That
+is so if Prometheus replaces these labels by those of the program that reports the series.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
+from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.usage.series import Series
+from trimtab.usage.series_subject import Identity, differing_label
 
 MIN_GAP_SECONDS = 3600
 """A series does not cover the time between two samples that are further apart, if this is also more than three times
 its mean step."""
+
+MAX_RESTART_OVERLAP_SECONDS = 600
+"""The series of a container ends at most this many seconds after the next one of the restarted container began:
+Prometheus returns the last value for another five minutes. If a step of the series is longer, it is two steps."""
 
 _Key = tuple[tuple[tuple[str, str], ...], str, str, str, str]
 _Span = tuple[int, int]
@@ -29,16 +39,24 @@ class RepeatedSeries:
     """The number of series of which samples were left out."""
     _spans: dict[_Key, list[_Span]] = field(default_factory=dict)
     """Container → the spans that its series cover: disjoint, in ascending order."""
+    _identities: dict[_Key, dict[Identity, _Span]] = field(default_factory=dict)
+    """Container → the identity labels of its series → the span of the series with these labels."""
+    _mixed: dict[str, str] = field(default_factory=dict)
+    """Container → the label by which series of its name describe different containers."""
 
     def without_repeats(self, all_series: Iterable[Series]) -> Iterator[Series]:
         """Yields the series without the samples whose time an earlier series of the same container covers. A series
         that repeats no time, or that names no pod, is yielded unchanged: without a name it may be that of other
-        pods."""
+        pods. A series that describes another container than an earlier one of the same name is not yielded."""
         for series in all_series:
             if not series.pod or not series.times:
                 yield series
                 continue
             key = (series.origin, series.namespace, series.pod, series.container, series.resource)
+            predecessors = self._other_identities(key, series) if series.identity else {}
+            if mixed := next((label for label, is_restart in predecessors.items() if not is_restart), ""):
+                self._mixed.setdefault(f"{series.namespace}/{series.pod}/{series.container}", mixed)
+                continue
             spans = self._spans.setdefault(key, [])
             overlapping = spans[_overlap(spans, (series.times[0], series.times[-1]))]
             for span in covered_spans(series.times):
@@ -47,10 +65,39 @@ class RepeatedSeries:
             if len(rest) == len(series.times):
                 yield series
                 continue
-            self.count += 1
+            self.count += not predecessors
             if rest:
                 times, values = series.times, series.values
                 yield replace(series, times=[times[i] for i in rest], values=[values[i] for i in rest])
+
+    def _other_identities(self, key: _Key, series: Series) -> Mapping[str, bool]:
+        """Adds the identity of a series, and returns each label by which an earlier series of its time describes
+        another container → whether that can be the same container before a restart."""
+        first, last = int(series.times[0]), int(series.times[-1])
+        identities = self._identities.setdefault(key, {})
+        tolerance = max(MAX_RESTART_OVERLAP_SECONDS, 2 * (last - first) // max(1, len(series.times) - 1))
+        others: dict[str, bool] = {}
+        for identity, span in identities.items():
+            label = differing_label(identity, series.identity)
+            common = min(last, span[1]) - max(first, span[0])
+            if label and common >= 0:
+                # Of a restarted container, one series begins later than the other.
+                others[label] = others.get(label, True) and common <= tolerance and span != (first, last)
+        own = identities.get(series.identity, (first, last))
+        identities[series.identity] = (min(first, own[0]), max(last, own[1]))
+        return others
+
+    def mistakes(self) -> list[ConfigError]:
+        """Returns a mistake for each of the first containers of whose name there are series of other containers."""
+        return [
+            ConfigError(
+                file="--usage", expected="series of one container for each namespace, pod and container",
+                got=f"series named {container} with different values of the label `{label}` at the same time, so the "
+                "labels name the program that reports them and not the container that they describe",
+                todo="scrape with honor_labels: true, or keep the labels exported_pod or "
+                "container_label_io_kubernetes_pod_name (with those of the namespace and the container)",
+            ) for container, label in islice(self._mixed.items(), 5)
+        ]  # fmt: skip
 
     def notes(self) -> list[str]:
         """Returns a note about the series of which samples were left out, if there are any."""

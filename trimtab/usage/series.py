@@ -16,6 +16,7 @@ from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.usage.owners import OwnerIndex
+from trimtab.usage.series_subject import Identity
 
 MAX_GAP_SECONDS = 900
 """If two readings of a counter are more than this many seconds apart, their rate is not used."""
@@ -44,6 +45,9 @@ class Series:
     """Kind/name of the workload, if the source itself names it; otherwise empty."""
     origin: tuple[tuple[str, str], ...] = ()
     """Labels that distinguish clusters, with their values, as far as the series has them (see `cluster_label`)."""
+    identity: Identity = ()
+    """Labels that differ between containers, with their values, as far as the series has them (see
+    `series_subject`)."""
 
 
 class PodRef(msgspec.Struct, frozen=True):

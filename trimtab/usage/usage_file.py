@@ -87,6 +87,7 @@ class UsageFile:
     def _series_of_rows(self) -> Iterator[Series]:
         read = parquet_rows if self.form is UsageForm.PARQUET else csv_rows
         rows: Rows = read(self.file, self.content, self.stated)
+        self._left_out.update({f"{_UNCLEAR} {conflict}": count for conflict, count in rows.conflicts().items()})
         for series in rows.iter_series(self.now):
             if is_container_name(series.container):
                 self._count += 1
@@ -119,7 +120,11 @@ class UsageFile:
         if quantity is None:
             self._foreign[labels.metric_name] += 1
             return None
-        if not is_container_name(labels.container):
+        subject = labels.subject
+        if subject.conflict:
+            self._left_out[f"{_UNCLEAR} {subject.conflict}"] += 1
+            return None
+        if not is_container_name(subject.container):
             self._left_out[_WHOLE_PODS] += 1
             return None
         if labels.cpu not in ("", "total"):
@@ -136,8 +141,8 @@ class UsageFile:
             self._add_doubt(labels, quantity[0], usage)
             return None
         return Series(
-            namespace=labels.namespace, pod=labels.pod, container=labels.container, resource=quantity[0].resource,
-            times=usage[0], values=usage[1], dropped_values=dropped, origin=labels.origin,
+            namespace=subject.namespace, pod=subject.pod, container=subject.container, resource=quantity[0].resource,
+            times=usage[0], values=usage[1], dropped_values=dropped, origin=labels.origin, identity=labels.identity,
         )  # fmt: skip
 
     def _quantity_of(self, labels: SeriesLabels) -> tuple[Quantity, float] | None:
@@ -151,7 +156,7 @@ class UsageFile:
 
     def _add_doubt(self, labels: SeriesLabels, quantity: Quantity, doubt: Doubt) -> None:
         name = labels.metric_name or "a series without the name of a metric"
-        place = "/".join(part for part in (labels.namespace, labels.pod, labels.container) if part)
+        place = "/".join(part for part in labels.subject[:3] if part)
         todo = "" if labels.metric_name else f"say what it is with --quantity ({', '.join(Quantity)})"
         if len(self.mistakes) < _MAX_NAMES:
             self._add_mistake(f"{name} ({place}) that {doubt.reason}", todo, expected=f"usage in {quantity}")
@@ -176,13 +181,19 @@ class UsageFile:
             if self._count or self.mistakes:
                 self.notes.append(f"{self.file}: {text} {'is' if count == 1 else 'are'} left out.")
             else:
-                self._add_mistake(text, "keep the label container in the query: sum by (namespace, pod, container)")
+                self._add_mistake(text, _CLEAR_LABELS if what.startswith(_UNCLEAR) else _CONTAINER_LABEL)
 
     def _add_mistake(self, got: str, todo: str, expected: str = EXPECTED) -> None:
         self.mistakes.append(ConfigError(file=self.file, expected=expected, got=got, todo=todo))
 
 
 _WHOLE_PODS = "of whole pods and pause containers"
+_UNCLEAR = "of unclear containers"
+_CONTAINER_LABEL = "keep the label container in the query: sum by (namespace, pod, container)"
+_CLEAR_LABELS = (
+    "scrape with honor_labels: true, or keep all the labels exported_namespace, exported_pod and exported_container in "
+    "the query"
+)
 
 
 def _parse_exported(line: bytes) -> ParsedSeries:

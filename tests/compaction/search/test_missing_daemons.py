@@ -48,7 +48,7 @@ def test_the_room_of_a_missing_daemon_pod_is_kept() -> None:
     ],
 )
 def test_a_daemon_set_that_does_not_run_there_keeps_no_room(spec: dict[str, object], of_b: dict[str, object]) -> None:
-    tolerant = {"tolerations": [{"operator": "Exists"}]}
+    tolerant = {"tolerations": [{"key": "own", "operator": "Exists"}]}
     items = with_room_for_one_move(log_pod("a"), log_pod("c"), **of_b)
     for item in items:
         if item["kind"] == "Pod" and of_b:

@@ -36,6 +36,16 @@ def test_nothing_is_patched_where_nothing_changes():
     assert '"team" in object.metadata.labels' in condition["expression"]
 
 
+@pytest.mark.parametrize(
+    ("more", "asks"),
+    [("", True), (", emptyDirs: {sizeLimit: 1Gi, medium: [disk]}", True), (", emptyDirs: {sizeLimit: 1Gi}", False)],
+)
+def test_a_memory_limit_that_sizes_a_volume_stays_unless_the_policy_gives_the_volume_a_size(more, asks):
+    built = compiled(f"{{limits: {{memory: remove}}{more}}}", with_parameters=True).manifests[0]
+    [amount] = [one["expression"] for one in built["spec"]["variables"] if one["name"] == "amount0containers"]
+    assert ("v.emptyDir.medium == 'Memory'" in amount) is asks
+
+
 def test_what_it_changed_is_on_the_pod():
     [mutation] = compiled().manifests[0]["spec"]["mutations"]
     assert "/metadata/annotations/compiled.trimtab.dev~1web" in mutation["jsonPatch"]["expression"]

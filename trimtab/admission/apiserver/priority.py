@@ -8,7 +8,7 @@ DefaultTolerationSeconds (plugin/pkg/admission/defaulttolerationseconds/admissio
 300 s for both taints, `not-ready` and `unreachable`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.core import PriorityClass
@@ -39,6 +39,12 @@ def resolve_priority(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | Pod
     if priority_class is None:
         return PodRejected(403, PLUGIN, f"no PriorityClass with name {class_name} was found")
     return _find_contradiction(pod.spec, priority_class) or change(pod, spec=_with_priority(pod.spec, priority_class))
+
+
+def names_missing_class(spec: PodSpec, names: Container[str]) -> bool:
+    """Returns whether the pod names a PriorityClass that is neither among `names` nor in every cluster."""
+    name = value_or(spec.priority_class_name, "")
+    return bool(name) and name not in names and name not in BUILT_IN
 
 
 def _default_class(classes: Mapping[str, PriorityClass]) -> PriorityClass:

@@ -2,6 +2,7 @@
 
 hpa_with_vpa        HPA and VPA on one workload
 hpa_settings        metrics, bounds and behavior of an HPA
+hpa_targets         what an HPA targets
 vpa_bounds          minAllowed, maxAllowed and limits under a VPA
 vpa_refused_requests  requests of a VPA that the API server refuses
 vpa_targets         what a VPA targets, and whether it can act
@@ -19,6 +20,7 @@ from trimtab.autoscaling.rules import (
     cluster_autoscaler,
     disruption_budgets,
     hpa_settings,
+    hpa_targets,
     hpa_with_vpa,
     nodes,
     quality_of_service,
@@ -31,8 +33,8 @@ from trimtab.autoscaling.rules import (
 )
 
 _THEMES = (
-    hpa_with_vpa, hpa_settings, vpa_bounds, vpa_refused_requests, vpa_targets, disruption_budgets, quality_of_service,
-    request_sizes, scheduling, nodes, cluster_autoscaler, trimtab_itself,
+    hpa_with_vpa, hpa_settings, hpa_targets, vpa_bounds, vpa_refused_requests, vpa_targets, disruption_budgets,
+    quality_of_service, request_sizes, scheduling, nodes, cluster_autoscaler, trimtab_itself,
 )  # fmt: skip
 
 ALL_RULES: tuple[LintRule, ...] = tuple(

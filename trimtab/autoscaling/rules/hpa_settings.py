@@ -25,10 +25,7 @@ from trimtab.cluster.kinds import (
     DAEMON_SET,
     DEPLOYMENT,
     REPLICA_SET,
-    REPLICATION_CONTROLLER,
     STATEFUL_SET,
-    group_kind,
-    is_former_group,
 )
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.utilization_metrics import (
@@ -403,36 +400,6 @@ def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
             yield rule.report_problem(
                 _subject(hpa), f"{_subject(hpa)} uses only metrics of type {kinds}.", path=("spec", "metrics")
             )
-
-
-@lint_rule(
-    "L46", LintSeverity.ERROR, "An HPA whose target has no API group, or a former one",
-    why=
-        "Without an apiVersion, the HPA's controller looks for the kind in the core group; with extensions/v1beta1, in "
-        "a group that no API server has served workloads in since Kubernetes 1.16. It finds nothing (FailedGetScale), "
-        "so it neither adds nor removes pods. The API server of Kubernetes 1.36 refuses a new HPA without a group, and "
-        "accepts one with a former group; those that are stored already remain.",
-    source="Kubernetes HPA, podautoscaler/horizontal.go: ParseGroupVersion of scaleTargetRef.apiVersion",
-    fix="Set scaleTargetRef.apiVersion to the present one, such as apps/v1 for a Deployment or a StatefulSet.",
-)  # fmt: skip
-def target_without_group(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each HPA whose target is in a former group of its kind, or in the core group, unless it is a
-    ReplicationController, the only kind of that group with a replica count."""
-    for hpa in snapshot.hpas:
-        target = hpa.spec.scale_target_ref
-        group = target.api_version.rpartition("/")[0]
-        if (group and not is_former_group(group, target.kind_name)) or target.kind_name == REPLICATION_CONTROLLER:
-            continue
-        namespace = _subject(hpa).namespace
-        where = f"in group {group}, where no API server serves it any more" if group else "without an API group"
-        meant = snapshot.workloads_by_subject.get(LintSubject(group_kind("", target.kind_name), namespace, target.name))
-        path = ("spec", "scaleTargetRef", "apiVersion")
-        yield rule.report_problem(
-            _subject(hpa),
-            f"{_subject(hpa)} names {target.kind_name} {target.name} as its target {where}, so it scales nothing.",
-            path=path[:2],
-            changes=[ManifestChange(_subject(hpa), path, meant.api_version)] if meant is not None else (),
-        )
 
 
 @lint_rule(

@@ -9,17 +9,29 @@ whose utilization an HPA scales.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import ceil
 from typing import Any
 
 from trimtab.autoscaling.container_amounts import format_amount
+from trimtab.autoscaling.simulation.proposal_reasons import (
+    VPA_DIFFERS,
+    VPA_FITS,
+    VPA_NEEDS_HISTORY,
+    VPA_OWNED_BY_HPA,
+    VPA_POD_LEVEL,
+    VPA_QUOTA,
+    VPA_REFUSED,
+    VPA_TOO_SMALL,
+    VPA_TOO_STEADY,
+    VPA_WORTH_IT,
+)
 from trimtab.autoscaling.simulation.simulate_vpa import RESOURCES, PodSeries, recommend_from_series
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.free_name import choose_free_name
 from trimtab.cluster.quantity import format_quantity, is_quantity, scheduler_value
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.request_bounds import RequestBound
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags
 
@@ -39,55 +51,6 @@ API_VERSIONS = {
 }  # fmt: skip
 """The kinds for which a VPA is proposed, with their API versions: their pods run all the time, and a VPA finds them by
 the kind's `scale` subresource (or is built for the kind)."""
-
-VPA_WORTH_IT = Code(
-    "vpa-worth-it",
-    "The usage of the workload is large and varies, but no VPA adapts its requests.",
-    "Apply the proposed VPA.",
-)
-VPA_TOO_SMALL = Code(
-    "vpa-too-small",
-    "The usage of the workload is so small that a VPA would save less than its evictions cost.",
-    "Delete the VPA, or do not add one. Give the workload a static request at the 95th percentile of its usage "
-    "(`trimtab recommend`).",
-)
-VPA_TOO_STEADY = Code(
-    "vpa-too-steady",
-    "The usage of the workload hardly varies, so a static request is as good as a VPA.",
-    "Delete the VPA, or do not add one. Give the workload a static request at the 95th percentile of its usage "
-    "(`trimtab recommend`).",
-)
-VPA_DIFFERS = Code(
-    "vpa-differs",
-    "The VPA has no bounds although usage and nodes suggest them, changes limits, or evicts pods that could be "
-    "resized in place.",
-    "Apply the proposed VPA.",
-)
-VPA_FITS = Code("vpa-fits", "The VPA is already the one that Trimtab would propose.", "Nothing.")
-VPA_NEEDS_HISTORY = Code(
-    "vpa-needs-history",
-    "There is less than a day of usage, or there are fewer than 100 samples.",
-    "Provide a longer history of usage.",
-)
-VPA_OWNED_BY_HPA = Code(
-    "vpa-owned-by-hpa",
-    "An HPA scales on the utilization of every resource that a VPA would change, so the VPA and the HPA would "
-    "react to each other.",
-    "Let the HPA scale on averageValue or on a custom metric, then add a VPA.",
-)
-VPA_POD_LEVEL = Code(
-    "vpa-pod-level-resources",
-    "The pod sets resources for the pod as a whole (`spec.resources`). A VPA changes only the containers, so the API "
-    "server refuses a pod as soon as the sum of the containers is above the pod-level request.",
-    "Size the containers together with the pod (`trimtab recommend --patch`), or remove the pod-level resources and "
-    "add a VPA then.",
-)
-VPA_REFUSED = Code(
-    "vpa-requests-refused",
-    "The API server would refuse the pods with requests that the VPA may set, because of a LimitRange that the VPA "
-    "does not respect. The VPA would evict pods, and their successors could not be created.",
-    "Change the LimitRange or the limits of the containers, then add a VPA.",
-)
 
 
 class VpaAction(StrEnum):
@@ -126,6 +89,14 @@ def _accept_all(resource: str, ranges: Mapping[str, RequestRange]) -> str:
     return ""
 
 
+PromiseRequests = Callable[[Mapping[str, Mapping[str, RequestRange]]], None]
+"""A function that records resource → container → the range within which a proposed VPA sets requests."""
+
+
+def _promise_nothing(ranges: Mapping[str, Mapping[str, RequestRange]]) -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadHistory:
     """One workload, with everything on which the proposal for its VPA depends."""
@@ -148,7 +119,16 @@ class WorkloadHistory:
     """Container → resource → the smallest request that LimitRanges allow. A VPA does not respect their
     maxLimitRequestRatio."""
     refuse_requests: RefuseRequests = _accept_all
-    """Returns why the API server would refuse requests that a VPA may set."""
+    """Returns why the API server would refuse requests that a VPA may set, by the bounds of a single pod."""
+    refuse_by_quotas: RefuseRequests = _accept_all
+    """Returns why a ResourceQuota would refuse one of the workload's pods if all have requests that a VPA may set."""
+    promise_requests: PromiseRequests = _promise_nothing
+    """Records the requests that the proposed VPA may set, so that other proposals leave room for them."""
+    initial_requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Container → resource → the request with which its pods are created, as far as they have one."""
+    quota_caps: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Container → resource → the maxAllowed with which all pods fit into the ResourceQuotas, where these are tighter
+    than the nodes."""
     taken_names: frozenset[str] = frozenset()
     """The names that a new VPA cannot have: those of other VPAs of the namespace, existing or proposed."""
 
@@ -225,15 +205,24 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
         return decide(remove, VPA_OWNED_BY_HPA(f"an HPA scales on {' and '.join(sorted(workload.hpa_resources))}"))
     if workload.has_pod_level:
         return decide(remove, VPA_POD_LEVEL("the pod sets resources for all its containers together"))
-    refusals = {resource: _find_refusal(workload, free, resource) for resource in RESOURCES}
-    accepted = {name: tuple(r for r in resources if not refusals[r]) for name, resources in free.items()}
+    refusals = dict[str, Reason]()
+    for resource in RESOURCES:
+        result = _bound_requests(workload, free, resource)
+        if isinstance(result, Reason):
+            refusals[resource] = result
+        else:
+            workload = result
+    accepted = {name: tuple(r for r in resources if r not in refusals) for name, resources in free.items()}
     if not any(accepted.values()):
-        return decide(remove, VPA_REFUSED(next(refusal for refusal in refusals.values() if refusal)))
+        return decide(remove, next(iter(refusals.values())))
     free = accepted
+    workload.promise_requests({resource: _request_ranges(workload, free, resource) for resource in RESOURCES})
     name = existing or choose_free_name(workload.name, workload.kind, workload.taken_names)
     manifest = _render_vpa(workload, free, name, version)
     if not existing:
-        because = [_describe_usage(workload, free), *_describe_floors(workload, free)]
+        because = [
+            _describe_usage(workload, free), *_describe_floors(workload, free), *_describe_caps(workload, free)
+        ]  # fmt: skip
         return decide(VpaAction.ADD, VPA_WORTH_IT("; ".join(because)), manifest)
     differences = _list_differences(workload, workload.vpas[0], manifest)
     if not differences:
@@ -293,26 +282,94 @@ def _render_vpa(
 
 
 def _least_request(workload: WorkloadHistory, container: ContainerHistory, resource: str) -> int:
-    """Returns the minAllowed of a container: what it needs when idle, at most what a node holds, and at least what
-    LimitRanges require."""
+    """Returns the minAllowed of a container: what it needs when idle, at most what a node holds and what its pods
+    request when they are created, and at least what LimitRanges require. A pod that requests less is evicted at once.
+    """
     idle = _round_up(resource, container.idle_target.get(resource, 0))
+    idle = min(idle, workload.initial_requests.get(container.name, {}).get(resource, idle))
     most = workload.max_allowed.get(container.name, {}).get(resource, idle)
     floor = workload.floors.get(container.name, {}).get(resource)
     return max(min(idle, most), 0 if floor is None else floor.amount)
 
 
+def _bound_requests(
+    workload: WorkloadHistory, resources: Mapping[str, Sequence[str]], resource: str
+) -> WorkloadHistory | Reason:
+    """Returns the workload with the maxAllowed of this resource with which its pods fit into the ResourceQuotas, or why
+    a VPA must not control the resource."""
+    refusal = _find_refusal(workload, resources, resource)
+    if refusal:
+        return VPA_REFUSED(refusal)
+    ranges = _request_ranges(workload, resources, resource)
+    if not ranges or not workload.refuse_by_quotas(resource, ranges):
+        return workload
+    low = {container.name: container.low.get(resource, 0) for container in workload.containers}
+    # With less than the lowest usage, a VPA has nothing to adapt, and its evictions gain nothing.
+    refusal = workload.refuse_by_quotas(resource, {name: _use_range(one, low[name]) for name, one in ranges.items()})
+    if refusal:
+        return VPA_QUOTA(refusal)
+    # The largest amount by which every maxAllowed can exceed its minAllowed, up to what a node holds.
+    fitting, refused = 0, _LARGEST_INCREASE
+    while refused - fitting > _STEPS[resource]:
+        middle = (fitting + refused) // 2
+        is_refused = workload.refuse_by_quotas(resource, _narrow_ranges(ranges, middle))
+        fitting, refused = (fitting, middle) if is_refused else (middle, refused)
+    caps = {name: _round_down(resource, least, most) for name, (least, most) in _narrow_ranges(ranges, fitting).items()}
+    return replace(
+        workload,
+        max_allowed=_with_amounts(workload.max_allowed, resource, caps),
+        quota_caps=_with_amounts(workload.quota_caps, resource, caps),
+    )
+
+
+_LARGEST_INCREASE = 1 << 50
+
+
+def _use_range(allowed: RequestRange, usage: int) -> tuple[int, int]:
+    least, most = allowed
+    amount = max(least, usage if most is None else min(most, usage))
+    return amount, amount
+
+
+def _narrow_ranges(ranges: Mapping[str, RequestRange], increase: int) -> dict[str, tuple[int, int]]:
+    return {
+        name: (least, least + increase if most is None else min(most, least + increase))
+        for name, (least, most) in ranges.items()
+    }
+
+
+def _round_down(resource: str, least: int, most: int) -> int:
+    return max(least, most // _STEPS[resource] * _STEPS[resource])
+
+
+def _with_amounts(
+    amounts: Mapping[str, Mapping[str, int]], resource: str, added: Mapping[str, int]
+) -> dict[str, Mapping[str, int]]:
+    return {**amounts, **{name: {**amounts.get(name, {}), resource: amount} for name, amount in added.items()}}
+
+
+def _request_ranges(
+    workload: WorkloadHistory, resources: Mapping[str, Sequence[str]], resource: str
+) -> dict[str, RequestRange]:
+    """Returns container → the range within which the VPA sets this resource, for the containers whose resource it
+    controls."""
+    return {
+        container.name: (
+            _least_request(workload, container, resource),
+            workload.max_allowed.get(container.name, {}).get(resource),
+        )
+        for container in workload.containers if resource in resources[container.name]
+    }  # fmt: skip
+
+
 def _find_refusal(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]], resource: str) -> str:
-    """Returns why a VPA must not control this resource; empty if it may."""
-    ranges = dict[str, RequestRange]()
-    for container in workload.containers:
-        if resource in resources[container.name]:
-            least = _least_request(workload, container, resource)
-            most = workload.max_allowed.get(container.name, {}).get(resource)
-            if most is not None and least > most:
-                phrase = workload.floors[container.name][resource].phrase
-                required, room = (format_quantity(resource, amount) for amount in (least, most))
-                return f"{phrase} {required}, but a node holds only {room}"
-            ranges[container.name] = (least, most)
+    """Returns why a VPA must not control this resource, by the bounds of a single pod; empty if it may."""
+    ranges = _request_ranges(workload, resources, resource)
+    for name, (least, most) in ranges.items():
+        if most is not None and least > most:
+            phrase = workload.floors[name][resource].phrase
+            required, room = (format_quantity(resource, amount) for amount in (least, most))
+            return f"{phrase} {required}, but a node holds only {room}"
     return workload.refuse_requests(resource, ranges) if ranges else ""
 
 
@@ -323,6 +380,15 @@ def _describe_floors(workload: WorkloadHistory, resources: Mapping[str, Sequence
         for container in workload.containers for resource in resources[container.name]
         if (floor := workload.floors.get(container.name, {}).get(resource)) is not None
         and floor.amount == _least_request(workload, container, resource)
+    ]  # fmt: skip
+
+
+def _describe_caps(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns a phrase for each maxAllowed that ResourceQuotas lower."""
+    return [
+        f"{name}: a ResourceQuota has room for at most {format_quantity(resource, amount)} of {resource} in each pod"
+        for name, amounts in workload.quota_caps.items() for resource, amount in amounts.items()
+        if resource in resources.get(name, ())
     ]  # fmt: skip
 
 
@@ -361,6 +427,13 @@ def _list_differences(workload: WorkloadHistory, existing: Mapping[str, Any], pr
             for resource, floor in workload.floors.get(policy["containerName"], {}).items()
             if resource in policy["minAllowed"] and _is_below(own.get("minAllowed"), resource, floor.amount)
         ]
+        differences += [
+            f"{policy['containerName']} may request more {resource} than {format_quantity(resource, cap)}, for which "
+            "a ResourceQuota has room"
+            for resource, cap in workload.quota_caps.get(policy["containerName"], {}).items()
+            if own.get("maxAllowed") and resource in policy["minAllowed"]
+            and not _is_below(own["maxAllowed"], resource, cap + 1)
+        ]  # fmt: skip
     return differences
 
 

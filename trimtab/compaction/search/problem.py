@@ -11,10 +11,11 @@ from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
-from trimtab.compaction.reasons import BLOCKED, FEW, PAID, UNFIT_CHOICE
+from trimtab.compaction.reasons import BLOCKED, FEW, PAID, TOLERATES_CORDON, UNFIT_CHOICE
 from trimtab.compaction.search.node_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
+from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import has_free_resources
 from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
@@ -157,6 +158,7 @@ def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
         examined, problem.unexamined = sorted(ranked[:most]), ranked[most:]
     problem.unsettled_owners = problem.eviction_checker.unsettled_owners(problem.context.moved_pods)
     _judge_pods(problem, examined)
+    _block_returning_pods(problem)
     problem.candidates = [n for n in examined if n not in problem.pinned_nodes]
 
 
@@ -203,6 +205,27 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
             problem.blocked_pods[number] = verdict.reason
             problem.pinned_nodes.add(node)
             problem.refusals.setdefault(node, BLOCKED(f"node {problem.model.nodes[node].name} stays: {verdict.reason}"))
+
+
+def _block_returning_pods(problem: CompactionProblem) -> None:
+    """Blocks the pods whose successors the scheduler may place on the node that they leave, because they tolerate its
+    cordon: the drain would evict them again and again, and never empty the node."""
+    model, waived_pods = problem.model, problem.context.waived_pods
+    tolerant = {one for one in {*model.successor_class_of} if node_filters.tolerates_cordon(one.ask)}
+    for number in problem.movable_pods if tolerant else ():
+        pod_class, pod, node = model.successor_class_of[number], model.pods[number], model.node_of[number]
+        # A pod without an owner has no successor.
+        if pod_class not in tolerant or pod.owner is None or pod.key in waived_pods:
+            continue
+        name = model.nodes[node].name
+        if node_filters.may_return(pod_class.ask, pod_class.volumes, model.nodes[node]):
+            reason = TOLERATES_CORDON(
+                f"pod {pod.key} tolerates the cordon of node {name}, so the scheduler may place its successor there "
+                "again"
+            )
+            problem.blocked_pods[number] = reason
+            problem.pinned_nodes.add(node)
+            problem.refusals.setdefault(node, BLOCKED(f"node {name} stays: {reason}"))
 
 
 def _refuse_unfit_choices(problem: CompactionProblem) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from trimtab.cluster.limit_references import find_memory_volume_reader
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import limits_of
 from trimtab.cluster.runtime_signs import LimitReader, UnknownRuntime
@@ -130,6 +131,9 @@ def _propose_limit(settings: LimitsAction, rule: str, draft: PodChanges, place: 
             draft.leave_unchanged(field, reasons.WINDOWS(f"{sentence}{_NEEDED_ON_WINDOWS[resource]}"))
             return
         reader = find_reference(draft.subject, place, resource)
+        if reader is None and is_removal and resource == "memory":
+            # Those of the draft: the action `emptyDirs` may have set a size.
+            reader = find_memory_volume_reader(draft.spec.volumes)
         use = find_runtime_use(draft.subject, place, resource) if reader is None and is_removal else reader
         if isinstance(use, LimitReader):
             draft.leave_unchanged(field, _reason_of_reader(use, place, resource, str(author_limit)))

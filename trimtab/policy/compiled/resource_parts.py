@@ -79,7 +79,11 @@ def resource_parts(policy: PodPolicy, *, with_parameters: bool) -> ResourceVaria
         for (side, resource), text, needed in _request_values(actions.requests, policy):
             values[side, resource], needs = text, needs or needed
     if actions.limits is not None:
-        for (side, resource), text, needed in _limit_values(actions.limits, actions.requests):
+        gives_sizes = actions.empty_dirs is not None and (
+            not actions.empty_dirs.medium or "Memory" in actions.empty_dirs.medium
+        )
+        limit_values = _limit_values(actions.limits, actions.requests, sizes_memory_volumes=gives_sizes)
+        for (side, resource), text, needed in limit_values:
             values[side, resource], needs = text, needs or needed
     if not values:
         return ResourceVariables({}, (), needs_parameters=False)
@@ -243,7 +247,7 @@ def _find_amount(name: str) -> str:
 
 
 def _limit_values(
-    settings: LimitsAction, requests: RequestsAction | None
+    settings: LimitsAction, requests: RequestsAction | None, *, sizes_memory_volumes: bool
 ) -> Iterator[tuple[tuple[str, str], str, bool]]:
     for resource, rule in limit_rules(settings):
         where = f"spec.actions.limits.{resource}"
@@ -267,6 +271,7 @@ def _limit_values(
                 *([] if settings.required or resource not in ("cpu", "memory") else ["!variables.windows"]),
                 asks,
                 f"!({_is_read(resource)})",
+                *([f"!({_MEMORY_VOLUME})"] if resource == "memory" and not sizes_memory_volumes else []),
                 f"!({runtime_reads(resource)})",
             ]
             yield ("limits", resource), f"({' && '.join(f'({g})' for g in guards)} ? {_REMOVE} : '')", True
@@ -293,6 +298,13 @@ def _following_limit(rule: str, resource: str, requests: RequestsAction | None) 
     is_lower = f"!({has_amount('c', 'limits', resource)}) || {limit} < {wanted}"
     guards = f"{UNBOUNDED} && !variables.applied && !({_is_read(resource)}) && {wanted} > 0 && ({is_lower})"
     return f"({guards} ? [{wanted}].map(n, {format_number('n', resource)})[0] : '')"
+
+
+_MEMORY_VOLUME = (
+    "has(object.spec.volumes) && object.spec.volumes.exists(v, has(v.emptyDir) && has(v.emptyDir.medium) && "
+    "v.emptyDir.medium == 'Memory' && !has(v.emptyDir.sizeLimit))"
+)
+"""A CEL expression that is true if the kubelet gives a volume in memory its size by the pod's memory limits."""
 
 
 def _is_read(resource: str) -> str:

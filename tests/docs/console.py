@@ -7,7 +7,7 @@
     ```
 
 Nothing shown means: it ends well. A comment before a block says more:
-`<!-- run: in the background -->` goes on until the page's end, once what is shown was said;
+`<!-- run: in the background -->` goes on until the page's end, once what is shown was said, a log's other lines between;
 `<!-- run: after Ctrl-C in all terminals but the first -->` first ends what runs in the background since;
 `<!-- run: not here, needs … -->` is left out;
 `<!-- run: file NAME -->` saves what the block holds.
@@ -142,6 +142,7 @@ class Shell:
         _, pid = self.run(f"{step.command} >{file} 2>&1 &\necho $!")
         self._background.append(int(pid))
         until = time.monotonic() + within
-        while differs(f"…\n{step.shown}\n…", text := file.read_text() if file.exists() else ""):
+        shown = "\n…\n".join(["…", *step.shown.splitlines(), "…"])
+        while differs(shown, text := file.read_text() if file.exists() else ""):
             assert time.monotonic() < until, f"$ {step.command}\nwas to say:\n{step.shown}\nand said:\n{text}"
             time.sleep(0.2)

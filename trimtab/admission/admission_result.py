@@ -15,7 +15,7 @@ from trimtab.policy import reasons, required_actions
 from trimtab.policy.applicable_policies import ApplicablePolicies
 from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.decide import Decision, decide_with_policies
+from trimtab.policy.decide import Decision, Watched, decide_with_policies, with_watched_changes
 from trimtab.policy.match import always_left_alone
 from trimtab.policy.metadata_reads import MetadataReads
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext, Withheld
@@ -88,19 +88,23 @@ def decide_pod(
         # The marker is read once for all decisions below: the author of the pod chose how large it is.
         marked = read_trusted_annotation(pod, namespace, terms.signer)
     subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms, body=body, reads=reads)
-    decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True)
+    watched: list[Watched] = []
+    decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True, watched=watched)
     if decision.denied is not None:
-        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
+        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=with_watched_changes(decision, watched))
     if decision.skipped is not None:
         return PodDecision(outcome=AdmissionOutcome.SKIPPED, decision=decision)
 
     def decide_without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
-        context = subject.with_withheld(withheld)
-        return decide_with_policies(context, policies, watching=watching, marked=marked, is_marker_read=True)
+        context, of_this = subject.with_withheld(withheld), watched if watching else []
+        return decide_with_policies(
+            context, policies, watching=watching, marked=marked, is_marker_read=True, watched=of_this
+        )
 
     decision, applicable = withhold_harmful_actions(
         pod, decision, applicable, decide_without, facts, namespace, terms, answers
     )
+    decision = with_watched_changes(decision, watched)
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
     operations = diff_pods(pod, decision.pod)

@@ -7,6 +7,7 @@ failure is reported and never blocks the pod.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -61,6 +62,20 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return {policy.policy: policy.mode for policy in self.matched}
 
 
+Watched = Callable[[], tuple[FieldChange, ...]]
+"""Finds what the policies in the modes `warn` and `audit` would change in one round of evaluation. Works once."""
+
+
+def with_watched_changes(decision: Decision, watched: list[Watched]) -> Decision:
+    """Returns the decision with what the policies in the modes `warn` and `audit` would have changed. Of a field that
+    more than one round would change, only the changes of the first such round are included."""
+    would: tuple[FieldChange, ...] = ()
+    for find_changes in watched:
+        known = {field_change.field for field_change in would}
+        would = (*would, *[field_change for field_change in find_changes() if field_change.field not in known])
+    return change(decision, would=would) if would else decision
+
+
 def decide(
     pod: Pod,
     policies: Policies,
@@ -91,6 +106,7 @@ def decide_with_policies(
     like: ApplicablePolicies | None = None,
     marked: ChangedAnnotation | None = None,
     is_marker_read: bool = False,
+    watched: list[Watched] | None = None,
 ) -> tuple[Decision, ApplicablePolicies | None]:
     """Returns the same decision as `decide`, and the policies that applied last (None if none was evaluated).
 
@@ -103,11 +119,31 @@ def decide_with_policies(
 
     `is_marker_read`: the caller has already read the annotation, and `marked` is its content, or None if it is not to
     be trusted.
+
+    `watched`: a list that is filled for `with_watched_changes`, instead of filling in `would`. It saves work if the pod
+    is decided more than once, and only the last decision counts.
     """
+    found: list[Watched] = []
+    decision, applicable = _decide_in_rounds(subject, policies, watching, like, marked, is_marker_read, found)
+    if watched is None:
+        return with_watched_changes(decision, found), applicable
+    watched[:] = found
+    return decision, applicable
+
+
+def _decide_in_rounds(
+    subject: PodContext,
+    policies: Policies,
+    watching: bool,
+    like: ApplicablePolicies | None,
+    marked: ChangedAnnotation | None,
+    is_marker_read: bool,
+    watched: list[Watched],
+) -> tuple[Decision, ApplicablePolicies | None]:
     pod, namespace = subject.pod, subject.namespace
     if marked is None and not is_marker_read:
         marked = changed_annotation.read_trusted_annotation(pod, namespace, subject.settings.signer)
-    decision, applicable = _decide_round(subject, policies, watching, like, marked)
+    decision, applicable = _decide_round(subject, policies, watching, like, marked, watched)
     first, rounds = applicable, [applicable]
     for _ in range(_MAX_ROUNDS):
         if first is None or not decision.changes:
@@ -118,10 +154,10 @@ def decide_with_policies(
         # The next round trusts the marker of this one without a signature: it was written in this very call.
         marked = decision.marker
         similar = applicable
-        next_decision, applicable = _decide_round(subject, policies, False, similar, marked)
+        next_decision, applicable = _decide_round(subject, policies, False, similar, marked, watched)
         # Mostly this round only confirms the earlier one, and what it would say is not needed.
         if watching and (next_decision.pod is not decision.pod or next_decision.denied is not None):
-            next_decision, applicable = _decide_round(subject, policies, True, similar, marked)
+            next_decision, applicable = _decide_round(subject, policies, True, similar, marked, watched)
         rounds.append(applicable)
         if next_decision.denied is not None:
             return change(next_decision, pod=pod), applicable
@@ -181,7 +217,7 @@ def _merge_rounds(first: Decision, second: Decision) -> Decision:
     for field_change in second.changes:
         before = changes[field_change.field].before if field_change.field in changes else field_change.before
         changes[field_change.field] = change(field_change, before=before)
-    reported, would = set(first.fields_kept), {field_change.field for field_change in first.would}
+    reported = set(first.fields_kept)
     return change(
         second,
         changes=tuple(changes.values()),
@@ -189,7 +225,6 @@ def _merge_rounds(first: Decision, second: Decision) -> Decision:
             *first.fields_kept,
             *(x for x in second.fields_kept if x.field not in changed_fields and x not in reported),
         ),
-        would=(*first.would, *(x for x in second.would if x.field not in would)),
         matched=(*first.matched, *(x for x in second.matched if x not in first.matched)),
         failures=(*first.failures, *(x for x in second.failures if x not in first.failures)),
     )
@@ -201,8 +236,9 @@ def _decide_round(
     watching: bool,
     similar: ApplicablePolicies | None,
     earlier_marker: ChangedAnnotation | None,
+    watched: list[Watched],
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """Evaluates every policy once, on the pod as it is."""
+    """Evaluates every policy once, on the pod as it is. `would` stays empty; what finds it is added to `watched`."""
     pod = subject.pod
     # First, and cheap: pods of system namespaces are the ones that must not wait.
     skipped = always_left_alone(subject)
@@ -218,24 +254,19 @@ def _decide_round(
     # A tuple of a list comprehension costs less than one of a generator; this runs for every review.
     turns = applicable.in_effect if watching else tuple([turn for turn in applicable.in_effect if turn.applies])
     pod_changes, failures, trials = _apply_policies(subject, turns, earlier_marker, silent=not watching)
-    decision = _build_decision(pod_changes, subject, failures, earlier_marker)
-    decision = _with_policy_results(
-        decision, applicable, _watched_changes(pod_changes, turns, trials) if trials else ()
-    )
+    decision = _with_policy_results(_build_decision(pod_changes, subject, failures, earlier_marker), applicable)
+    if trials:
+        watched.append(partial(_watched_changes, pod_changes, turns, trials))
     if earlier_marker is None and changed_annotation.ANNOTATION in subject.annotations:
         decision = change(decision, fields_kept=(*decision.fields_kept, _untrusted_marker(subject)))
     return decision, applicable
 
 
-def _with_policy_results(
-    decision: Decision, applicable: ApplicablePolicies, would: tuple[FieldChange, ...]
-) -> Decision:
+def _with_policy_results(decision: Decision, applicable: ApplicablePolicies) -> Decision:
     """Returns the decision with the results for whole policies: which of them matched, and which had no effect and
     why."""
     left = (*decision.fields_kept, *applicable.policies_left_out) if applicable.matching else (_NO_POLICY_MATCHES,)
-    return change(
-        decision, fields_kept=left, matched=tuple([turn.matched for turn in applicable.in_effect]), would=would
-    )
+    return change(decision, fields_kept=left, matched=tuple([turn.matched for turn in applicable.in_effect]))
 
 
 _NO_POLICY_MATCHES = FieldKept(field="", policy="", reason=reasons.NO_POLICY("no policy matches the pod"))

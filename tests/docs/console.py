@@ -7,7 +7,7 @@
     ```
 
 Nothing shown means: it ends well. A comment before a block says more:
-`<!-- run: in the background -->` goes on until the page's end, once what is shown was said, a log's other lines between;
+`<!-- run: in the background -->` goes on until the page's end, once the lines shown were said (others may be between);
 `<!-- run: after Ctrl-C in all terminals but the first -->` first ends what runs in the background since;
 `<!-- run: not here, needs … -->` is left out;
 `<!-- run: file NAME -->` saves what the block holds.

@@ -50,7 +50,7 @@ LARGEST = 3 * 2**20
 RUNS = choose_size(5, 1)
 AGAIN = choose_size(8, 1)
 """So many directions are measured again by each of both figures."""
-RUNS_AGAIN = choose_size(15, 1)
+RUNS_AGAIN = choose_size(30, 1)
 MOST_TIMES = 16
 """In a row, in one measurement."""
 FLOOR_MS = 2.0

@@ -37,7 +37,7 @@ def live(
 ) -> dict[str, Any]:
     with serving(api(*items, forbidden=forbidden)) as server:
         login = ("--kubeconfig", kubeconfig(folder, server.url))
-        return told("plan", "--cluster", "live", *login, "--pool", "all=keen", *options)
+        return told("plan", "--cluster", "live", *login, "--preset", "all=keen", *options)
 
 
 def notes(report: dict[str, Any]) -> list[str]:
@@ -58,7 +58,7 @@ def test_a_capture_says_so_and_is_planned_as_the_cluster_is(tmp_path: Path) -> N
         result = trimtab("capture", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert result.exit_code == 0, result.output
     assert has_facts(result.stderr, "may not list", "CSIDriver", "CapacityBuffer", "DeviceClass", "PodTemplate")
-    report, other = told("plan", "--cluster", path, "--pool", "all=keen"), live(tmp_path, *half_empty())
+    report, other = told("plan", "--cluster", path, "--preset", "all=keen"), live(tmp_path, *half_empty())
     assert notes(report) == notes(other)
     assert report["waves"] == other["waves"]
 
@@ -67,7 +67,7 @@ def test_hashed_names_leave_the_kinds_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
     with serving(api(*half_empty())) as server:
         trimtab("capture", "--hash-names", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
-    assert len(notes(told("plan", "--cluster", path, "--pool", "all=keen"))) == 2
+    assert len(notes(told("plan", "--cluster", path, "--preset", "all=keen"))) == 2
 
 
 DEVICES = [node("a"), node("b"), user("x-0", "a"), pod("y-0", "b"), node("c"), pod("z-0", "c", "2"), CLASS,

@@ -13,7 +13,7 @@ from tests.cli.snapshots import config_map, half_empty, pool, snapshot, told, tr
 from tests.cluster_of import SAFE, Item, apart, budget, node, pod
 from tests.reasons import has_facts
 
-KEEN = ("--pool", "all=keen")
+KEEN = ("--preset", "all=keen")
 POD = pod("web-0", "a")
 
 
@@ -78,10 +78,10 @@ def test_without_pools_the_labels_of_the_nodes_tell_them(cluster: Path) -> None:
 def test_a_preset_on_the_command_line_is_noted_only_for_the_other_pools(tmp_path: Path) -> None:
     nodes = [node("a", labels={"nodepool": "web"}), node("b", labels={"nodepool": "db"}), POD]
     cluster = snapshot(tmp_path, *nodes)
-    notes = told("plan", "--cluster", cluster, "--pool", "web=careful")["notes"]
+    notes = told("plan", "--cluster", cluster, "--preset", "web=careful")["notes"]
     [note] = [note for note in notes if "balanced" in note]
-    assert has_facts(note, "no settings", "--pool", "no preset", "balanced: db")
-    both = told("plan", "--cluster", cluster, "--pool", "web=careful", "--pool", "db=keen")["notes"]
+    assert has_facts(note, "no settings", "--preset", "no preset", "balanced: db")
+    both = told("plan", "--cluster", cluster, "--preset", "web=careful", "--preset", "db=keen")["notes"]
     assert not any("preset balanced" in note for note in both)
     assert not any("preset balanced" in note for note in told("plan", "--cluster", cluster, *KEEN)["notes"])
 
@@ -122,7 +122,7 @@ def test_an_estafette_configuration_is_read_with_notes(tmp_path: Path) -> None:
 
 
 def test_a_preset_is_named_for_one_pool(cluster: Path) -> None:
-    assert len(steps(told("plan", "--cluster", cluster, "--pool", "web=keen"))) == 2
+    assert len(steps(told("plan", "--cluster", cluster, "--preset", "web=keen"))) == 2
 
 
 def test_an_ill_autoscaler_in_the_snapshot_stops_the_plan(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_snapshot_cut_short_is_named(tmp_path: Path, cluster: Path) -> None:
 
 def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cluster: Path) -> None:
     bad = snapshot(tmp_path, pool("web", "quiet: soon\nunderUsed: {cpu: 180}\nprest: keen\n"))
-    result = trimtab("plan", "--cluster", cluster, "--pools", bad, "--now", "later", "--pool", "web=keenest")
+    result = trimtab("plan", "--cluster", cluster, "--pools", bad, "--now", "later", "--preset", "web=keenest")
     assert result.exit_code == 2
     for word in ("quiet", "underUsed", "prest", "--now", "did you mean 'keen'"):
         assert word in result.output
@@ -275,8 +275,8 @@ def test_all_mistakes_of_pools_and_options_are_named_together(tmp_path: Path, cl
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--pool", "wob=keen"), "did you mean 'web'?"),
-        (("--pool", "web=keen", "--pool", "web=careful"), "one preset for web, got careful and keen"),
+        (("--preset", "wob=keen"), "did you mean 'web'?"),
+        (("--preset", "web=keen", "--preset", "web=careful"), "one preset for web, got careful and keen"),
         (("--now", "9999-12-31T23:59:59-12:00"), "expected a time such as"),
         (("--now", "0001-01-01T00:00:00Z"), "expected a time such as"),
         (("--explain", "node", "d"), "expected a node of the snapshot"),
@@ -381,7 +381,7 @@ def test_files_that_cannot_be_read_are_named_with_all_other_mistakes(tmp_path: P
 def test_a_node_without_a_place_tells_the_room_after_the_plan(tmp_path: Path) -> None:
     cluster = snapshot(tmp_path, node("a"), node("b", cpu="2"), pod("web-0", on="a", cpu="3"),
                        pod("api-0", on="b", annotations={SAFE: "false"}))  # fmt: skip
-    result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
+    result = trimtab("plan", "--cluster", cluster, "--preset", "all=keen", "--explain", "node", "a")
     assert has_facts(result.output, "default/web-0 alone", "fit", "0 of")
 
 
@@ -389,7 +389,7 @@ def test_a_pod_that_may_stand_once_in_a_zone_fits_in_it_when_it_comes_from_there
     zone = {"labels": {"zone": "z"}}
     cluster = snapshot(tmp_path, node("a", **zone), node("b", **zone), pod("web-0", on="a", spec=apart("web", "zone")),
                        pod("api-0", on="a", cpu="3"), pod("db-0", on="b", cpu="2"))  # fmt: skip
-    result = trimtab("plan", "--cluster", cluster, "--pool", "all=keen", "--explain", "node", "a")
+    result = trimtab("plan", "--cluster", cluster, "--preset", "all=keen", "--explain", "node", "a")
     assert has_facts(result.output, "default/web-0 alone", "fit", "1 of 1", "other nodes")
 
 
@@ -404,9 +404,9 @@ def test_moved_pods_that_ask_for_nothing_are_counted_in_the_first_lines(tmp_path
     nodes = [node(name) for name in "ab"]
     bare = [pod(f"x-{number}", "a", "") for number in range(2)]
     path = snapshot(tmp_path, *nodes, *bare, pod("y-1", "b"), pod("y-2", "b", annotations=KEEP))
-    report = told("plan", "--cluster", path, "--pool", "all=keen")
+    report = told("plan", "--cluster", path, "--preset", "all=keen")
     assert (report["evictions"], report["evictionsWithoutRequests"]) == (2, 2)
-    table = trimtab("plan", "--cluster", path, "--pool", "all=keen").stdout
+    table = trimtab("plan", "--cluster", path, "--preset", "all=keen").stdout
     assert has_facts(" ".join(table.split("\n")[:3]), "2 of 2", "moved pods", "neither cpu nor memory")
 
 
@@ -414,4 +414,4 @@ def test_moved_pods_that_ask_for_nothing_are_counted_in_the_first_lines(tmp_path
 def test_pods_that_ask_for_nothing_need_room_where_they_go(count: int, evicted: int, tmp_path: Path) -> None:
     bare = [pod(f"x-{number}", "a", "") for number in range(count)]
     path = snapshot(tmp_path, node("a"), node("b"), *bare, pod("y-1", "b", annotations=KEEP))
-    assert told("plan", "--cluster", path, "--pool", "all=keen")["evictions"] == evicted
+    assert told("plan", "--cluster", path, "--preset", "all=keen")["evictions"] == evicted

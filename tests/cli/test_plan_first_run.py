@@ -94,14 +94,14 @@ def test_it_can_be_left_out(pinned: Path) -> None:
 )
 def test_what_is_guessed_is_said(tmp_path: Path, labels: dict[str, str], guessed: float, source: str) -> None:
     cluster = snapshot(tmp_path, *machines("a", "b", **labels), pod("web-0", "a"), pod("web-1", "b"))
-    report = told("plan", "--cluster", cluster, "--pool", "all=keen")
+    report = told("plan", "--cluster", cluster, "--preset", "all=keen")
     assert (report["guessed"]["amount"], report["prices"][0]["source"]) == (guessed, source)
-    assert ("guess" in trimtab("plan", "--cluster", cluster, "--pool", "all=keen").stdout) is bool(guessed)
+    assert ("guess" in trimtab("plan", "--cluster", cluster, "--preset", "all=keen").stdout) is bool(guessed)
 
 
 def test_another_regions_prices_are_refused(tmp_path: Path) -> None:
     cluster = snapshot(tmp_path, *machines("a", "b", region="eu-central-1"), pod("web-0", "a"), pod("web-1", "b"))
-    report = told("plan", "--cluster", cluster, "--pool", "all=keen")
+    report = told("plan", "--cluster", cluster, "--preset", "all=keen")
     assert (report["saves"]["unit"], report["prices"][0]["source"]) == ("cores", "price-of-another-region")
     assert any("m5.xlarge in eu-central-1" in note for note in report["notes"])
 
@@ -112,7 +112,7 @@ def test_a_price_file_counts_before_everything(tmp_path: Path) -> None:
         "InstanceID,Region,AssetClass,InstanceIDField,InstanceType,MarketPriceHourly\n,eu-central-1,node,,m5.xlarge,1\n"
     )
     cluster = snapshot(tmp_path, *machines("a", "b", region="eu-central-1"), pod("web-0", "a"), pod("web-1", "b"))
-    report = told("plan", "--cluster", cluster, "--pool", "all=keen", "--prices", prices)
+    report = told("plan", "--cluster", cluster, "--preset", "all=keen", "--prices", prices)
     assert (report["saves"]["amount"], report["prices"][0]["source"]) == (730.0, "file")
 
 

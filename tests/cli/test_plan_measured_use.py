@@ -26,7 +26,7 @@ def use(name: str, cpu: str, memory: str = "10Mi") -> Item:
 
 
 def planned(folder: Path, *items: Item) -> Item:
-    return told("plan", "--cluster", snapshot(folder, *items), "--pool", "all=keen")
+    return told("plan", "--cluster", snapshot(folder, *items), "--preset", "all=keen")
 
 
 NOT_SERVED: Answer = (404, {"kind": "Status", "reason": "NotFound", "message": "not served"})
@@ -52,7 +52,7 @@ def api(metrics: Answer) -> Callable[[Asked], Answer]:
 def planned_live(folder: Path, metrics: Answer) -> Item:
     with serving(api(metrics)) as server:
         login = ("--cluster", "live", "--kubeconfig", kubeconfig(folder, server.url))
-        return told("plan", *login, "--pool", "all=keen")
+        return told("plan", *login, "--preset", "all=keen")
 
 
 def test_without_a_measurement_the_assumed_amounts_count(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def captured(folder: Path, metrics: Answer, *options: str) -> tuple[Path, str]:
 def test_a_capture_has_it_and_is_planned_as_the_live_cluster_is(tmp_path: Path, options: tuple[str, ...]) -> None:
     metrics = served([use("x-7", "100m"), {"metadata": {"name": "x-8", "namespace": "default"}, "containers": None}])
     path, text = captured(tmp_path, metrics, *options)
-    report = told("plan", "--cluster", path, "--pool", "all=keen")
+    report = told("plan", "--cluster", path, "--preset", "all=keen")
     assert report["evictions"] == 0
     live = planned_live(tmp_path, metrics)
     assert [note for note in report["notes"] if "uses now" in note] == [

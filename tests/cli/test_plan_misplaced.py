@@ -37,7 +37,7 @@ JOBS = [
 def test_the_policy_gathers_them_and_is_sound(
     tmp_path: Path, items: list[Item], kind: str, match: dict[str, object], placement: tuple[str, str, list[str]]
 ) -> None:
-    (misplaced_files,) = told("plan", "--cluster", snapshot(tmp_path, *items), "--pool", "all=keen")["misplaced"]
+    (misplaced_files,) = told("plan", "--cluster", snapshot(tmp_path, *items), "--preset", "all=keen")["misplaced"]
     policy = yaml.safe_load(misplaced_files["policy"])
     label, operator, values = placement
     assert (misplaced_files["kind"], policy["spec"]["match"]) == (kind, match)
@@ -53,7 +53,7 @@ def test_the_policy_matches_the_pods_that_may_not_move_and_no_others_of_their_ki
     pods = [pod(f"{app}-{n}", n, labels={"app": app, **hashes}, **local) for app in ("db", "cache") for n in "abcd"]
     free = [pod("web-0", "a", labels={"app": "web", **hashes})]
     cluster = snapshot(tmp_path, *SCATTERED, *pods, *free)
-    (misplaced_files,) = told("plan", "--cluster", cluster, "--pool", "all=keen")["misplaced"]
+    (misplaced_files,) = told("plan", "--cluster", cluster, "--preset", "all=keen")["misplaced"]
     match = yaml.safe_load(misplaced_files["policy"])["spec"]["match"]
     assert match["podSelector"] == {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cache", "db"]}]}
     (tmp_path / "policy.yaml").write_text(misplaced_files["policy"])

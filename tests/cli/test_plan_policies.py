@@ -39,7 +39,7 @@ def four_pods(*more: Item) -> list[Item]:
     return [node("n0", cpu="2"), node("n1", cpu="2"), *pods, *more]
 
 
-KEEN = ("--pool", "all=keen")
+KEEN = ("--preset", "all=keen")
 
 
 def evictions(path: Path, *more: str | Path, verb: str = "plan") -> int:

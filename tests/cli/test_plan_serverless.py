@@ -13,7 +13,7 @@ VIRTUAL = node("v", "10k", labels={"type": "virtual-kubelet"}, taints=[{"key": "
 
 
 def reported(tmp_path: Path, verb: str, *items: Item) -> Item:
-    report: Item = told(verb, "--cluster", snapshot(tmp_path, *items), "--pool", "all=keen")
+    report: Item = told(verb, "--cluster", snapshot(tmp_path, *items), "--preset", "all=keen")
     return report
 
 
@@ -46,6 +46,8 @@ def test_without_a_pool_label_the_labels_that_divide_the_nodes_are_named(tmp_pat
 def test_a_simulated_node_is_planned_like_a_machine_and_a_note_says_what_it_is(tmp_path: Path) -> None:
     fake = {"annotations": {"kwok.x-k8s.io/node": "fake"}}
     pods = [pod(f"web-{number}", on=f"n{number}") for number in range(2)]
-    report = told("plan", "--cluster", snapshot(tmp_path, node("n0", **fake), node("n1"), *pods), "--pool", "all=keen")
+    report = told(
+        "plan", "--cluster", snapshot(tmp_path, node("n0", **fake), node("n1"), *pods), "--preset", "all=keen"
+    )
     assert report["evictions"] == 1
     assert has_facts(report["notes"], "1 node", "KWOK", "n0", "saves no money")

@@ -8,7 +8,7 @@ from tests.cli.snapshots import half_empty, snapshot, told, trimtab
 from tests.cluster_of import SAFE, node, pod
 from tests.reasons import has_facts
 
-KEEN = ("--pool", "all=keen")
+KEEN = ("--preset", "all=keen")
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ def write_pools(folder: Path) -> str:
 
 def write_placement_policy(folder: Path) -> str:
     items = (*SCATTERED, *(pod(f"web-{name}", name, **HELD) for name in "abcd"))
-    report = json.loads(printed("plan", "--cluster", snapshot(folder, *items), "--pool", "all=keen", "-o", "json"))
+    report = json.loads(printed("plan", "--cluster", snapshot(folder, *items), "--preset", "all=keen", "-o", "json"))
     return "\n---\n".join(group["policy"] for group in report["misplaced"])
 
 

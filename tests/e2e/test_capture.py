@@ -102,7 +102,7 @@ def test_admit_answers_alike_from_the_cluster_and_from_its_capture(furnished: Cl
 
 def test_a_plan_from_the_cluster_is_the_plan_from_its_capture(furnished: Cluster, tmp_path: Path) -> None:
     capture = tmp_path / "capture.json.gz"
-    arguments = ("-o", "json", "--pool", "all=keen", "--explain", "pod", pod_of(furnished))
+    arguments = ("-o", "json", "--preset", "all=keen", "--explain", "pod", pod_of(furnished))
     live = json.loads(trimtab(furnished, "plan", "--cluster", "live", *arguments))
     trimtab(furnished, "capture", "-o", str(capture))
     document = json.loads(trimtab(furnished, "plan", "--cluster", str(capture), *arguments))

@@ -94,7 +94,7 @@ def answers(cluster: Cluster, folder: Path) -> list[Any]:
     bring, because those of earlier tests end in the background."""
     manifest = folder / "shop.yaml"
     manifest.write_text(DEPLOYMENT.replace("NAMESPACE", cluster.namespace))
-    plan = json.loads(trimtab(cluster, "plan", "--cluster", "live", "-o", "json", "--pool", "all=keen"))
+    plan = json.loads(trimtab(cluster, "plan", "--cluster", "live", "-o", "json", "--preset", "all=keen"))
     admitted = trimtab(cluster, "admit", "-f", str(manifest), "--cluster", "live", "-o", "json")
     items = json.loads(trimtab(cluster, "capture"))["items"]
     ours = {
@@ -117,7 +117,9 @@ def test_objects_of_another_group_in_a_snapshot_change_no_plan(furnished: Cluste
     for name, resources in (("ours", OURS), ("all", f"{OURS},{THEIRS}")):
         file = tmp_path / f"{name}.json"
         file.write_text(furnished.kubectl("get", resources, "-A", "-o", "json"))
-        plans.append(json.loads(trimtab(furnished, "plan", "--cluster", str(file), "-o", "json", "--pool", "all=keen")))
+        plans.append(
+            json.loads(trimtab(furnished, "plan", "--cluster", str(file), "-o", "json", "--preset", "all=keen"))
+        )
     assert plans[1]["pools"] == plans[0]["pools"]
     assert plans[1]["waves"] == plans[0]["waves"]
 
@@ -131,7 +133,7 @@ def test_a_pod_of_another_groups_stateful_set_belongs_to_an_unknown_owner(furnis
            "spec": {"containers": [{"name": "main", "image": furnished.image}]}}  # fmt: skip
     furnished.apply({"apiVersion": "v1", "kind": "Pod", **pod})
     furnished.eventually(lambda: furnished.get("Pod", "cache-0")["status"].get("phase") == "Running")
-    arguments = ("--pool", "all=keen", "--explain", "pod", f"{furnished.namespace}/cache-0")
+    arguments = ("--preset", "all=keen", "--explain", "pod", f"{furnished.namespace}/cache-0")
     explained = trimtab(furnished, "plan", "--cluster", "live", "-o", "json", *arguments)
     assert "pod-of-unknown-owner" in explained
     assert f"StatefulSet.{GROUP} {furnished.namespace}/cache" in explained

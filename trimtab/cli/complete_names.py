@@ -27,7 +27,7 @@ def complete_nodes(context: click.Context, parameter: click.Parameter, incomplet
 
 def complete_pools(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Returns the pools that have a ConfigMap and whose names begin with `incomplete`."""
-    namespace = context.params.get("namespace") or "trimtab-system"
+    namespace = "".join(context.params.get("namespace") or ()) or "trimtab-system"
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     return _filter(_list_names(context, path, label="trimtab.dev/pool"), incomplete)
 

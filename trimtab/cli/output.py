@@ -21,6 +21,7 @@ from trimtab.cli.printable_text import ReportConsole
 from trimtab.cluster.control_characters import escape_in_json
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.yaml_format import PrintableDumper
+from trimtab.inputs.option import option
 from trimtab.inputs.private_file import write_private_file
 
 API_VERSION = "trimtab.dev/v1alpha1"
@@ -36,6 +37,20 @@ def add_no_headers_option(function: F) -> F:
         callback=_note_no_headers,
         help="Print plain columns without the line of headers.",
     )(function)
+
+
+def _keep_no_headers(is_chosen: bool) -> bool:
+    click.get_current_context().meta[_NO_HEADERS] = is_chosen
+    return is_chosen
+
+
+NO_HEADERS = option("--no-headers", convert=_keep_no_headers, help="Print plain columns without the line of headers.")
+OUTPUT_FILE = option(
+    "-O",
+    "--output-file",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Write to this file instead of the terminal.",
+)
 
 
 def _note_no_headers(context: click.Context, parameter: click.Parameter, is_chosen: bool) -> None:

@@ -11,7 +11,6 @@ import click
 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs import live_cluster
-from trimtab.inputs.plan_inputs import PlanOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,58 +51,6 @@ def add_price_option(function: F) -> F:
             "Prometheus metric node_total_hourly_cost. These prices take precedence over labels, settings and "
             "list prices.",
     )(function)  # fmt: skip
-
-
-def add_plan_options(function: F) -> F:
-    """Decorate a click command with the options of a plan; the command receives them as one argument, `options`."""
-
-    @wraps(function)
-    def verb(
-        *, cluster: live_cluster.ClusterOptions, pool_paths: tuple[str, ...], policy_paths: tuple[str, ...],
-        overhead: str,
-        now: str | None, named: tuple[str, ...], autoscaler_flags: str, price_paths: tuple[str, ...],
-        resize: bool,
-        **more: Any,
-    ) -> Any:  # fmt: skip
-        options = PlanOptions(
-            cluster=cluster, pool_paths=pool_paths, policy_paths=policy_paths, overhead=overhead, now=now,
-            presets=named, autoscaler_flags=autoscaler_flags, price_paths=price_paths,
-            resize=resize,
-        )  # fmt: skip
-        return function(options=options, **more)
-
-    decorated: Any = verb
-    for option in (
-        click.option("--pool", "named", multiple=True, metavar="NAME=PRESET",
-                     help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node."),
-        click.option("--autoscaler-flags", metavar="FLAGS", default="",
-                     help=
-                         "The flags of the cluster autoscaler, for snapshots that do not contain them (a capture "
-                         "does not). Semicolons separate the flags of several autoscalers."),
-        click.option("--now", metavar="TIME", help=
-            "The time of the plan: an RFC 3339 time, `now`, or `none`. Default: none, so ages and time windows "
-            "are ignored."),
-        click.option("--overhead", type=click.Choice(["server", "webhook"]), default="server", show_default=True,
-                     help=
-                         "The component that writes pod overhead, as for the webhook. The option has an effect "
-                         "only with policies."),
-        click.option("--policies", "policy_paths", multiple=True, metavar="PATH",
-                     help=
-                         "Policies that change pods when they are created again after an eviction. Default: the "
-                         "PodPolicies of the snapshot."),
-        add_price_option,
-        click.option("--resize", is_flag=True,
-                     help=
-                         "Also show how many more nodes can be drained if the requests of running pods shrink "
-                         "first, as policies with `running: resize` allow."),
-        click.option("--pools", "pool_paths", multiple=True, metavar="PATH",
-                     help=
-                         "ConfigMaps of pools, or the configuration of an estafette node-compactor. Default: the "
-                         "pools of the snapshot."),
-        add_cluster_options,
-    ):  # fmt: skip
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
 
 
 def parse_minor_version(text: str) -> tuple[int, int] | None:

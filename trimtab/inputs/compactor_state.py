@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from trimtab.cluster import node as nodes
 from trimtab.cluster.api.core import Namespace
@@ -30,6 +31,8 @@ from trimtab.compaction.drain.annotation import read_annotation as note_of
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.cluster_reader import pools_of
+from trimtab.compactor.settings import Settings
+from trimtab.inputs import flags
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.leadership import Leadership, read_leadership
 from trimtab.kube import listing, objects
@@ -46,9 +49,9 @@ from trimtab.runtime import clock
 class ClusterLogin:
     """The login and the compactor's namespace, as the command line gives them."""
 
-    kubeconfig: str | None
-    context: str | None
-    namespace: str
+    kubeconfig: Annotated[str | None, flags.KUBECONFIG] = None
+    context: Annotated[str | None, flags.CONTEXT] = None
+    namespace: Annotated[str, flags.NAMESPACE] = Settings().namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, Snapshot, build_snapshot
 from trimtab.cluster.yaml_documents import read_documents
+from trimtab.inputs import flags
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.progress import progress
 from trimtab.runtime import clock
@@ -46,9 +47,9 @@ WITH_POLICIES = (*SHAPES_BY_KIND, "PodPolicy")
 class ClusterOptions:
     """The cluster options of the command line: files, or `live` with a login."""
 
-    paths: tuple[str, ...] = ()
-    kubeconfig: str | None = None
-    context: str | None = None
+    paths: Annotated[tuple[str, ...], flags.CLUSTER] = ()
+    kubeconfig: Annotated[str | None, flags.KUBECONFIG] = None
+    context: Annotated[str | None, flags.CONTEXT] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ The notes list what a plan assumes because the snapshot does not contain it.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
@@ -29,10 +30,11 @@ from trimtab.compaction.drain import pool_state as memories
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.resize.types import ResizeAdvice
-from trimtab.inputs import live_cluster, pools
+from trimtab.inputs import flags, live_cluster, pools
 from trimtab.inputs.autoscaler_status import read_autoscaler
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.measured_use import read_measured_use
+from trimtab.inputs.option import option
 from trimtab.inputs.owner_templates import may_differ, owners_of_pods, read_templates
 from trimtab.inputs.planned_requests import Readmission
 from trimtab.inputs.price_sources import read_price_sources
@@ -45,19 +47,37 @@ from trimtab.scheduling.cluster_model import Again
 __all__ = ["PlanInputs", "parse_documents", "parse_now", "read_inputs"]
 
 
+POOLS = option(
+    "--pools",
+    metavar="PATH",
+    help="ConfigMaps of pools, or the configuration of an estafette node-compactor. Default: the pools of the "
+    "snapshot.",
+)
+PRESET = option(
+    "--preset",
+    metavar="POOL=PRESET",
+    help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node.",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """The options of the command line, before any file is read."""
+    """The options of a plan, before any file is read."""
 
     cluster: live_cluster.ClusterOptions
-    pool_paths: tuple[str, ...] = ()
-    policy_paths: tuple[str, ...] = ()
-    overhead: str = "server"
-    now: str | None = None
-    presets: tuple[str, ...] = ()
-    autoscaler_flags: str = ""
-    price_paths: tuple[str, ...] = ()
-    resize: bool = False
+    pool_paths: Annotated[tuple[str, ...], POOLS] = ()
+    resize: Annotated[bool, flags.RESIZE] = False
+    price_paths: Annotated[tuple[str, ...], flags.PRICES] = ()
+    policy_paths: Annotated[tuple[str, ...], flags.POLICIES.with_help(
+        "Policies that change pods when they are created again after an eviction. Default: the PodPolicies of the "
+        "snapshot."
+    )] = ()  # fmt: skip
+    overhead: Annotated[Literal["server", "webhook"], flags.OVERHEAD.with_help(
+        "The component that writes pod overhead, as for the webhook. The option has an effect only with policies."
+    )] = "server"  # fmt: skip
+    now: Annotated[str | None, flags.NOW] = None
+    autoscaler_flags: Annotated[str, flags.AUTOSCALER_FLAGS] = ""
+    presets: Annotated[tuple[str, ...], PRESET] = ()
 
     @property
     def admission_settings(self) -> AdmissionSettings:

@@ -22,7 +22,7 @@ def find_pools(
     inventory: Inventory,
     named: Sequence[str],
 ) -> PoolReading:
-    """Returns the pools to plan for, with the presets of --pool applied.
+    """Returns the pools to plan for, with the presets of --preset applied.
 
     `option_documents`: the documents of --pools; None without the option. `named`: the values of --pool.
     """
@@ -38,12 +38,12 @@ def find_pools(
 
 
 def _note_other_pools(base: PoolReading, named: Sequence[str]) -> Iterator[str]:
-    """Yields a note about the pools that have the preset balanced because --pool names no preset for them."""
+    """Yields a note about the pools that have the preset balanced because --preset names no preset for them."""
     named_pools = {text.partition("=")[0] for text in named}
     names = ", ".join(pool.name for pool in base.pools if not {pool.name, WHOLE_CLUSTER} & named_pools)
     if names:
         yield (
-            "the snapshot contains no settings of a pool, so these pools, for which --pool names no preset, have the "
+            "the snapshot contains no settings of a pool, so these pools, for which --preset names no preset, have the "
             f"preset balanced: {names}"
         )
 
@@ -156,7 +156,7 @@ def build_whole_cluster_pool(preset_name: str) -> Pool:
 def _apply_presets(
     named: Sequence[str], base: PoolReading, inventory: Inventory
 ) -> tuple[tuple[Pool, ...], list[ConfigError]]:
-    """Apply --pool NAME=PRESET to the pools of `base`: NAME replaces the pool of that name, `all` replaces every pool.
+    """Apply --preset POOL=PRESET to the pools of `base`: POOL names the pool to replace, `all` every pool.
 
     A replaced pool keeps its labels. Returns the pools and the mistakes in the options.
     """
@@ -181,7 +181,7 @@ def _find_contradictions(named: Sequence[str]) -> list[ConfigError]:
         name, _, preset_names = text.partition("=")
         presets.setdefault(name, set()).add(preset_names)
     return [
-        ConfigError(file="--pool", expected=f"one preset for {name}", got=" and ".join(sorted(preset_names)))
+        ConfigError(file="--preset", expected=f"one preset for {name}", got=" and ".join(sorted(preset_names)))
         for name, preset_names in sorted(presets.items())
         if len(preset_names) > 1
     ]
@@ -189,11 +189,13 @@ def _find_contradictions(named: Sequence[str]) -> list[ConfigError]:
 
 def _check_preset(text: str, name: str, preset_name: str, pool_names: set[str]) -> ConfigError | None:
     if preset_name not in PRESETS:
-        expected = f"NAME=PRESET, where the preset is one of {', '.join(PRESETS)}"
+        expected = f"POOL=PRESET, where the preset is one of {', '.join(PRESETS)}"
         return ConfigError(
-            file="--pool", expected=expected, got=quote_value(text), todo=suggest_name(preset_name, PRESETS)
+            file="--preset", expected=expected, got=quote_value(text), todo=suggest_name(preset_name, PRESETS)
         )
     if name not in pool_names and len(pool_names) > 1:
         expected = f"a pool of this cluster, or {WHOLE_CLUSTER} for all nodes"
-        return ConfigError(file="--pool", expected=expected, got=quote_value(name), todo=suggest_name(name, pool_names))
+        return ConfigError(
+            file="--preset", expected=expected, got=quote_value(name), todo=suggest_name(name, pool_names)
+        )
     return None

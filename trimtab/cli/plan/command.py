@@ -1,19 +1,21 @@
 """The command line of `trimtab plan`: it reads the inputs, plans, and writes the report."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import click
 
+from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import plan_explanation as explain
 from trimtab.cli.reports.plan import PlanReport, build_report
 from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
 from trimtab.cli.reports.plan_table import VIEW
 from trimtab.cli.reports.resizes import plan_resizes
-from trimtab.cli.shared_options import add_plan_options as plan_inputs
 from trimtab.compaction.plan import make_plan
 from trimtab.inputs import plan_inputs as inputs
+from trimtab.inputs.flags import COMPARE, EXPLAIN
 from trimtab.inputs.plan_inputs import PlanOptions
 from trimtab.scheduling.cluster_model import build_cluster_model
 
@@ -31,23 +33,22 @@ def _render_page(report: PlanReport) -> str:
 _VIEW = replace(VIEW, texts={"html": _render_page})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanVerbOptions:
+    """The options of `trimtab plan`."""
+
+    inputs: PlanOptions
+    subjects: Annotated[tuple[tuple[Literal["node", "pod"], str], ...], EXPLAIN] = ()
+    compares: Annotated[bool | None, COMPARE.with_help(
+        "Compare the three presets, and show how much a plan would save without each reason that blocks nodes. "
+        f"Default: for up to {MAX_COMPARED_NODES} nodes, if no pool has settings, or with -o html."
+    )] = None  # fmt: skip
+    output: ReportOutput
+
+
 @click.command("plan")
-@plan_inputs
-@click.option("--explain", "subjects", multiple=True, type=(click.Choice(["node", "pod"]), str), metavar="KIND NAME",
-              help="Show all reasons for one node or one pod (NAMESPACE/NAME).")  # fmt: skip
-@click.option("--compare/--no-compare", "compares", default=None,
-              help=
-                  "Compare the three presets, and show how much a plan would save without each reason that "
-                  f"blocks nodes. Default: for up to {MAX_COMPARED_NODES} nodes, if no pool has settings, or "
-                  "with -o html.")  # fmt: skip
-@add_report_options
-def verb(
-    options: PlanOptions,
-    subjects: tuple[tuple[str, str], ...],
-    compares: bool | None,
-    form: str,
-    output_file: str | None,
-) -> None:
+@takes(PlanVerbOptions)
+def verb(options: PlanVerbOptions) -> None:
     """Show which nodes can be drained, in which order, where every pod would move, and why the other nodes stay.
 
     Reads a snapshot (nodes, pods, pdb; better with rs, deploy, sts, pv, pvc, csinodes, cm) and changes nothing. Without
@@ -59,13 +60,16 @@ def verb(
     (ages, windows, quiet times) use the present time if the cluster is live and its pools have settings; otherwise they
     are not applied.
     """
-    plan_inputs = inputs.read_inputs(options, like_compactor=True)
+    subjects = options.subjects
+    plan_inputs = inputs.read_inputs(options.inputs, like_compactor=True)
     explain.check_subjects(plan_inputs, subjects)
     with show_spinner("Planning"):
         cluster_model = build_cluster_model(plan_inputs.inventory, plan_inputs.readmitted_requests)
         draining_plan = make_plan(cluster_model, plan_inputs.pools, plan_inputs.context)
     is_small = len(plan_inputs.inventory.nodes) <= MAX_COMPARED_NODES
-    is_compared = plan_inputs.is_assumed or form == "html" or is_small if compares is None else compares
+    is_compared = options.compares
+    if is_compared is None:
+        is_compared = plan_inputs.is_assumed or options.output.form == "html" or is_small
     with show_spinner("Comparing"):
         comparison = (
             compare_plans(plan_inputs, cluster_model, draining_plan) if is_compared and not subjects else NO_COMPARISON
@@ -73,4 +77,4 @@ def verb(
     chains = [explain.explain_subject(plan_inputs, cluster_model, draining_plan, kind, name) for kind, name in subjects]
     resize = plan_resizes(plan_inputs, draining_plan) if plan_inputs.wants_resizes and not subjects else None
     plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize)
-    emit_report(form, output_file, plan_report, _VIEW)
+    write_report(options.output, plan_report, _VIEW)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 import msgspec
 
 from trimtab.cli import output
+from trimtab.cli.output import NO_HEADERS, OUTPUT_FILE
 from trimtab.cli.plain_columns import PlainConsole, cell_text
 from trimtab.cli.reporting.columns import Column, ReportView
 from trimtab.cli.reporting.draw import draw_report
 from trimtab.cluster.control_characters import on_one_line, replace_control_characters
+from trimtab.inputs.option import Option, option
 
 if TYPE_CHECKING:
     from trimtab.cli.csv_table import Cell
@@ -23,6 +26,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 FORMS = ("table", "wide", "name", "json", "yaml", "csv", "html")
+
+
+def output_form(*more_forms: str, help: str = "The format of the report.") -> Option:  # noqa: A002 - the word of click
+    """Returns the option `-o` of a verb that has `more_forms` beside those of every report."""
+    return option("-o", "--output", type=click.Choice((*FORMS, *more_forms)), help=help)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOutput:
+    """How and where a report is written. A verb with more formats has a subclass with another `form`."""
+
+    form: Annotated[str, output_form()] = "table"
+    no_headers: Annotated[bool, NO_HEADERS] = False
+    file: Annotated[str | None, OUTPUT_FILE] = None
 
 
 def add_report_options(function: F) -> F:
@@ -42,6 +59,11 @@ def add_report_options_with(*more_forms: str) -> Callable[[F], F]:
         )(function)  # fmt: skip
 
     return decorate
+
+
+def write_report(to: ReportOutput, report: R, view: ReportView[R]) -> None:
+    """Prints the report in the format that was chosen, or writes it to the file."""
+    emit_report(to.form, to.file, report, view)
 
 
 def emit_report(form: str, output_file: str | None, report: R, view: ReportView[R]) -> None:

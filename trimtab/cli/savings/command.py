@@ -1,50 +1,51 @@
 """The command line of `trimtab savings`, which reads what the compactor stored."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
-from trimtab.cli.complete_names import complete_pools
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.options import takes
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.savings.report import VIEW, build_savings_report, parse_day
-from trimtab.cli.shared_options import add_login_options, parse_since
+from trimtab.cli.shared_options import parse_since
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.savings import MAX_DAYS
-from trimtab.compactor.settings import Settings
 from trimtab.inputs import compactor_state as state
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.compactor_state import ClusterLogin
+from trimtab.inputs.flags import POOL, SINCE, TEAM_LABEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavingsOptions:
+    """The options of `trimtab savings`."""
+
+    since: Annotated[str, SINCE.with_help(
+        f"The start of the report: an age such as 12h, 30d or 4w, or a date such as 2026-11-01. {MAX_DAYS} days "
+        "are stored; the report contains whole days in UTC.",
+    )] = "30d"  # fmt: skip
+    pool: Annotated[str | None, POOL.with_help("Show only this pool.")] = None
+    team_label: Annotated[str | None, TEAM_LABEL.with_help(
+        "A label of namespaces whose value is the name of the team. Default: each namespace is a team."
+    )] = None  # fmt: skip
+    login: ClusterLogin
+    output: ReportOutput
 
 
 @click.command("savings")
-@click.option(
-    "--since", default="30d", show_default=True, metavar="DURATION|DATE",
-    help=
-        f"The start of the report: an age such as 12h, 30d or 4w, or a date such as 2026-11-01. {MAX_DAYS} days "
-        "are stored; the report contains whole days in UTC.",
-)  # fmt: skip
-@click.option("--pool", shell_complete=complete_pools, help="Show only this pool.")
-@click.option(
-    "--team-label",
-    metavar="LABEL",
-    help="A label of namespaces whose value is the name of the team. Default: each namespace is a team.",
-)
-@click.option(
-    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
-)
-@add_login_options
-@add_report_options
-def verb(
-    since: str, pool: str | None, team_label: str | None, form: str, output_file: str | None, **login: Any
-) -> None:
+@takes(SavingsOptions)
+def verb(options: SavingsOptions) -> None:
     """Show what removed nodes saved, by pool and by team.
 
     A node's saving is divided among the namespaces whose pods were moved from it, by the number of their pods. The
     command reads what the compactor stored in the cluster; `trimtab compactor history` has the single decisions.
     """
-    compactor_state = state.read_compactor_state(state.ClusterLogin(**login))
+    compactor_state = state.read_compactor_state(options.login)
+    pool, team_label = options.pool, options.team_label
     if pool is not None and pool not in compactor_state.pool_states:
         names = sorted(compactor_state.pool_states)
         hint = suggest_name(pool, names) or (
@@ -59,9 +60,9 @@ def verb(
     def team_of(namespace: str) -> str:
         return labels.get(namespace, {}).get(team_label, "(no team)") if team_label else namespace
 
-    begin = _parse_since(since, compactor_state.read_at)
+    begin = _parse_since(options.since, compactor_state.read_at)
     report = build_savings_report(compactor_state.pool_states, begin, compactor_state.read_at, team_of, only=pool)
-    emit_report(form, output_file, report, VIEW)
+    write_report(options.output, report, VIEW)
 
 
 def _parse_since(text: str, now: Seconds) -> Seconds:

@@ -1,0 +1,170 @@
+"""Makes the options of a command from a frozen dataclass, and the dataclass from what the user wrote."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from functools import wraps
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import click
+
+from trimtab.cli import complete_names
+from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.option import Argument, Option
+
+
+def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorates the function of a command: it is called with one value of the dataclass `options`, after the context
+    of click below `click.pass_context`."""
+    fields = _read_fields(options)
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def command(*context: click.Context, **values: Any) -> None:
+            function(*context, _build(options, values))
+
+        decorated: Any = command
+        for field in reversed(list(_iterate_parameters(fields))):
+            decorated = _make_parameter(*field)(decorated)
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate
+
+
+COMPLETIONS = {
+    "--namespace": complete_names.complete_namespaces,
+    "--node": complete_names.complete_nodes,
+    "--pool": complete_names.complete_pools,
+}
+"""The long name of an option → what names its values for a shell."""
+
+_Field = tuple[str, Any, Any, Option | Argument | None]
+"""The name of a field, its type, its default, and its declaration; None for a dataclass of options."""
+
+
+def _read_fields(options: type[Any]) -> list[_Field]:
+    hints = get_type_hints(options, include_extras=True)
+    result: list[_Field] = []
+    for field in dataclasses.fields(options):
+        hint, declared = hints[field.name], None
+        if declarations := [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, (Option, Argument))]:
+            hint, declared = get_args(hint)[0], declarations[-1]
+        result.append((field.name, hint, field.default, declared))
+    return result
+
+
+def _iterate_parameters(fields: list[_Field]) -> Iterator[tuple[str, Any, Any, Option | Argument]]:
+    for name, hint, default, declared in fields:
+        if declared is not None:
+            yield name, hint, default, declared
+        elif dataclasses.is_dataclass(hint):
+            yield from _iterate_parameters(_read_fields(hint))  # type: ignore[arg-type]
+
+
+def _build(options: type[Any], values: Mapping[str, Any]) -> Any:
+    built = {}
+    for name, hint, _, declared in _read_fields(options):
+        if declared is not None:
+            value = values[_key(name, declared)]
+            if isinstance(value, tuple) and not _is_many(hint):
+                value = _only_one(value, declared)
+            built[name] = value if declared.convert is None else declared.convert(value)
+        elif dataclasses.is_dataclass(hint):
+            built[name] = _build(hint, values)  # type: ignore[arg-type]
+    return options(**built)
+
+
+def _is_many(hint: Any) -> bool:
+    return get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis
+
+
+def _only_one(values: tuple[Any, ...], declared: Option | Argument) -> Any:
+    if len(values) > 1:
+        flag = declared.metavar if isinstance(declared, Argument) else declared.names[-1]
+        got = " and ".join(map(str, values))
+        raise UsageError([ConfigError(file=flag or "", expected="the option at most once", got=got)])
+    return values[0] if values else None
+
+
+def _key(name: str, declared: Option | Argument) -> str:
+    """Returns the name of the option among click's parameters. Two options of a command differ in it, but the fields
+    of two dataclasses may have the same name."""
+    if isinstance(declared, Argument):
+        return name
+    return declared.names[-1].partition("/")[0].lstrip("-").replace("-", "_")
+
+
+def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argument) -> Callable[[Any], Any]:
+    """Returns the decorator that adds the option to a command."""
+    is_many = _is_many(hint)
+    of_one = get_args(hint)[0] if is_many else _without_none(hint)
+    type_ = declared.type or _find_type(of_one, declared)
+    if isinstance(declared, Argument):
+        return click.argument(
+            name,
+            metavar=declared.metavar,
+            type=type_,
+            nargs=-1 if is_many else 1,
+            required=declared.is_required,
+            shell_complete=declared.complete,
+            **({} if default is dataclasses.MISSING else {"default": default}),
+        )
+    is_flag = of_one is bool and declared.type is None
+    has_default = default is not dataclasses.MISSING
+    if isinstance(default, StrEnum):
+        default = default.value
+    repeats = is_many if declared.repeats is None else declared.repeats
+    if repeats and has_default and not is_many:
+        default = () if default is None else (default,)
+    return click.option(
+        *declared.names,
+        _key(name, declared),
+        help=declared.help,
+        metavar=declared.metavar,
+        multiple=repeats,
+        is_flag=is_flag or None,
+        type=None if is_flag else type_,
+        shell_complete=COMPLETIONS.get(declared.names[-1]),
+        envvar=declared.variable,
+        hidden=declared.is_hidden,
+        required=declared.is_required or not has_default,
+        show_default=has_default and default not in (None, False, True, "", ()),
+        **({"default": default} if has_default and default != () else {}),
+    )
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        return next(one for one in get_args(hint) if one is not NoneType)
+    return hint
+
+
+def _find_type(hint: Any, declared: Option | Argument) -> click.ParamType[Any] | type | None:
+    """Returns the type of click for one value of the option."""
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    if get_origin(hint) is tuple:
+        return click.Tuple([_find_type(one, declared) or str for one in get_args(hint)])
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return _Words(hint)
+    if isinstance(declared, Option) and (declared.minimum is not None or declared.maximum is not None):
+        least, most = declared.minimum, declared.maximum
+        if hint is float:
+            return click.FloatRange(least, most)
+        return click.IntRange(None if least is None else int(least), None if most is None else int(most))
+    return hint if hint in (int, float) else None
+
+
+class _Words(click.Choice[str]):
+    """One of the values of an enumeration."""
+
+    def __init__(self, words: type[StrEnum]) -> None:
+        super().__init__([word.value for word in words])
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self._words(super().convert(value, param, ctx))

@@ -52,7 +52,9 @@ def test_flags_are_compared_with_the_defaults(usage: Path, cluster: Path) -> Non
 
 
 def test_in_place_nothing_is_evicted(usage: Path, cluster: Path) -> None:
-    report = read_report("vpa", "simulate", "--usage", usage, "--cluster", cluster, "--mode", "InPlaceOrRecreate")
+    report = read_report(
+        "vpa", "simulate", "--usage", usage, "--cluster", cluster, "--update-mode", "InPlaceOrRecreate"
+    )
     (result,) = report["containers"][0]["results"]
     assert result["evictions"] == 0
     assert result["resizes"] > 0

@@ -70,7 +70,7 @@ def _build(options: type[Any], values: Mapping[str, Any]) -> Any:
     for name, hint, _, declared in _read_fields(options):
         if declared is not None:
             value = values[_key(name, declared)]
-            if isinstance(value, tuple) and not _is_many(hint):
+            if isinstance(value, tuple) and not _is_many(hint) and not _converts_all(declared):
                 value = _only_one(value, declared)
             built[name] = value if declared.convert is None else declared.convert(value)
         elif dataclasses.is_dataclass(hint):
@@ -80,6 +80,10 @@ def _build(options: type[Any], values: Mapping[str, Any]) -> Any:
 
 def _is_many(hint: Any) -> bool:
     return get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis
+
+
+def _converts_all(declared: Option | Argument) -> bool:
+    return isinstance(declared, Option) and declared.converts_all
 
 
 def _only_one(values: tuple[Any, ...], declared: Option | Argument) -> Any:
@@ -119,7 +123,7 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
         default = default.value
     repeats = is_many if declared.repeats is None else declared.repeats
     if repeats and has_default and not is_many:
-        default = () if default is None else (default,)
+        default = () if default is None or declared.converts_all else (default,)
     return click.option(
         *declared.names,
         _key(name, declared),
@@ -132,7 +136,7 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
         envvar=declared.variable,
         hidden=declared.is_hidden,
         required=declared.is_required or not has_default,
-        show_default=has_default and default not in (None, False, True, "", ()),
+        show_default=has_default and not isinstance(default, bool) and default not in (None, "", ()),
         **({"default": default} if has_default and default != () else {}),
     )
 

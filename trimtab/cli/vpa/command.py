@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import click
 
@@ -11,10 +12,10 @@ from trimtab.autoscaling.simulation.propose_vpas import VpaAction, propose_vpa
 from trimtab.autoscaling.simulation.simulate_vpa import simulate_vpa
 from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
-from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.reporting.emit import add_report_options, emit_report
-from trimtab.cli.shared_options import add_cluster_options, needs_cluster, parse_minor_version
+from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.shared_options import needs_cluster, parse_minor_version
 from trimtab.cli.vpa.lint_proposals import lint_proposals
 from trimtab.cli.vpa.report import (
     PROPOSE_VIEW,
@@ -30,6 +31,9 @@ from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags, parse_recommender_flags
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import MANIFESTS, NAMESPACE, SERVER_VERSION, USAGE
+from trimtab.inputs.option import option
+from trimtab.inputs.stated_quantities import QUANTITY
 from trimtab.inputs.usage_series import read_usage_series
 from trimtab.inputs.workloads import (
     ClusterWorkloads,
@@ -39,13 +43,9 @@ from trimtab.inputs.workloads import (
     leave_out_unsized,
     read_cluster_workloads,
 )
+from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 
-MODES = ("Recreate", "InPlaceOrRecreate", "Initial")
-_USAGE = click.option("--usage", "usage", multiple=True, required=True, metavar="PATH",
-                      help="Usage series: CSV, Parquet or a saved response of Prometheus, gzip or not.")  # fmt: skip
-_NAMESPACE = click.option(
-    "-n", "--namespace", "namespaces", multiple=True, metavar="NAME", help="Read only workloads in this namespace."
-)
+_NAMESPACE = NAMESPACE.with_help("Read only workloads in this namespace.")
 
 
 @click.group("vpa", cls=SuggestingGroup)
@@ -53,19 +53,29 @@ def verb() -> None:
     """Simulate a VPA on usage, and propose VPAs. Nothing is changed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VpaSimulateOptions:
+    """The options of `trimtab vpa simulate`."""
+
+    cluster: live_cluster.ClusterOptions
+    usage: Annotated[tuple[str, ...], USAGE]
+    stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
+    flag_texts: Annotated[tuple[str, ...], option(
+        "--flags", metavar="FLAGS",
+        help="Flags of the recommender and the updater to compare with the defaults, such as "
+        '"--cpu-histogram-decay-half-life=15m --target-cpu-percentile=0.95".',
+    )] = ()  # fmt: skip
+    workload: Annotated[str, option("--workload", metavar="KIND/NAME", help="Simulate only this workload.")] = ""
+    update_mode: Annotated[Literal["Recreate", "InPlaceOrRecreate", "Initial"], option(
+        "--update-mode", help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.",
+    )] = "Recreate"  # fmt: skip
+    namespaces: Annotated[tuple[str, ...], _NAMESPACE] = ()
+    output: ReportOutput
+
+
 @verb.command("simulate")
-@add_cluster_options
-@_USAGE
-@add_quantity_option
-@click.option("--flags", "flag_texts", multiple=True, metavar="FLAGS",
-              help='Flags of the recommender and the updater to compare with the defaults, such as '
-              '"--cpu-histogram-decay-half-life=15m --target-cpu-percentile=0.95".')  # fmt: skip
-@click.option("--workload", default="", metavar="KIND/NAME", help="Simulate only this workload.")
-@click.option("--mode", type=click.Choice(MODES), default="Recreate", show_default=True,
-              help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.")  # fmt: skip
-@_NAMESPACE
-@add_report_options
-def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
+@takes(VpaSimulateOptions)
+def simulate_flags(options: VpaSimulateOptions) -> None:
     """Show what a VPA with the given flags would have done to your workloads.
 
     For each set of flags: requests over time (-o json), minutes in which pods used more than they requested, waste,
@@ -73,11 +83,11 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
     --cluster a pod has no requests before the first recommendation. The simulation assumes that usage does not depend
     on requests.
     """
-    flag_sets = _parse_flag_sets(options["flag_texts"])
-    series, notes = read_usage_series(options["usage"], stated=options["stated"])
-    workloads = read_cluster_workloads(cluster)
+    flag_sets = _parse_flag_sets(options.flag_texts)
+    series, notes = read_usage_series(options.usage, stated=options.stated)
+    workloads = read_cluster_workloads(options.cluster)
     grouped, absent_notes = leave_out_absent(
-        group_series(series, workloads, options["namespaces"], options["workload"]), workloads
+        group_series(series, workloads, options.namespaces, options.workload), workloads
     )
     notes += absent_notes
     if not grouped:
@@ -89,7 +99,7 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
                 name: simulate_vpa(
                     grouped[key], flags, initial=workloads.initial_requests(key),
                     containers=_count_containers(key, grouped, workloads),
-                    in_place=options["mode"] == "InPlaceOrRecreate", updates=options["mode"] != "Initial",
+                    in_place=options.update_mode == "InPlaceOrRecreate", updates=options.update_mode != "Initial",
                 )
                 for name, flags in flag_sets.items()
             })
@@ -97,7 +107,7 @@ def simulate_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None
         ],
         notes=notes,
     )  # fmt: skip
-    emit_report(options["form"], options["output_file"], report, SIMULATE_VIEW)
+    write_report(options.output, report, SIMULATE_VIEW)
 
 
 def _count_containers(key: ContainerKey, grouped: dict[ContainerKey, Any], workloads: ClusterWorkloads) -> int:
@@ -124,16 +134,24 @@ def _parse_flag_sets(texts: tuple[str, ...]) -> dict[str, RecommenderFlags]:
     return flag_sets
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VpaProposeOptions:
+    """The options of `trimtab vpa propose`."""
+
+    cluster: live_cluster.ClusterOptions
+    usage: Annotated[tuple[str, ...], USAGE]
+    stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
+    server_version: Annotated[str | None, SERVER_VERSION.with_help(
+        "The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place."
+    )] = None  # fmt: skip
+    prints_manifests: Annotated[bool, MANIFESTS.with_help("Print only the VPAs to add and to change, as YAML.")] = False
+    namespaces: Annotated[tuple[str, ...], _NAMESPACE] = ()
+    output: ReportOutput
+
+
 @verb.command("propose")
-@add_cluster_options
-@_USAGE
-@add_quantity_option
-@click.option("--server-version", metavar="1.NN",
-              help="The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place.")  # fmt: skip
-@click.option("--manifests", is_flag=True, help="Print only the VPAs to add and to change, as YAML.")
-@_NAMESPACE
-@add_report_options
-def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
+@takes(VpaProposeOptions)
+def propose_changes(options: VpaProposeOptions) -> None:
     """Show which VPAs to add, to change and to remove.
 
     A VPA is proposed if usage is large and varies. It changes requests only. Its minimum is the request that an idle
@@ -141,32 +159,32 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
     DaemonSets. It leaves out resources on whose utilization an HPA scales. VPAs to remove are in the report;
     --manifests names them on standard error.
     """
-    version = parse_minor_version(options["server_version"]) if options["server_version"] else None
-    if options["server_version"] and version is None:
-        got = options["server_version"]
+    version = parse_minor_version(options.server_version) if options.server_version else None
+    if options.server_version and version is None:
+        got = options.server_version
         raise UsageError([ConfigError(file="--server-version", expected="a version such as 1.33", got=got)])
-    if options["manifests"] and not cluster.paths:
+    if options.prints_manifests and not options.cluster.paths:
         raise UsageError([needs_cluster("--manifests")])
-    series, notes = read_usage_series(options["usage"], stated=options["stated"])
-    workloads = read_cluster_workloads(cluster)
-    grouped, absent_notes = leave_out_absent(group_series(series, workloads, options["namespaces"]), workloads)
+    series, notes = read_usage_series(options.usage, stated=options.stated)
+    workloads = read_cluster_workloads(options.cluster)
+    grouped, absent_notes = leave_out_absent(group_series(series, workloads, options.namespaces), workloads)
     grouped, unsized_notes = leave_out_unsized(grouped)
     left_out = [*absent_notes, *unsized_notes]
     notes += left_out
     proposals = lint_proposals(
         [propose_vpa(history, version) for history in build_histories(grouped, workloads)], workloads.documents
     )
-    if options["manifests"]:
+    if options.prints_manifests:
         chosen = [one for one in proposals if one.action in (VpaAction.ADD, VpaAction.CHANGE)]
         text = output.format_manifests(one.manifest for one in chosen if one.manifest is not None)
-        output.write_text(text, options["output_file"])
+        output.write_text(text, options.output.file)
         for note in left_out:
             print_text(note, err=True)
         for one in proposals:
             if one.action is VpaAction.REMOVE:
                 print_text(f"kubectl delete vpa --namespace {one.workload.namespace} {one.existing}", err=True)
         return
-    if not cluster.paths:
+    if not options.cluster.paths:
         notes.append(
             "Without --cluster Trimtab proposes no maximum for VPAs, and does not know existing VPAs and HPAs."
         )
@@ -176,4 +194,4 @@ def propose_changes(cluster: live_cluster.ClusterOptions, **options: Any) -> Non
             "resized in place."
         )
     report = VpaProposeReport(proposals=[build_proposed_vpa(one) for one in proposals], notes=notes)
-    emit_report(options["form"], options["output_file"], report, PROPOSE_VIEW)
+    write_report(options.output, report, PROPOSE_VIEW)

@@ -64,6 +64,11 @@ WINDOW = re.compile(r"[1-9]\d*(s|m|h)")
 """The syntax of a range in PromQL, such as 5m."""
 
 
+def check_maximum(flag: str, value: int, maximum: int) -> list[ConfigError]:
+    """Returns the mistake of a number that is too large for this verb, although other verbs allow it."""
+    return [ConfigError(file=flag, expected=f"at most {maximum}", got=str(value))] if value > maximum else []
+
+
 def needs_cluster(option: str) -> ConfigError:
     """Returns the mistake of asking for manifests of workloads of which only the usage is known."""
     todo = (

@@ -9,14 +9,14 @@ import click
 import msgspec
 
 from trimtab.cli import output
+from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
-from trimtab.cli.recommend import comparison, export, options
+from trimtab.cli.recommend import comparison, export
 from trimtab.cli.recommend.build_report import Selection, build_report
-from trimtab.cli.recommend.options import add_recommend_options as recommend_options
+from trimtab.cli.recommend.options import RecommendOptions, parse_options
 from trimtab.cli.recommend.page import render_page
 from trimtab.cli.recommend.table import VIEW
-from trimtab.cli.reporting.emit import emit_report
-from trimtab.cli.shared_options import add_cluster_options
+from trimtab.cli.reporting.emit import write_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import build_snapshot
@@ -86,53 +86,54 @@ _VIEW = replace(VIEW, texts={"html": render_page, "krr-csv": export.format_krr_c
 
 
 @click.command("recommend")
-@add_cluster_options
-@recommend_options
-def verb(
-    cluster: live_cluster.ClusterOptions, paths: tuple[str, ...], url: str | None, now: str | None, **more: Any
-) -> None:
+@takes(RecommendOptions)
+def verb(options: RecommendOptions) -> None:
     """Recommend requests for every container from its usage, with the savings and the confidence.
 
     A static request is computed by --rule; if a VPA sizes the running pod, the request is P5. For memory, the peaks of
     every six hours count. Current requests, replicas, VPAs, HPAs and prices come from --cluster. The command changes
     nothing.
     """
-    question, headers = options.parse_options(cluster, paths, url, now, more)
-    earlier = comparison.read_earlier_report(more["against"]) if more["against"] else None
+    question, headers = parse_options(options)
+    cluster, source, exports = options.cluster, options.source, options.export
+    against, url = options.choice.against, source.url
+    earlier = comparison.read_earlier_report(against) if against else None
     now_seconds, settings = question.now, question.settings
-    current = _read_current_requests(cluster, more["vpa_down"])
+    current = _read_current_requests(cluster, options.sizing.vpa_down)
     owners = current.owner_index()
 
     def create_history() -> BatchHistory:
         return BatchHistory(
-            more["days"] + 1, start_seconds=more["start_up"]
+            source.days + 1, start_seconds=source.start_up
         )  # this many times 24 hours overlap one more calendar day
 
-    histories = sources.UsageHistories(create_history, Matchers.from_text(more["matcher"]), more["by"])
+    histories = sources.UsageHistories(create_history, Matchers.from_text(source.matcher), source.by)
     # A single number has the unit of its series, whatever that is; without a statement it is computed as cpu.
-    stated = StatedQuantities(Quantity.CORES) if more["number"] and more["stated"] == NOTHING_STATED else more["stated"]
-    notes = sources.add_files(histories, paths, owners, now_seconds, stated)
+    stated = source.stated
+    if exports.prints_number and stated == NOTHING_STATED:
+        stated = StatedQuantities(Quantity.CORES)
+    notes = sources.add_files(histories, source.paths, owners, now_seconds, stated)
     if url is not None:
-        server = sources.PrometheusOptions(url=url, headers=headers, ca=more["ca"], certificate=more["certificate"],
-                                key=more["key"], days=more["days"], step=more["step"], rate=more["rate"],
-                                namespaces=_namespaces(question.selection, current), extra=more["matcher"],
-                                names=options.parse_names(more), at_once=more["at_once"])  # fmt: skip
+        server = sources.PrometheusOptions(url=url, headers=headers, ca=source.login.ca, certificate=source.certificate,
+                                key=source.key, days=source.days, step=source.step, rate=source.rate,
+                                namespaces=_namespaces(question.selection, current), extra=source.matcher,
+                                names=source.names.parse(), at_once=source.at_once)  # fmt: skip
         now_seconds = now_seconds if now_seconds is not None else int(clock.utc_now().timestamp())
         notes += sources.add_prometheus(histories, server, owners, now_seconds)
-    book = histories.get_history() if not more["by"] else create_history()
+    book = histories.get_history() if not source.by else create_history()
     # Kills in the status of pods come last, so that those that Prometheus has are not counted twice.
     _add_oom_kills(book, current.kills)
     for history in histories.histories.values():
         notes += sources.note_ignored_samples(history)
-        notes += sources.note_missing_cpu(history, more["rate"]) if url is not None else []
-    has_only_cluster = live_cluster.LIVE in cluster.paths and not paths and url is None
-    notes += sources.add_cluster_usage(book, cluster, owners, kubelets=more["kubelets"]) if has_only_cluster else []
+        notes += sources.note_missing_cpu(history, source.rate) if url is not None else []
+    has_only_cluster = live_cluster.LIVE in cluster.paths and not source.paths and url is None
+    notes += sources.add_cluster_usage(book, cluster, owners, kubelets=source.kubelets) if has_only_cluster else []
     notes += [f"{container} used up to {cores:.2f} cores during its start, which the recommendation ignores."
               for container, cores in sorted(book.max_start_cpu.items()) if cores]  # fmt: skip
     if not any(history.dense_windows or history.vpa_recommendations for history in histories.histories.values()):
         notes.append("No usage was found. Check the source, --namespace, --matcher, --days and --now.")
-    if more["number"]:
-        output.write_text(_format_number(book, settings), more["output_file"])
+    if exports.prints_number:
+        output.write_text(_format_number(book, settings), options.output.file)
         return
     recommend_report = build_report(
         histories.histories, histories.runs, current, replace(question, now=now_seconds), notes
@@ -141,14 +142,14 @@ def verb(
         recommend_report = msgspec.structs.replace(
             recommend_report, against=comparison.compare_reports(earlier, recommend_report, question)
         )
-    if more["folder"]:
-        patches = export.write_patches(recommend_report, more["folder"], more["min_confidence"], current)
-        _print_patches(patches, more["folder"], more["min_confidence"])
-    if more["export"]:
+    if exports.folder:
+        patches = export.write_patches(recommend_report, exports.folder, exports.min_confidence, current)
+        _print_patches(patches, exports.folder, exports.min_confidence)
+    if exports.vpa_checkpoints:
         exported = export.build_vpa_checkpoints(book, current)
-        output.write_text(output.format_manifests(exported), more["export"])
-        print_text(f"Wrote {format_count(len(exported), 'checkpoint')} to {more['export']}", err=True)
-    emit_report(more["form"], more["output_file"], recommend_report, _VIEW)
+        output.write_text(output.format_manifests(exported), exports.vpa_checkpoints)
+        print_text(f"Wrote {format_count(len(exported), 'checkpoint')} to {exports.vpa_checkpoints}", err=True)
+    write_report(options.output, recommend_report, _VIEW)
 
 
 def _print_patches(patches: export.WrittenPatches, folder: str, min_confidence: float) -> None:

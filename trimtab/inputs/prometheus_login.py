@@ -1,0 +1,30 @@
+"""The options with which a command logs in to Prometheus. They can also be set in the recommender's environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from trimtab.inputs.flags import CA, HEADER, HEADER_FILE, TOKEN_FILE
+from trimtab.inputs.usage_sources import parse_headers
+
+_VARIABLES = "TRIMTAB_RECOMMENDER_PROMETHEUS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusLogin:
+    """The HTTP headers, the bearer token, and the authorities that sign the server's certificate."""
+
+    headers: Annotated[tuple[str, ...], HEADER] = ()
+    header_files: Annotated[tuple[str, ...], replace(HEADER_FILE, variable=f"{_VARIABLES}_HEADER_FILE")] = ()
+    token_file: Annotated[str | None, replace(
+        TOKEN_FILE,
+        variable=f"{_VARIABLES}_TOKEN_FILE",
+        help="The file with a bearer token to log in. TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN may contain the token "
+        "itself instead.",
+    )] = None  # fmt: skip
+    ca: Annotated[str | None, replace(CA, variable=f"{_VARIABLES}_CA_FILE")] = None
+
+    def parse_headers(self, token: str | None = None) -> dict[str, str]:
+        """Returns the HTTP headers, with the bearer token. Raises UsageError with every mistake."""
+        return parse_headers(self.headers, self.header_files, self.token_file, token)

@@ -27,15 +27,15 @@ def run_lint(*arguments: str) -> Result:
 
 
 def test_an_error_exits_with_one_and_says_what_to_do() -> None:
-    result = run_lint("-f", BAD, "--rule", "L07")
+    result = run_lint("-f", BAD, "--only", "L07")
     assert result.exit_code == 1
     assert "Remove spec.replicas" in result.stdout
 
 
 def test_a_warning_exits_with_zero_unless_strict() -> None:
     file = str(FOLDER / "L29" / "bad.yaml")
-    assert run_lint("-f", file, "--rule", "L29").exit_code == 0
-    assert run_lint("-f", file, "--rule", "L29", "--strict").exit_code == 1
+    assert run_lint("-f", file, "--only", "L29").exit_code == 0
+    assert run_lint("-f", file, "--only", "L29", "--strict").exit_code == 1
 
 
 def test_what_was_not_checked_is_said() -> None:
@@ -57,28 +57,28 @@ def test_the_fix_leaves_nothing_that_it_claims_and_keeps_the_rest(tmp_path: Path
 
 def test_a_fix_that_removes_a_count_says_how_to_keep_the_running_count(tmp_path: Path) -> None:
     # Without the handover, a server-side apply after a client-side one scaled 3 replicas to 1.
-    lines = run_lint("-f", BAD, "--rule", "L07", "--fix", str(tmp_path / "fixed")).stderr.splitlines()
+    lines = run_lint("-f", BAD, "--only", "L07", "--fix", str(tmp_path / "fixed")).stderr.splitlines()
     handover = next(number for number, line in enumerate(lines) if "--field-manager hpa-handover" in line)
     assert lines[handover].strip().startswith("kubectl get deployment ")
     assert has_facts(lines[handover - 1], "count to 1")
     assert "edit-last-applied" in lines[handover + 1]
     assert has_facts(lines[handover + 2], "kubectl apply --server-side")
     other = str(FOLDER / "L29" / "bad.yaml")
-    assert "handover" not in run_lint("-f", other, "--rule", "L29", "--fix", str(tmp_path / "other")).stderr
+    assert "handover" not in run_lint("-f", other, "--only", "L29", "--fix", str(tmp_path / "other")).stderr
 
 
 def test_sarif_names_files_as_the_repository_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my app.yaml").write_text(Path(BAD).read_text())
     for name in ("my app.yaml", str(tmp_path / "my app.yaml")):
-        log = json.loads(run_lint("-f", name, "--rule", "L07", "-o", "sarif").stdout)
+        log = json.loads(run_lint("-f", name, "--only", "L07", "-o", "sarif").stdout)
         [result] = log["runs"][0]["results"]
         assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my%20app.yaml"
 
 
 def test_sarif_names_rule_line_and_a_fingerprint_without_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    log = json.loads(run_lint("-f", BAD, "--rule", "L07", "-o", "sarif").stdout)
+    log = json.loads(run_lint("-f", BAD, "--only", "L07", "-o", "sarif").stdout)
     [sarif_run] = log["runs"]
     [result] = sarif_run["results"]
     assert result["ruleId"] == "L07"
@@ -90,9 +90,9 @@ def test_sarif_names_rule_line_and_a_fingerprint_without_lines(tmp_path: Path, m
 
 
 def test_junit_has_a_failure_for_each_finding_and_a_passed_case_for_none() -> None:
-    failed = ElementTree.fromstring(run_lint("-f", BAD, "--rule", "L07", "-o", "junit").stdout)
+    failed = ElementTree.fromstring(run_lint("-f", BAD, "--only", "L07", "-o", "junit").stdout)
     assert failed.attrib["failures"] == "1"
-    passed = ElementTree.fromstring(run_lint("-f", BAD, "--rule", "L13", "-o", "junit").stdout)
+    passed = ElementTree.fromstring(run_lint("-f", BAD, "--only", "L13", "-o", "junit").stdout)
     assert (passed.attrib["tests"], passed.attrib["failures"]) == ("1", "0")
 
 
@@ -116,7 +116,7 @@ def test_an_annotation_ignores_a_rule_with_its_reason(tmp_path: Path) -> None:
         )
     )
     file.write_text(text)
-    result = run_lint("-f", str(file), "--rule", "L07", "-o", "json")
+    result = run_lint("-f", str(file), "--only", "L07", "-o", "json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["ignored"] == [
         {"rule": "L07", "object": "Deployment shop/web", "reason": "a demo"}
@@ -126,7 +126,7 @@ def test_an_annotation_ignores_a_rule_with_its_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("-f", BAD, "--rule", "L99"), "--rule"),
+        (("-f", BAD, "--only", "L99"), "--only"),
         (("-f", BAD, "--kubernetes", "new"), "--kubernetes"),
         ((), "--filename or --cluster"),
         (("-f", BAD, "--baseline", "/no/such/file"), "a baseline"),
@@ -162,7 +162,7 @@ def test_a_cluster_is_measured_by_the_reservations_that_the_recommender_publishe
     }  # fmt: skip
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, config_map]}))
-    report = json.loads(run_lint("--cluster", str(file), "--rule", "N10", "-o", "json").stdout)
+    report = json.loads(run_lint("--cluster", str(file), "--only", "N10", "-o", "json").stdout)
     [finding] = report["findings"]
     assert has_facts(finding["sentence"], "Node a", "1 more of web", "512Mi of memory", "system daemons", "1Gi")
 
@@ -171,7 +171,7 @@ def test_findings_in_a_row_that_share_their_outcome_say_it_once(tmp_path: Path) 
     file = tmp_path / "app.yaml"
     text = (FOLDER / "L35" / "bad.yaml").read_text()
     file.write_text(f"{text}---\n{text.replace('name: web', 'name: api')}")
-    out = run_lint("-f", str(file), "--rule", "L35").stdout
+    out = run_lint("-f", str(file), "--only", "L35").stdout
     assert (out.count("has a cpu limit"), out.count("Remove the cpu limit"), "2 errors" in out) == (2, 1, True)
 
 
@@ -194,7 +194,7 @@ def test_hpas_of_old_versions_are_judged_as_they_are_meant(tmp_path: Path, versi
            "spec": {"targetRef": target}}  # fmt: skip
     file = tmp_path / "app.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [hpa, vpa]}))
-    report = json.loads(run_lint("-f", str(file), "--rule", "L01", "--rule", "L05", "-o", "json").stdout)
+    report = json.loads(run_lint("-f", str(file), "--only", "L01", "--only", "L05", "-o", "json").stdout)
     fixable_findings = {finding["rule"]: finding["fixable"] for finding in report["findings"]}
     assert fixable_findings == {"L01": False, "L05": version == "v2beta2"}
 

@@ -91,7 +91,7 @@ def test_a_count_that_the_manifest_does_not_set_stays_that_of_the_cluster(cluste
         "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: o, namespace: shop}\n"
         "spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: other}}\n"
     )
-    _, report = lint(cluster, CLUSTER.split("---")[1].replace("  replicas: 3\n", "") + vpa, "--rule", "L26")
+    _, report = lint(cluster, CLUSTER.split("---")[1].replace("  replicas: 3\n", "") + vpa, "--only", "L26")
     assert report["findings"] == []
 
 

@@ -51,7 +51,7 @@ def errors_of(folder: Path) -> list[str]:
     ["", "{containerName: '*', controlledValues: RequestsOnly}", LARGE_MINIMUM],
     ids=["default", "requests-only", "minimum"],
 )
-@pytest.mark.parametrize("rules", [(), ("--rule", "L18")], ids=["all", "L18"])
+@pytest.mark.parametrize("rules", [(), ("--only", "L18")], ids=["all", "L18"])
 def test_a_fix_is_admitted_and_final(tmp_path: Path, pod: str, policy: str, rules: tuple[str, ...]) -> None:
     (tmp_path / "m.yaml").write_text(MANIFESTS.format(pod=pod, policy=policy))
     run_verb("lint", "-f", tmp_path / "m.yaml", *rules, "--fix", tmp_path / "fixed")
@@ -64,12 +64,12 @@ def test_a_fix_is_admitted_and_final(tmp_path: Path, pod: str, policy: str, rule
 
 def test_a_vpa_that_scales_limits_keeps_their_ratio_to_the_request(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(MANIFESTS.format(pod=SMALL, policy=""))
-    run_verb("lint", "-f", tmp_path / "m.yaml", "--rule", "L18", "--fix", tmp_path / "fixed")
+    run_verb("lint", "-f", tmp_path / "m.yaml", "--only", "L18", "--fix", tmp_path / "fixed")
     assert "{requests: {memory: 250Mi}, limits: {memory: 500Mi}}" in (tmp_path / "fixed" / "m.yaml").read_text()
 
 
 def test_a_vpa_of_requests_only_is_bound_by_the_limit(tmp_path: Path) -> None:
     policy = "{containerName: '*', controlledValues: RequestsOnly}"
     (tmp_path / "m.yaml").write_text(MANIFESTS.format(pod=SMALL, policy=policy))
-    run_verb("lint", "-f", tmp_path / "m.yaml", "--rule", "L18", "--fix", tmp_path / "fixed")
+    run_verb("lint", "-f", tmp_path / "m.yaml", "--only", "L18", "--fix", tmp_path / "fixed")
     assert "{requests: {memory: 200Mi}, limits: {memory: 200Mi}}" in (tmp_path / "fixed" / "m.yaml").read_text()

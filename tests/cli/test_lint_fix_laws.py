@@ -17,7 +17,7 @@ from tests.cli.report_runs import run_verb
 from tests.cluster_of import Item
 from trimtab.cluster import quantity
 
-RULES = (*(("--rule", code) for code in ("L14", "L16", "L17", "L18", "L33", "L36", "L47")), ())
+RULES = (*(("--only", code) for code in ("L14", "L16", "L17", "L18", "L33", "L36", "L47")), ())
 OWNERS = re.compile(r"^kind: (Deployment|StatefulSet|DaemonSet|Job|CronJob)$", re.MULTILINE)
 WORKLOADS = [
     file

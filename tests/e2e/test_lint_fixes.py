@@ -126,7 +126,7 @@ def replicas_after_the_fix(cluster: Cluster, folder: Path, *, hand_over: bool) -
     file.write_text(yaml.safe_dump_all(documents[:1]))
     apply_files(inside, file)
     file.write_text(yaml.safe_dump_all(documents))
-    run_verb("lint", "-f", file, "--rule", "L07", "--fix", folder / "fixed")
+    run_verb("lint", "-f", file, "--only", "L07", "--fix", folder / "fixed")
     if hand_over:
         count = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5},
                  "metadata": {"name": "web", "namespace": namespace}}  # fmt: skip
@@ -154,7 +154,7 @@ def test_the_printed_commands_keep_the_running_count(cluster: Cluster, tmp_path:
     environment = {"PATH": path, "HOME": str(tmp_path), "KUBECONFIG": str(cluster.kubeconfig)}
     shell = partial(subprocess.run, shell=True, check=True, env=environment, timeout=60)
     shell(f"kubectl apply -f {file}")
-    fix = run_verb("lint", "-f", file, "--rule", "L07", "--fix", tmp_path / "fixed")
+    fix = run_verb("lint", "-f", file, "--only", "L07", "--fix", tmp_path / "fixed")
     commands = [line[line.index("kubectl ") :] for line in fix.stderr.splitlines() if "kubectl apply --server" in line]
     assert len(commands) == 2
     for command in commands:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import click
 
@@ -13,6 +13,7 @@ from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.selectors import requirement_matches
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import ALL_NAMESPACES, NAMESPACE, SELECTOR
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,6 +35,33 @@ class ObjectSelection:
     def is_everything(self) -> bool:
         """Whether the selection contains all objects."""
         return not self.namespaces and not self.labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceOptions:
+    """The options `-n` and `-A`."""
+
+    namespaces: Annotated[tuple[str, ...], NAMESPACE.with_help(
+        "Include only objects of this namespace. You can repeat the option."
+    )] = ()  # fmt: skip
+    all_namespaces: Annotated[bool, ALL_NAMESPACES] = False
+
+    def parse(self) -> ObjectSelection:
+        """Returns the selection that the options describe."""
+        return parse_selection(self.namespaces, None, all_namespaces=self.all_namespaces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionOptions:
+    """The options `-l`, `-n` and `-A`."""
+
+    selector: Annotated[str | None, SELECTOR] = None
+    namespaces: NamespaceOptions
+
+    def parse(self) -> ObjectSelection:
+        """Returns the selection that the options describe. Raises UsageError for an invalid selector."""
+        namespaces = self.namespaces
+        return parse_selection(namespaces.namespaces, self.selector, all_namespaces=namespaces.all_namespaces)
 
 
 def add_namespace_options(function: F) -> F:

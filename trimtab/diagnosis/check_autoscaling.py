@@ -29,7 +29,7 @@ def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         if len(of_rule) > MAX_FINDINGS:
             more = f"the rule {code} of `trimtab lint` has {format_count(len(of_rule) - MAX_FINDINGS, 'more finding')}"
             yield report_warning(
-                LINT_FINDING, more, f"`trimtab lint --cluster live --rule {code}` shows all findings of this rule."
+                LINT_FINDING, more, f"`trimtab lint --cluster live --only {code}` shows all findings of this rule."
             )
     for note in state.notes:
         yield report_unknown(note)

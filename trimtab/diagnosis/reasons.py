@@ -451,7 +451,7 @@ LINT_FINDING = Code(
     "autoscaling-rule",
     "A rule of `trimtab lint` about Trimtab's own work has a finding: another component works against Trimtab, "
     "or prevents Trimtab from changing pods or draining nodes.",
-    "`trimtab lint --cluster live --rule CODE` shows every object; `trimtab explain CODE` explains the rule.",
+    "`trimtab lint --cluster live --only CODE` shows every object; `trimtab explain CODE` explains the rule.",
 )
 MIXED_VERSIONS = Code(
     "processes-of-different-versions",

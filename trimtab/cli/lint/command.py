@@ -1,9 +1,10 @@
 """The command line of `trimtab lint`, which reads objects and reports findings."""
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import click
 
@@ -25,80 +26,70 @@ from trimtab.cli.lint.ci_formats import render_junit, render_sarif
 from trimtab.cli.lint.report import VIEW, build_lint_report
 from trimtab.cli.lint.write_fixes import write_fixes
 from trimtab.cli.main import EXIT_FOUND
+from trimtab.cli.options import takes
 from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
-from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.reporting.emit import add_report_options_with, emit_report
-from trimtab.cli.selection import ObjectSelection, add_namespace_options
-from trimtab.cli.shared_options import add_cluster_options
+from trimtab.cli.reporting.emit import ReportOutput, output_form, write_report
+from trimtab.cli.selection import NamespaceOptions
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.garbage_collection import without_garbage_collection
-from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import FILENAME, STRICT, USAGE, WITHOUT
 from trimtab.inputs.lint_objects import read_lint_objects
 from trimtab.inputs.lint_usage import read_usage_history
+from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.node_prices import read_monthly_price
-from trimtab.usage.metric_names import StatedQuantities
+from trimtab.inputs.option import option
+from trimtab.inputs.stated_quantities import QUANTITY
+from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 
 _VIEW = replace(VIEW, texts={"sarif": partial(render_sarif, rules=ALL_RULES), "junit": render_junit})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintOutput(ReportOutput):
+    """How and where the report is written."""
+
+    form: Annotated[str, output_form("sarif", "junit")] = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintOptions:
+    """The options of `trimtab lint`."""
+
+    filenames: Annotated[tuple[str, ...], FILENAME.with_help(
+        "Manifest files or folders; - is standard input."
+    )] = ()  # fmt: skip
+    cluster: ClusterOptions
+    namespaces: NamespaceOptions
+    usage: Annotated[tuple[str, ...], USAGE.with_help("Usage samples, in the forms of `trimtab recommend`.")] = ()
+    stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
+    version: Annotated[str | None, option(
+        "--kubernetes", metavar="VERSION",
+        help="The Kubernetes version to check for, such as 1.37. Default: the version of the cluster.",
+    )] = None  # fmt: skip
+    only: Annotated[tuple[str, ...], option(
+        "--only", metavar="CODE", help="Check only this rule. You can repeat the option."
+    )] = ()  # fmt: skip
+    without: Annotated[tuple[str, ...], WITHOUT] = ()
+    fix_folder: Annotated[str | None, option(
+        "--fix", metavar="FOLDER", help="Write changed manifests, or apply configurations, to this folder."
+    )] = None  # fmt: skip
+    baseline_file: Annotated[str | None, option(
+        "--baseline", metavar="FILE", help="A baseline: report only findings that this file does not contain."
+    )] = None  # fmt: skip
+    new_baseline: Annotated[str | None, option(
+        "--write-baseline", metavar="FILE",
+        help="Write all findings to this file as a baseline, which later runs accept with --baseline.",
+    )] = None  # fmt: skip
+    is_strict: Annotated[bool, STRICT] = False
+    output: LintOutput
+
+
 @click.command("lint")
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
-    metavar="FILE",
-    help="Manifest files or folders; - is standard input.",
-)
-@add_cluster_options
-@add_namespace_options
-@click.option(
-    "--usage", "usage_paths", multiple=True, metavar="PATH", help="Usage samples, in the forms of `trimtab recommend`."
-)
-@add_quantity_option
-@click.option(
-    "--kubernetes",
-    "version_text",
-    metavar="VERSION",
-    help="The Kubernetes version to check for, such as 1.37. Default: the version of the cluster.",
-)
-@click.option("--rule", "only", multiple=True, metavar="CODE", help="Check only this rule. You can repeat the option.")
-@click.option("--without", multiple=True, metavar="CODE", help="Skip this rule. You can repeat the option.")
-@click.option(
-    "--fix", "fix_folder", metavar="FOLDER", help="Write changed manifests, or apply configurations, to this folder."
-)
-@click.option(
-    "--baseline",
-    "baseline_file",
-    metavar="FILE",
-    help="A baseline: report only findings that this file does not contain.",
-)
-@click.option(
-    "--write-baseline",
-    metavar="FILE",
-    help="Write all findings to this file as a baseline, which later runs accept with --baseline.",
-)
-@click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
-@add_report_options_with("sarif", "junit")
+@takes(LintOptions)
 @without_garbage_collection()
-def verb(
-    filenames: tuple[str, ...],
-    cluster: live_cluster.ClusterOptions,
-    selection: ObjectSelection,
-    usage_paths: tuple[str, ...],
-    stated: StatedQuantities,
-    version_text: str | None,
-    only: tuple[str, ...],
-    without: tuple[str, ...],
-    fix_folder: str | None,
-    baseline_file: str | None,
-    write_baseline: str | None,
-    strict: bool,
-    form: str,
-    output_file: str | None,
-) -> None:
+def verb(options: LintOptions) -> None:
     """Predict where HPA, VPA, budgets, autoscaler and limits work against each other.
 
     Each finding says what will happen and what to do. An object ignores a rule with the annotation
@@ -106,15 +97,16 @@ def verb(
     passed. With both -f and --cluster, it reports what applying the files changes: new findings, and those that are
     gone. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
     """
-    _check_codes(only, without)
-    minor = _read_minor(version_text)
-    baseline = _read_baseline(baseline_file)
-    if fix_folder is not None and filenames and cluster.paths:
+    selection, fix_folder = options.namespaces.parse(), options.fix_folder
+    _check_codes(options.only, options.without)
+    minor = _read_minor(options.version)
+    baseline = _read_baseline(options.baseline_file)
+    if fix_folder is not None and options.filenames and options.cluster.paths:
         raise UsageError([ConfigError(file="--fix", expected="--filename or --cluster", got="both")])
-    objects = read_lint_objects(filenames, cluster, minor)
-    usage, usage_notes = read_usage_history(usage_paths, objects.snapshot, stated)
+    objects = read_lint_objects(options.filenames, options.cluster, minor)
+    usage, usage_notes = read_usage_history(options.usage, objects.snapshot, options.stated)
     snapshot = with_usage(objects.snapshot, usage, None if usage is None else read_monthly_price(objects.snapshot))
-    rules = select_rules(ALL_RULES, only, without)
+    rules = select_rules(ALL_RULES, options.only, options.without)
 
     def check(checked: LintSnapshot) -> LintResult:
         result = check_snapshot(checked, rules)
@@ -127,12 +119,12 @@ def verb(
         before = with_usage(objects.before, usage, snapshot.price)
         comparison = compare_findings(check(before).findings, result.findings)
         result = replace(result, findings=comparison.new)
-    if write_baseline is not None:
-        write_text(encode_baseline(result.findings), write_baseline)
+    if options.new_baseline is not None:
+        write_text(encode_baseline(result.findings), options.new_baseline)
         baseline = decode_baseline(encode_baseline(result.findings))
     compared = compare_baseline(result.findings, baseline)
     report = build_lint_report(result, compared, snapshot, (*objects.notes, *usage_notes), comparison, objects.files)
-    emit_report(form, output_file, report, _VIEW)
+    write_report(options.output, report, _VIEW)
     if fix_folder is not None:
         plan = plan_fixes(
             snapshot,
@@ -141,7 +133,7 @@ def verb(
         )
         for line in write_fixes(fix_folder, plan, snapshot, objects.contents):
             print_text(line, err=True)
-    if report.counts["error"] or (strict and report.counts["warning"]):
+    if report.counts["error"] or (options.is_strict and report.counts["warning"]):
         sys.exit(EXIT_FOUND)
 
 
@@ -149,12 +141,12 @@ def _check_codes(only: tuple[str, ...], without: tuple[str, ...]) -> None:
     """Raise UsageError if an option names a code that is no rule."""
     mistakes = [
         ConfigError(
-            file=option,
+            file=flag,
             expected="the code of a rule of `trimtab lint`, such as L35",
             got=repr(code),
             todo=suggest_name(code, RULES_BY_CODE),
         )
-        for option, codes in (("--rule", only), ("--without", without))
+        for flag, codes in (("--only", only), ("--without", without))
         for code in codes
         if code not in RULES_BY_CODE
     ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import click
@@ -12,10 +13,10 @@ from trimtab.cli import output
 from trimtab.cli.idle import report as parts
 from trimtab.cli.idle.report import IdleReport, select_rows
 from trimtab.cli.idle.table import VIEW
-from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.reporting.emit import add_report_options, emit_report
-from trimtab.cli.selection import ObjectSelection, add_selection_options
-from trimtab.cli.shared_options import add_cluster_options, parse_minor_version
+from trimtab.cli.options import takes
+from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.selection import SelectionOptions
+from trimtab.cli.shared_options import parse_minor_version
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import GroupKind
 from trimtab.cluster.own_objects import OWN_NAMESPACE, is_own, own_namespaces
@@ -38,84 +39,102 @@ from trimtab.idle.sleep_schedules import SleepSchedule, read_sleep_schedules
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.current_requests import RESOURCES, CurrentRequests, read_current_requests
+from trimtab.inputs.flags import MANIFESTS, NOW, SERVER_VERSION, SUMMARY, USAGE
+from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import parse_documents, parse_now
+from trimtab.inputs.stated_quantities import QUANTITY
 from trimtab.inputs.usage_series import read_usage_series
 from trimtab.kube.errors import InvalidResponse
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.runtime import clock
 from trimtab.usage.kubelet import claims_of_summary
+from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 from trimtab.usage.series import Series, container_key
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleOptions:
+    """The options of `trimtab idle`."""
+
+    cluster: live_cluster.ClusterOptions
+    selection: SelectionOptions
+    usage: Annotated[tuple[str, ...], USAGE.with_help(
+        "Usage of two weeks or more: CSV, Parquet or a saved response of Prometheus."
+    )] = ()  # fmt: skip
+    stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
+    summaries: Annotated[tuple[str, ...], SUMMARY.with_help(
+        "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, from which Trimtab "
+        "reads how full PersistentVolumeClaims are."
+    )] = ()  # fmt: skip
+    has_secrets: Annotated[bool, option(
+        "--secrets", help="Also check Secrets. Trimtab reads only the metadata of Secrets."
+    )] = False  # fmt: skip
+    own_domains: Annotated[tuple[str, ...], option(
+        "--own-domain", metavar="DOMAIN",
+        help="A label domain of your organization by which no component selects objects, such as acme.example.",
+    )] = ()  # fmt: skip
+    balancer_price: Annotated[float | None, option(
+        "--load-balancer-price", metavar="DOLLARS", type=click.FloatRange(min=0, min_open=True),
+        help="The monthly cost of a load balancer, in dollars. Default: not known.",
+    )] = None  # fmt: skip
+    min_age_hours: Annotated[int, option(
+        "--min-age", metavar="HOURS", minimum=0, help="Leave out objects that are younger than this."
+    )] = 0  # fmt: skip
+    zone: Annotated[str, option(
+        "--time-zone", metavar="ZONE", help="The IANA time zone for weekdays and hours, such as Europe/Berlin."
+    )] = "UTC"  # fmt: skip
+    quiet_percent: Annotated[float | None, option(
+        "--quiet-below", metavar="PERCENT", minimum=0, maximum=100,
+        help="The usage, in percent of the request, up to which an hour counts as quiet. Default: 1; if the "
+        "request is not known, 10 percent of the workload's own busy hours.",
+    )] = None  # fmt: skip
+    server_version: Annotated[str | None, SERVER_VERSION.with_help(
+        "The Kubernetes version for which objects are proposed. From 1.37 on an HPA may scale to 0."
+    )] = None  # fmt: skip
+    now: Annotated[str | None, NOW.with_help("The time of the snapshot, RFC 3339 or `now`. Default: now.")] = None
+    prints_manifests: Annotated[bool, MANIFESTS] = False
+    output: ReportOutput
+
+
 @click.command("idle")
-@add_cluster_options
-@add_selection_options
-@click.option("--usage", "usage", multiple=True, metavar="PATH",
-              help="Usage of two weeks or more: CSV, Parquet or a saved response of Prometheus.")  # fmt: skip
-@add_quantity_option
-@click.option("--summary", "summaries", multiple=True, metavar="FILE",
-              help=
-                  "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, from which Trimtab "
-                  "reads how full PersistentVolumeClaims are.")  # fmt: skip
-@click.option("--secrets", is_flag=True, help="Also check Secrets. Trimtab reads only the metadata of Secrets.")
-@click.option("--own-domain", "own_domains", multiple=True, metavar="DOMAIN",
-              help=
-                  "A label domain of your organization by which no component selects objects, such as "
-                  "acme.example.")  # fmt: skip
-@click.option("--load-balancer-price", "balancer_price", type=click.FloatRange(min=0, min_open=True),
-              metavar="DOLLARS", help=
-                  "The monthly cost of a load balancer, in dollars. Default: not known.")  # fmt: skip
-@click.option("--min-age", type=click.IntRange(min=0), default=0, show_default=True, metavar="HOURS",
-              help="Leave out objects that are younger than this.")  # fmt: skip
-@click.option("--time-zone", "zone", default="UTC", show_default=True, metavar="ZONE",
-              help="The IANA time zone for weekdays and hours, such as Europe/Berlin.")  # fmt: skip
-@click.option("--quiet-below", "share", type=click.FloatRange(min=0, max=100), metavar="PERCENT",
-              help="The usage, in percent of the request, up to which an hour counts as quiet. Default: 1; if the "
-                   "request is not known, 10 percent of the workload's own busy hours.")  # fmt: skip
-@click.option(
-    "--server-version",
-    metavar="1.NN",
-    help="The Kubernetes version for which objects are proposed. From 1.37 on an HPA may scale to 0.",
-)
-@click.option("--now", metavar="TIME", help="The time of the snapshot, RFC 3339 or `now`. Default: now.")
-@click.option("--manifests", is_flag=True, help="Print only the proposed objects, as YAML.")
-@add_report_options
-def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **options: Any) -> None:
+@takes(IdleOptions)
+def verb(options: IdleOptions) -> None:
     """Show which workloads could sleep, which claims are mostly empty, and which objects no pod names.
 
     "No pod names it" is not "unused": a program may read an object through the API. Objects with a sign of such a
     reader are listed separately. Secrets are left out unless --secrets is set, and then only their metadata is read.
     The command only reports: nothing is deleted or scaled.
     """
+    selection = options.selection.parse()
     _check_options(options)
-    manifests, notes = _read_objects(cluster, secrets=options["secrets"])
+    manifests, notes = _read_objects(options.cluster, secrets=options.has_secrets)
     current = _read_requests(manifests)
-    now, mistakes = parse_now(options["now"])
+    now, mistakes = parse_now(options.now)
     if mistakes:
         raise UsageError(mistakes)
     orphans = find_orphans(
-        manifests, own_domains=options["own_domains"], min_age_seconds=options["min_age"] * 3600,
+        manifests, own_domains=options.own_domains, min_age_seconds=options.min_age_hours * 3600,
         now=int(clock.utc_now().timestamp()) if now is None else now,
     )  # fmt: skip
-    series, usage_notes = read_usage_series(options["usage"], now, options["stated"])
-    share = None if options["share"] is None else options["share"] / 100
+    series, usage_notes = read_usage_series(options.usage, now, options.stated)
+    share = None if options.quiet_percent is None else options.quiet_percent / 100
     own = _own_workloads(manifests)
     hourly = {
         workload: cores
         for workload, cores in _hourly_usage(series, current).items()
         if workload not in own and workload[0] != OWN_NAMESPACE
     }
-    quiet, unknown = _find_all_quiet(hourly, current, options["zone"], share)
+    quiet, unknown = _find_all_quiet(hourly, current, options.zone, share)
     schedules, unreadable = read_sleep_schedules(manifests)
-    if options["manifests"]:
-        proposed = _propose_objects(manifests, quiet, schedules, options["server_version"])
-        output.write_text(output.format_manifests(proposed), options["output_file"])
+    if options.prints_manifests:
+        proposed = _propose_objects(manifests, quiet, schedules, options.server_version)
+        output.write_text(output.format_manifests(proposed), options.output.file)
         return
     costs = _monthly_costs(current)
-    claims = find_claim_savings(_read_summaries(options["summaries"]), manifests)
+    claims = find_claim_savings(_read_summaries(options.summaries), manifests)
     report = IdleReport(
-        zone=options["zone"], checked=dict(orphans.checked),
-        orphans=parts.build_orphan_rows(orphans, manifests, _node_costs(manifests), options["balancer_price"]),
+        zone=options.zone, checked=dict(orphans.checked),
+        orphans=parts.build_orphan_rows(orphans, manifests, _node_costs(manifests), options.balancer_price),
         unjudged=parts.build_unjudged_rows(orphans), sleepers=parts.build_sleeper_rows(quiet, costs),
         missed_sleep=parts.build_missed_rows(_find_all_missed(hourly, current, schedules, share), costs),
         claims=parts.build_claim_rows(claims),
@@ -126,31 +145,32 @@ def verb(cluster: live_cluster.ClusterOptions, selection: ObjectSelection, **opt
                *(f"This sleep schedule cannot be read: {problem}" for problem in unreadable)],
     )  # fmt: skip
     report = select_rows(report, selection, manifests)
-    emit_report(options["form"], options["output_file"], report, VIEW)
+    write_report(options.output, report, VIEW)
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
+def _check_options(options: IdleOptions) -> None:
     """Raises UsageError with every option that has no valid value."""
     mistakes = []
     try:
-        ZoneInfo(options["zone"])
+        ZoneInfo(options.zone)
     except (KeyError, OSError, ValueError):
-        mistakes.append(ConfigError(file="--time-zone", expected="an IANA time zone", got=options["zone"]))
-    version = options["server_version"]
+        mistakes.append(ConfigError(file="--time-zone", expected="an IANA time zone", got=options.zone))
+    version = options.server_version
     if version is not None and parse_minor_version(version) is None:
         mistakes.append(ConfigError(file="--server-version", expected="a version such as 1.37", got=version))
     if mistakes:
         raise UsageError(mistakes)
 
 
-def _hints(options: Mapping[str, Any]) -> list[str]:
+def _hints(options: IdleOptions) -> list[str]:
     """Returns a note for every part of the report that the user did not request, with the option that requests it."""
     return [
-        text for key, text in (
-            ("usage", "Without --usage Trimtab does not know which workloads could sleep."),
-            ("summaries", "Without --summary Trimtab does not know how full PersistentVolumeClaims are."),
-            ("secrets", "Secrets were not checked; with --secrets Trimtab reads their metadata and checks them."),
-        ) if not options[key]
+        text for is_requested, text in (
+            (options.usage, "Without --usage Trimtab does not know which workloads could sleep."),
+            (options.summaries, "Without --summary Trimtab does not know how full PersistentVolumeClaims are."),
+            (options.has_secrets,
+             "Secrets were not checked; with --secrets Trimtab reads their metadata and checks them."),
+        ) if not is_requested
     ]  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def test_the_table_names_the_proposed_flags(cluster: Path) -> None:
     ("arguments", "expected"),
     [
         ((), "--cluster"),
-        (("--step", "soon"), "--step"),
+        (("--replay-step", "soon"), "--replay-step"),
         (("--autoscaler-flags", "--scale-down-unneeded-time=ten"), "scale-down-unneeded-time"),
         (("--autoscaler-flags", "--scale-down-utilisation-threshold=0.6"), "did you mean"),
         (("--autoscaler-flags", "--v=4; --status-config-map-name=spot"), "the flags of one autoscaler"),

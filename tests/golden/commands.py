@@ -62,7 +62,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
              (*_CLUSTER, *_USAGE, "--now", NOW, "--manifests")),
     "vpa propose": ((*_CLUSTER, *_USAGE), (*_CLUSTER, *_USAGE, "--manifests")),
     "vpa simulate": ((*_CLUSTER, *_USAGE, "--namespace", "shop"),),
-    "autoscaler propose": ((*_CLUSTER, *_USAGE, "--step", "4h"),),
+    "autoscaler propose": ((*_CLUSTER, *_USAGE, "--replay-step", "4h"),),
     "savings": ((*_LIVE, "--since", "30d"),),
     "top": ((*_LIVE, "--once"),),
     "capture": (_LIVE,),

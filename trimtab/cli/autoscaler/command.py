@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
@@ -12,17 +13,20 @@ from trimtab.autoscaling.simulation.replay_nodes import ScaleDownFlags
 from trimtab.cli import output
 from trimtab.cli.autoscaler.report import VIEW, build_autoscaler_report
 from trimtab.cli.main import SuggestingGroup
-from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.reporting.emit import add_report_options, emit_report
-from trimtab.cli.shared_options import add_cluster_options, add_price_option
+from trimtab.cli.options import takes
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.garbage_collection import without_garbage_collection
-from trimtab.inputs import live_cluster
 from trimtab.inputs.autoscaler_history import parse_duration, read_cluster_history
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import AUTOSCALER_FLAGS, PRICES, USAGE
+from trimtab.inputs.live_cluster import ClusterOptions
+from trimtab.inputs.option import option
 from trimtab.inputs.price_sources import read_price_sources
+from trimtab.inputs.stated_quantities import QUANTITY
 from trimtab.inputs.usage_series import read_usage_series
 from trimtab.machines.prices import PriceFile
+from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 
 
 @click.group("autoscaler", cls=SuggestingGroup)
@@ -30,44 +34,57 @@ def verb() -> None:
     """Replay the cluster autoscaler on your cluster, and propose its flags. Nothing is changed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalerProposeOptions:
+    """The options of `trimtab autoscaler propose`."""
+
+    cluster: ClusterOptions
+    earlier: Annotated[tuple[str, ...], option(
+        "--earlier", metavar="SNAPSHOT",
+        help="An earlier snapshot of the same cluster. You can repeat the option.",
+    )] = ()  # fmt: skip
+    usage: Annotated[tuple[str, ...], USAGE.with_help(
+        "Usage series that name their pods: they show how many pods there were over time."
+    )] = ()  # fmt: skip
+    stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
+    autoscaler_flags: Annotated[str, AUTOSCALER_FLAGS.with_help(
+        "The present flags of the cluster autoscaler. Default: the flags of the autoscaler's pod in the snapshot."
+    )] = ""  # fmt: skip
+    price_paths: Annotated[tuple[str, ...], PRICES] = ()
+    replay_step: Annotated[str, option(
+        "--replay-step", metavar="DURATION", help="The time between two steps of the replay."
+    )] = "5m"  # fmt: skip
+    provision_time: Annotated[str, option(
+        "--provision-time", metavar="DURATION",
+        help="The time from a scale-up until the new node accepts pods.",
+    )] = "2m"  # fmt: skip
+    min_nodes: Annotated[int, option(
+        "--min-nodes", minimum=0, maximum=1000,
+        help="The number of nodes of each machine type that the replay never removes.",
+    )] = 0  # fmt: skip
+    output: ReportOutput
+
+
 @verb.command("propose")
-@add_cluster_options
-@click.option("--earlier", multiple=True, metavar="SNAPSHOT",
-              help="An earlier snapshot of the same cluster. You can repeat the option.")  # fmt: skip
-@click.option("--usage", "usage", multiple=True, metavar="PATH",
-              help="Usage series that name their pods: they show how many pods there were over time.")  # fmt: skip
-@add_quantity_option
-@click.option("--autoscaler-flags", metavar="FLAGS", default="",
-              help=
-                  "The present flags of the cluster autoscaler. Default: the flags of the autoscaler's pod in "
-                  "the snapshot.")  # fmt: skip
-@add_price_option
-@click.option(
-    "--step", default="5m", show_default=True, metavar="DURATION", help="The time between two steps of the replay."
-)
-@click.option("--provision-time", default="2m", show_default=True, metavar="DURATION",
-              help="The time from a scale-up until the new node accepts pods.")  # fmt: skip
-@click.option("--min-nodes", type=click.IntRange(0, 1000), default=0, show_default=True,
-              help="The number of nodes of each machine type that the replay never removes.")  # fmt: skip
-@add_report_options
+@takes(AutoscalerProposeOptions)
 @without_garbage_collection()
-def propose_autoscaler_flags(cluster: live_cluster.ClusterOptions, **options: Any) -> None:
+def propose_autoscaler_flags(options: AutoscalerProposeOptions) -> None:
     """Show what other flags of the cluster autoscaler would have done.
 
     The threshold, the unneeded time and the delay after a scale-up are replayed on the nodes of the first snapshot and
     on the pods of your history: nodes over time, evictions, nodes that were bought back within an hour, and how long
     pods waited. The cheapest flags are proposed that buy back few nodes and hardly prolong the time that pods wait.
     """
-    step, provision = _read_durations(step=options["step"], provision_time=options["provision_time"])
-    prices = _read_prices(options["price_paths"])
-    series, notes = read_usage_series(options["usage"], stated=options["stated"]) if options["usage"] else ([], [])
+    step, provision = _read_durations(replay_step=options.replay_step, provision_time=options.provision_time)
+    prices = _read_prices(options.price_paths)
+    series, notes = read_usage_series(options.usage, stated=options.stated) if options.usage else ([], [])
     reading = read_cluster_history(
-        cluster, options["earlier"], series, prices, options["autoscaler_flags"],
-        step_seconds=step, min_nodes=options["min_nodes"], provision_seconds=provision,
+        options.cluster, options.earlier, series, prices, options.autoscaler_flags,
+        step_seconds=step, min_nodes=options.min_nodes, provision_seconds=provision,
     )  # fmt: skip
     proposal = propose_flags(reading.history, reading.present, on_replay=_show_progress)
     report = build_autoscaler_report(proposal, reading.history, (*notes, *reading.notes))
-    emit_report(options["form"], options["output_file"], report, VIEW)
+    write_report(options.output, report, VIEW)
 
 
 def _show_progress(flag_sets: Sequence[ScaleDownFlags]) -> Iterable[ScaleDownFlags]:

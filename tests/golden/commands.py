@@ -25,7 +25,7 @@ _FLEET = ("--clusters", "clusters", "--now", NOW)
 _RUNS_ON = "it runs until it is stopped"
 
 ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "admit": (_ADMITTED, (*_ADMITTED, "--explain"), ("--running", *_CLUSTER, *_POLICIES)),
+    "admit": (_ADMITTED, (*_ADMITTED, "--details"), ("--running", *_CLUSTER, *_POLICIES)),
     "plan": (_PLANNED, (*_PLANNED, "--explain", "node", "{node}"), (*_PLANNED, "--resize", "--pool", "{pool}")),
     "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread")),
     "recommend": ((*_CLUSTER, *_USAGE, "--now", NOW), (*_CLUSTER, *_USAGE, "--total-by", "namespace")),

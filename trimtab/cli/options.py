@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import wraps
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -33,6 +34,13 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
         return decorated  # type: ignore[no-any-return]
 
     return decorate
+
+
+def given_settings(options: Any) -> dict[str, Any]:
+    """Returns field → value for the options of a process that the command line has, without the address to listen on,
+    which is read like its variable. The fields are those of the settings."""
+    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
+    return {name: value for name, value in values.items() if name != "listen" and value not in (None, ())}
 
 
 COMPLETIONS = {
@@ -72,10 +80,18 @@ def _build(options: type[Any], values: Mapping[str, Any]) -> Any:
             value = values[_key(name, declared)]
             if isinstance(value, tuple) and not _is_many(hint):
                 value = _only_one(value, declared)
+            value = _as_paths(value, hint)
             built[name] = value if declared.convert is None else declared.convert(value)
         elif dataclasses.is_dataclass(hint):
             built[name] = _build(hint, values)  # type: ignore[arg-type]
     return options(**built)
+
+
+def _as_paths(value: Any, hint: Any) -> Any:
+    """Returns the text as a path, if that is what the field holds."""
+    if _is_many(hint):
+        return tuple(map(Path, value)) if get_args(hint)[0] is Path else value
+    return Path(value) if isinstance(value, str) and _without_none(hint) is Path else value
 
 
 def _is_many(hint: Any) -> bool:
@@ -114,6 +130,7 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
             **({} if default is dataclasses.MISSING else {"default": default}),
         )
     is_flag = of_one is bool and declared.type is None
+    is_pair = "/" in declared.names[-1]
     has_default = default is not dataclasses.MISSING
     if isinstance(default, StrEnum):
         default = default.value
@@ -132,7 +149,7 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
         envvar=declared.variable,
         hidden=declared.is_hidden,
         required=declared.is_required or not has_default,
-        show_default=has_default and default not in (None, False, True, "", ()),
+        show_default=has_default and (default not in (None, False, True, "", ()) or (is_pair and default)),
         **({"default": default} if has_default and default != () else {}),
     )
 

@@ -1,9 +1,11 @@
 """kubectl's options that select objects: `-n/--namespace`, `-A/--all-namespaces` and `-l/--selector`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import click
 
@@ -13,8 +15,36 @@ from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.selectors import requirement_matches
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import ALL_NAMESPACES, NAMESPACE, SELECTOR
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceOptions:
+    """The options that select namespaces."""
+
+    namespaces: Annotated[tuple[str, ...], NAMESPACE.with_help(
+        "Include only objects of this namespace. You can repeat the option."
+    )] = ()  # fmt: skip
+    all_namespaces: Annotated[bool, ALL_NAMESPACES] = False
+
+    def parse(self) -> ObjectSelection:
+        """Returns the selection."""
+        return parse_selection(self.namespaces, None, all_namespaces=self.all_namespaces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionOptions:
+    """The options that select objects by namespace and by label."""
+
+    selector: Annotated[str | None, SELECTOR] = None
+    by_namespace: NamespaceOptions = NamespaceOptions()
+
+    def parse(self) -> ObjectSelection:
+        """Returns the selection. Raises UsageError for an invalid selector."""
+        within = self.by_namespace
+        return parse_selection(within.namespaces, self.selector, all_namespaces=within.all_namespaces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

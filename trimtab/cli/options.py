@@ -75,16 +75,22 @@ def _iterate_parameters(fields: list[_Field]) -> Iterator[tuple[str, Any, Any, O
 
 def _build(options: type[Any], values: Mapping[str, Any]) -> Any:
     built = {}
-    for name, hint, _, declared in _read_fields(options):
+    for name, hint, default, declared in _read_fields(options):
         if declared is not None:
-            value = values[_key(name, declared)]
-            if isinstance(value, tuple) and not _is_many(hint):
-                value = _only_one(value, declared)
-            value = _as_paths(value, hint)
-            built[name] = value if declared.convert is None else declared.convert(value)
+            built[name] = _read_value(values[_key(name, declared)], hint, default, declared)
         elif dataclasses.is_dataclass(hint):
             built[name] = _build(hint, values)  # type: ignore[arg-type]
     return options(**built)
+
+
+def _read_value(value: Any, hint: Any, default: Any, declared: Option | Argument) -> Any:
+    """Returns the value of the field for that of click."""
+    if declared.convert is not None:
+        is_absent = value is None or value == ()
+        return default if is_absent and default is not dataclasses.MISSING else declared.convert(value)
+    if isinstance(value, tuple) and get_origin(hint) is not tuple:
+        value = _only_one(value, declared)
+    return _as_paths(value, hint)
 
 
 def _as_paths(value: Any, hint: Any) -> Any:
@@ -118,7 +124,8 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
     """Returns the decorator that adds the option to a command."""
     is_many = _is_many(hint)
     of_one = get_args(hint)[0] if is_many else _without_none(hint)
-    type_ = declared.type or _find_type(of_one, declared)
+    is_text = declared.convert is not None and of_one is not bool
+    type_ = declared.type or (None if is_text else _find_type(of_one, declared))
     if isinstance(declared, Argument):
         return click.argument(
             name,
@@ -134,6 +141,8 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
     has_default = default is not dataclasses.MISSING
     if isinstance(default, StrEnum):
         default = default.value
+    if is_text and not isinstance(default, str):
+        default = None  # the field has its default, which is no text, if the option is absent
     repeats = is_many if declared.repeats is None else declared.repeats
     if repeats and has_default and not is_many:
         default = () if default is None else (default,)

@@ -180,7 +180,7 @@ RUNS: dict[str, Arguments] = {
     "plan": _on_cluster("--now", NOW),
     "simulate": _on_cluster("--now", NOW),
     "recommend": lambda files: ("--usage", files.usage, "--cluster", files.cluster),
-    "machines legacy": _on_cluster("--pool", "web", "--to", "new"),
+    "machines legacy": _on_cluster("--pool", "web", "--to-pool", "new"),
     "machines priorities": _on_cluster(),
     "machines profile": _on_cluster(),
     "machines rank": _on_cluster(),

@@ -32,7 +32,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "compactor history": (_LIVE, (*_LIVE, "--pool", "{pool}", "--evictions")),
     "compactor status": (_LIVE,),
     "compactor release": (_LIVE,),
-    "machines legacy": ((*_PRICED, "--to", "batch"),),
+    "machines legacy": ((*_PRICED, "--to-pool", "batch"),),
     "machines priorities": (_PRICED, (*_PRICED, "--as", "nodeoverlay")),
     "machines profile": (_CLUSTER, (*_CLUSTER, "--pool", "{pool}")),
     "machines rank": ((*_PRICED, "--rows", "3", "--no-pack", "--types", "[cm]5\\..*"),),

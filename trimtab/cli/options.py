@@ -132,7 +132,7 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
         envvar=declared.variable,
         hidden=declared.is_hidden,
         required=declared.is_required or not has_default,
-        show_default=has_default and default not in (None, False, True, "", ()),
+        show_default=has_default and not isinstance(default, (bool, NoneType)) and default not in ("", ()),
         **({"default": default} if has_default and default != () else {}),
     )
 

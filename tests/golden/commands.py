@@ -52,7 +52,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "policies explain": ((*_POLICIES, "{policy}"),),
     "policies list": (("policies.yaml",), _CLUSTER),
     "policies rollout": (("{policy}", *_POLICIES, *_CLUSTER), ("{policy}", *_POLICIES, *_CLUSTER, "--at", "10")),
-    "reserved formula": (_CLUSTER, ("--cpu", "8", "--memory", "32Gi", "--explain")),
+    "reserved formula": (_CLUSTER, ("--cpu", "8", "--memory", "32Gi", "--details")),
     "reserved measure": ((*_CLUSTER, "--summary", "summary.json", "--now", NOW),),
     "lint": (_CLUSTER, (*_CLUSTER, *_USAGE, "--kubernetes", "1.36"), ("-f", "manifests.yaml")),
     "runtimeclass cost": (_CLUSTER,),

@@ -82,7 +82,7 @@ def _find_untrusting_configurations(
             )
 
 
-def rotate_cluster_certificate(options: RotateOptions) -> str:
+def rotate_cluster_certificate(options: CertsRotateOptions) -> str:
     """Rotate the certificate of the cluster, and return the outcome as text.
 
     Raises UsageError if the replicas did not issue the certificate, RuntimeFailure if the cluster refuses.
@@ -111,7 +111,7 @@ def rotate_cluster_certificate(options: RotateOptions) -> str:
     return f"{where.secret_ref}: {outcome}"
 
 
-def _rotate_files(options: RotateOptions, folder: certs.CertificateFiles) -> tuple[certs.CertificateFiles, str]:
+def _rotate_files(options: CertsRotateOptions, folder: certs.CertificateFiles) -> tuple[certs.CertificateFiles, str]:
     from trimtab.kube.certificate_rotation import certificate_names
 
     where, now = options.where, clock.utc_now()
@@ -192,7 +192,7 @@ def verb() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IssueOptions:
+class CertsIssueOptions:
     """The options of `trimtab certs issue`."""
 
     folder: Annotated[Path, FOLDER] = DEFAULT_FOLDER
@@ -205,8 +205,8 @@ class IssueOptions:
 
 
 @verb.command("issue")
-@takes(IssueOptions)
-def issue_certificate(options: IssueOptions) -> None:
+@takes(CertsIssueOptions)
+def issue_certificate(options: CertsIssueOptions) -> None:
     """Issue a CA and a serving certificate into FOLDER, or renew those that are due."""
     folder = options.folder
     try:
@@ -271,7 +271,7 @@ _VIEW: ReportView[CertsReport] = ReportView(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusOptions:
+class CertsStatusOptions:
     """The options of `trimtab certs status`."""
 
     folder: Annotated[Path, FOLDER] = DEFAULT_FOLDER
@@ -288,8 +288,8 @@ class StatusOptions:
 
 
 @verb.command("status")
-@takes(StatusOptions)
-def show_status(options: StatusOptions) -> None:
+@takes(CertsStatusOptions)
+def show_status(options: CertsStatusOptions) -> None:
     """Show the certificates in FOLDER, how long they are valid, and what is wrong with them.
 
     Exits with 1 if there is a problem.
@@ -314,7 +314,7 @@ def show_status(options: StatusOptions) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RotateOptions:
+class CertsRotateOptions:
     """The options of `trimtab certs rotate`."""
 
     authority: Annotated[
@@ -331,8 +331,8 @@ class RotateOptions:
 
 
 @verb.command("rotate")
-@takes(RotateOptions)
-def rotate_certificate(options: RotateOptions) -> None:
+@takes(CertsRotateOptions)
+def rotate_certificate(options: CertsRotateOptions) -> None:
     """Rotate the webhook's certificate in the cluster without losing a review.
 
     The replicas load the new certificate within seconds. A new authority is first published to API servers, and signs
@@ -343,7 +343,7 @@ def rotate_certificate(options: RotateOptions) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RotateSigningKeyOptions:
+class CertsRotateSigningKeyOptions:
     """The options of `trimtab certs rotate-signing-key`."""
 
     process: Annotated[signing_key.SigningProcess, Argument("{webhook|compactor}")]
@@ -358,8 +358,8 @@ class RotateSigningKeyOptions:
 
 
 @verb.command("rotate-signing-key")
-@takes(RotateSigningKeyOptions)
-def rotate_signing_keys(options: RotateSigningKeyOptions) -> None:
+@takes(CertsRotateSigningKeyOptions)
+def rotate_signing_keys(options: CertsRotateSigningKeyOptions) -> None:
     """Rotate the key with which the webhook signs annotations of pods, or the compactor signs annotations of nodes and
     its state.
 

@@ -40,7 +40,7 @@ def verb() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigOptions:
+class SchedulerConfigOptions:
     """The options of `trimtab scheduler config`."""
 
     nodes: PoolOptions
@@ -57,8 +57,8 @@ class ConfigOptions:
 
 
 @verb.command("config")
-@takes(ConfigOptions)
-def config(options: ConfigOptions) -> None:
+@takes(SchedulerConfigOptions)
+def config(options: SchedulerConfigOptions) -> None:
     """Print a scheduler configuration with MostAllocated, weighted by what cpu and memory cost on your nodes."""
     weights = read_weights(read_pool_nodes(options.nodes))
     if options.form == "gke":
@@ -74,7 +74,7 @@ def config(options: ConfigOptions) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestsOptions:
+class SchedulerManifestsOptions:
     """The options of `trimtab scheduler manifests`."""
 
     nodes: PoolOptions
@@ -89,8 +89,8 @@ class ManifestsOptions:
 
 
 @verb.command("manifests")
-@takes(ManifestsOptions)
-def manifests(options: ManifestsOptions) -> None:
+@takes(SchedulerManifestsOptions)
+def manifests(options: SchedulerManifestsOptions) -> None:
     """Print a second kube-scheduler that packs pods: account, permissions, configuration and two replicas. Apply it
     yourself."""
     name, namespace = options.name, options.namespace

@@ -58,7 +58,7 @@ class RemovalScope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueOptions:
+class InstallValueOptions:
     """The options that set the values of an installation."""
 
     namespace: Annotated[
@@ -181,7 +181,7 @@ class InstallOptions:
     dry_run: Annotated[
         bool, option("--dry-run", help="With --apply or --remove: the API server checks every change and stores none.")
     ] = False
-    installation: ValueOptions
+    installation: InstallValueOptions
     output: ManifestOutput
     login: Login
 

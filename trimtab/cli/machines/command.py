@@ -55,7 +55,7 @@ def verb() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileOptions:
+class MachinesProfileOptions:
     """The options of `trimtab machines profile`."""
 
     nodes: PoolOptions
@@ -63,8 +63,8 @@ class ProfileOptions:
 
 
 @verb.command("profile")
-@takes(ProfileOptions)
-def profile(options: ProfileOptions) -> None:
+@takes(MachinesProfileOptions)
+def profile(options: MachinesProfileOptions) -> None:
     """Show the sums of what the pods of a pool request, the ratios of these sums, and which resource fills the nodes
     first.
 
@@ -91,7 +91,7 @@ def _parse_commitments(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankOptions:
+class MachinesRankOptions:
     """The options of `trimtab machines rank`."""
 
     nodes: PoolOptions
@@ -229,8 +229,8 @@ class RankOptions:
 
 
 @verb.command("rank")
-@takes(RankOptions)
-def rank(options: RankOptions) -> None:
+@takes(MachinesRankOptions)
+def rank(options: MachinesRankOptions) -> None:
     """Rank machine types by the cost of this workload on them, and check the best ones with the real pods.
 
     For each type, the workload is scaled until it fills a node: until cpu, memory, volumes, pods or load is full, after

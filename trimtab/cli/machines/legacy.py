@@ -54,7 +54,7 @@ _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "templa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LegacyOptions:
+class MachinesLegacyOptions:
     """The options of `trimtab machines legacy`."""
 
     nodes: PoolOptions
@@ -102,8 +102,8 @@ class LegacyOptions:
 
 
 @click.command("legacy")
-@takes(LegacyOptions)
-def verb(options: LegacyOptions) -> None:
+@takes(MachinesLegacyOptions)
+def verb(options: MachinesLegacyOptions) -> None:
     """Empty a pool (--pool) that is to be given up: taint its nodes, and make room for its pods in another pool.
 
     The nodes are tainted with trimtab.dev/legacy: NoSchedule if every DaemonSet tolerates the taint and no workload can

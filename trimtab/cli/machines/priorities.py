@@ -55,7 +55,7 @@ GARDENER_LABEL = "worker.gardener.cloud/pool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrioritiesOptions:
+class MachinesPrioritiesOptions:
     """The options of `trimtab machines priorities`."""
 
     nodes: PoolOptions
@@ -92,8 +92,8 @@ class PrioritiesOptions:
 
 
 @click.command("priorities")
-@takes(PrioritiesOptions)
-def verb(options: PrioritiesOptions) -> None:
+@takes(MachinesPrioritiesOptions)
+def verb(options: MachinesPrioritiesOptions) -> None:
     """Print the cluster autoscaler's priority map: the groups of the best machine types first, legacy groups last.
 
     Every group has its own exact, escaped pattern; a catch-all keeps all other groups usable. The map is checked by
@@ -148,7 +148,7 @@ def _note_groups(names: Iterable[str]) -> None:
         )
 
 
-def _rate_groups(pool_nodes: SelectedNodes, ranking: Ranking, options: PrioritiesOptions) -> GroupPriorities:
+def _rate_groups(pool_nodes: SelectedNodes, ranking: Ranking, options: MachinesPrioritiesOptions) -> GroupPriorities:
     group_types, legacy = options.group_types, options.legacy
     autoscaler = read_autoscaler_status(pool_nodes)
     nodes = pool_nodes.inventory.nodes

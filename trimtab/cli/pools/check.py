@@ -115,7 +115,7 @@ VIEW: ReportView[PoolsCheckReport] = ReportView(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions:
+class PoolsCheckOptions:
     """The options of `trimtab pools check`."""
 
     paths: Annotated[tuple[str, ...], Argument("[PATH]...", is_required=False)] = ()
@@ -125,8 +125,8 @@ class CheckOptions:
 
 
 @click.command("check")
-@takes(CheckOptions)
-def check_pools(options: CheckOptions) -> None:
+@takes(PoolsCheckOptions)
+def check_pools(options: PoolsCheckOptions) -> None:
     """Check pools: report every mistake in their ConfigMaps, with its line. Exits with 2 if there is one.
 
     PATH is a file or folder with ConfigMaps; without PATH, the pools of --cluster are checked. A valid pool that will
@@ -140,7 +140,7 @@ def check_pools(options: CheckOptions) -> None:
         sys.exit(EXIT_FOUND)
 
 
-def build_check_report(options: CheckOptions) -> PoolsCheckReport:
+def build_check_report(options: PoolsCheckOptions) -> PoolsCheckReport:
     """Returns the valid pools of the files, or else of the cluster, with the findings. Raises UsageError with every
     mistake."""
     paths, namespace, cluster = options.paths, options.namespace, options.cluster

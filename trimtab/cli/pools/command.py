@@ -46,7 +46,7 @@ verb.add_command(check_pools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions:
+class PoolsImportOptions:
     """The options of `trimtab pools import`."""
 
     paths: Annotated[tuple[str, ...], Argument("FILE...")]
@@ -66,8 +66,8 @@ class ImportOptions:
 
 
 @verb.command("import")
-@takes(ImportOptions)
-def import_(options: ImportOptions) -> None:
+@takes(PoolsImportOptions)
+def import_(options: PoolsImportOptions) -> None:
     """Print an estafette node-compactor's configuration as pool ConfigMaps in mode rehearse.
 
     FILE contains estafette's ConfigMap, the JSON in that ConfigMap, or the values of its Helm chart. If its Deployment

@@ -31,7 +31,7 @@ from trimtab.reservations.read_profile import read_profiles, shipped_profiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormulaOptions:
+class ReservedFormulaOptions:
     """The options of `trimtab reserved formula`."""
 
     profile_names: Annotated[
@@ -80,8 +80,8 @@ class FormulaOptions:
 
 
 @click.command("formula")
-@takes(FormulaOptions)
-def compare_formulas(options: FormulaOptions) -> None:
+@takes(ReservedFormulaOptions)
+def compare_formulas(options: ReservedFormulaOptions) -> None:
     """Compare what vendors reserve of a node, and what is left for pods.
 
     Give a size (--cpu, --memory, --max-pods), a machine type (--type), or nodes that exist (--cluster). Kube reserved,
@@ -119,7 +119,7 @@ def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], 
     return tuple(profiles) if names else tuple(shipped.values()), mistakes
 
 
-def _find_shapes(options: FormulaOptions) -> list[FormulaNode]:
+def _find_shapes(options: ReservedFormulaOptions) -> list[FormulaNode]:
     """Returns the node sizes to compute: those of --cpu and --memory, of --type, or of --cluster.
 
     Raises UsageError unless exactly one of these ways is used."""

@@ -39,7 +39,7 @@ MIN_STEP_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions:
+class ReservedMeasureOptions:
     """The options of `trimtab reserved measure`."""
 
     cluster: ClusterOptions
@@ -94,8 +94,8 @@ class MeasureOptions:
 
 
 @click.command("measure")
-@takes(MeasureOptions)
-def measure_reservations(options: MeasureOptions) -> None:
+@takes(ReservedMeasureOptions)
+def measure_reservations(options: ReservedMeasureOptions) -> None:
     """Show what kubelets and container runtimes really use, per pool, and a reservation that covers it.
 
     With --cluster live the kubelet of every node is read once, and one kubelet of each pool for its configuration; both
@@ -121,7 +121,7 @@ def _parse_moment(text: str | None) -> int:
     return int(clock.utc_now().timestamp()) if seconds is None else int(seconds)
 
 
-def _connect_to_prometheus(options: MeasureOptions) -> Prometheus | None:
+def _connect_to_prometheus(options: ReservedMeasureOptions) -> Prometheus | None:
     """Returns the Prometheus server, or None without a URL. Raises UsageError if an option is invalid."""
     mistakes = []
     if options.days > MAX_DAYS:
@@ -141,7 +141,7 @@ def _connect_to_prometheus(options: MeasureOptions) -> Prometheus | None:
     return Prometheus(source, queries, DistinctWarnings(lambda warning: print_text(note_warning(warning), err=True)))
 
 
-def _find_query_mistakes(options: MeasureOptions, url: str) -> Iterator[ConfigError]:
+def _find_query_mistakes(options: ReservedMeasureOptions, url: str) -> Iterator[ConfigError]:
     if not url.startswith(("http://", "https://")):
         expected = "an address such as https://prometheus:9090"
         yield ConfigError(file="--prometheus", expected=expected, got=url)
@@ -153,7 +153,7 @@ def _find_query_mistakes(options: MeasureOptions, url: str) -> Iterator[ConfigEr
         yield ConfigError(file="--matcher", expected=str(error), got=repr(options.matcher))
 
 
-def _read_measurements(options: MeasureOptions, server: Prometheus | None, now: int) -> Measurements:
+def _read_measurements(options: ReservedMeasureOptions, server: Prometheus | None, now: int) -> Measurements:
     """Returns the measurements from the one source that the options name. Raises UsageError and RuntimeFailure."""
     cluster, summaries = options.cluster, options.summaries
     if server is not None:

@@ -132,7 +132,7 @@ def verb() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions:
+class RuntimeClassMeasureOptions:
     """The options of `trimtab runtimeclass measure`."""
 
     cluster: ClusterOptions
@@ -141,8 +141,8 @@ class MeasureOptions:
 
 
 @verb.command("measure")
-@takes(MeasureOptions)
-def measure_overhead(options: MeasureOptions) -> None:
+@takes(RuntimeClassMeasureOptions)
+def measure_overhead(options: RuntimeClassMeasureOptions) -> None:
     """Show what the pods of each RuntimeClass use in addition to their containers, and the overhead that the class
     defines."""
     snapshot = live_cluster.read_snapshot(options.cluster, ("Pod", "RuntimeClass", "Node"))
@@ -155,7 +155,7 @@ def measure_overhead(options: MeasureOptions) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RenderOptions:
+class RuntimeClassRenderOptions:
     """The options of `trimtab runtimeclass render`."""
 
     name: Annotated[str, Argument("RUNTIMECLASS")]
@@ -167,8 +167,8 @@ class RenderOptions:
 
 
 @verb.command("render")
-@takes(RenderOptions)
-def render_runtime_class(options: RenderOptions) -> None:
+@takes(RuntimeClassRenderOptions)
+def render_runtime_class(options: RuntimeClassRenderOptions) -> None:
     """Print the RuntimeClass with the measured overhead.
 
     If the class defines a larger overhead, the larger one is printed, until pods are created again; --lower prints the

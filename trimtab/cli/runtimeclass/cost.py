@@ -223,7 +223,7 @@ _COST_VIEW: ReportView[RuntimeClassCostReport] = ReportView(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostOptions:
+class RuntimeClassCostOptions:
     """The options of `trimtab runtimeclass cost`."""
 
     cluster: ClusterOptions
@@ -234,8 +234,8 @@ class CostOptions:
 
 
 @click.command("cost")
-@takes(CostOptions)
-def report_cost(options: CostOptions) -> None:
+@takes(RuntimeClassCostOptions)
+def report_cost(options: RuntimeClassCostOptions) -> None:
     """Show what running pods cost in a month by their requests, with the share of the sandboxes listed separately.
 
     The prices of a core and a GiB are derived from the nodes: from the label trimtab.dev/price, or from the list price

@@ -158,9 +158,13 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
         envvar=declared.variable,
         hidden=declared.is_hidden,
         required=declared.is_required or not has_default,
-        show_default=has_default and (default not in (None, False, True, "", ()) or (is_pair and default)),
+        show_default=has_default and (is_pair and default is True or _is_worth_showing(default)),
         **({"default": default} if has_default and default != () else {}),
     )
+
+
+def _is_worth_showing(default: Any) -> bool:
+    return not isinstance(default, (bool, NoneType)) and default not in ("", ())
 
 
 def _without_none(hint: Any) -> Any:

@@ -180,7 +180,7 @@ RUNS: dict[str, Arguments] = {
     "plan": _on_cluster("--now", NOW),
     "simulate": _on_cluster("--now", NOW),
     "recommend": lambda files: ("--usage", files.usage, "--cluster", files.cluster),
-    "machines legacy": _on_cluster("--pool", "web", "--to", "new"),
+    "machines legacy": _on_cluster("--pool", "web", "--to-pool", "new"),
     "machines priorities": _on_cluster(),
     "machines profile": _on_cluster(),
     "machines rank": _on_cluster(),
@@ -236,15 +236,19 @@ def all_verbs() -> dict[str, tuple[str, ...]]:
     return {words: _formats(command) for words, command in iter_commands()}
 
 
+FORMAT_OPTIONS = {"machines priorities": "--as", "scheduler config": "--for", "policies compile": "--to"}
+"""Verb → the option by which its format is chosen, if it is not `-o`."""
+
+
 def _formats(command: click.Command) -> tuple[str, ...]:
     choices = [
         option.type.choices
         for option in command.params
-        if option.name in ("output", "form", "target") and isinstance(option.type, click.Choice)
+        if isinstance(option.type, click.Choice) and {"-o", *FORMAT_OPTIONS.values()}.intersection(option.opts)
     ]
     return tuple(map(str, choices[0])) if choices else ("",)
 
 
 def format_option(verb: str) -> str:
     """Returns the option by which a verb's format is chosen."""
-    return {"machines priorities": "--as", "scheduler config": "--for", "policies compile": "--to"}.get(verb, "-o")
+    return FORMAT_OPTIONS.get(verb, "-o")

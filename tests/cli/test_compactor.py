@@ -12,7 +12,6 @@ from trimtab.cli.compactor.history import HistoryFilter
 from trimtab.cli.printable_text import ReportConsole
 from trimtab.cli.reporting.draw import draw_report
 from trimtab.cli.reports import compactor_status as report
-from trimtab.cli.shared_options import parse_since
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
@@ -199,14 +198,6 @@ def test_only_decisions_that_are_new_are_added_to_a_watch() -> None:
     earlier = history.build_history_report(found(PoolState(ring=(first,))))
     later = history.build_history_report(found(PoolState(ring=(first, second))))
     assert history.new_records(earlier, later).records == later.records[1:]
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90s", 90), ("30m", 1800), ("2d", 172800), ("1w", 604800), ("2", None), ("d", None), ("", None)],
-)
-def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int | None) -> None:
-    assert parse_since(text) == seconds
 
 
 @pytest.mark.parametrize("off", [-600, 600])

@@ -55,7 +55,7 @@ def test_a_live_plan_names_what_may_not_be_listed_and_plans_the_rest(tmp_path: P
 def test_a_capture_says_so_and_is_planned_as_the_cluster_is(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
     with serving(api(*half_empty())) as server:
-        result = trimtab("capture", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
+        result = trimtab("capture", "-O", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert result.exit_code == 0, result.output
     assert has_facts(result.stderr, "may not list", "CSIDriver", "CapacityBuffer", "DeviceClass", "PodTemplate")
     report, other = told("plan", "--cluster", path, "--preset", "all=keen"), live(tmp_path, *half_empty())
@@ -66,7 +66,7 @@ def test_a_capture_says_so_and_is_planned_as_the_cluster_is(tmp_path: Path) -> N
 def test_hashed_names_leave_the_kinds_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
     with serving(api(*half_empty())) as server:
-        trimtab("capture", "--hash-names", "-o", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
+        trimtab("capture", "--hash-names", "-O", path, "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert len(notes(told("plan", "--cluster", path, "--preset", "all=keen"))) == 2
 
 

@@ -38,7 +38,7 @@ def kept(asked: Asked, status: int = 200) -> Answer:
 
 
 def explained(folder: Path, url: str) -> str:
-    """`trimtab admit --explain` of Deployment web."""
+    """`trimtab admit --details` of Deployment web."""
     labels, container = {"app": "web"}, {"name": "app", "image": "app:1"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
@@ -46,7 +46,7 @@ def explained(folder: Path, url: str) -> str:
     for name, document in (("web", deployment), ("rules", RULES)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(document))
     result = trimtab("admit", "-f", folder / "web.yaml", "--policies", folder / "rules.yaml", "--cluster", "live",
-                     "--kubeconfig", kubeconfig(folder, url), "--explain")  # fmt: skip
+                     "--kubeconfig", kubeconfig(folder, url), "--details")  # fmt: skip
     assert result.exit_code == 0, result.output
     return " ".join(result.output.replace("│", " ").split())
 

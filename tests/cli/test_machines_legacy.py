@@ -27,7 +27,7 @@ def fleet(folder: Path, *more: dict[str, object], **kinds: str) -> Path:
 
 
 def told(cluster: Path, *options: str) -> str:
-    answer = trimtab("machines", "legacy", "--cluster", cluster, "--pool", "old", "--to", "new", *options)
+    answer = trimtab("machines", "legacy", "--cluster", cluster, "--pool", "old", "--to-pool", "new", *options)
     assert answer.exit_code == 0, answer.output
     return answer.output
 
@@ -51,23 +51,24 @@ def test_missing_room_is_told(tmp_path: Path) -> None:
 
 def test_a_pool_that_is_not_cheaper_is_refused(tmp_path: Path) -> None:
     answer = trimtab(
-        "machines", "legacy", "--cluster", fleet(tmp_path, new="x1e.32xlarge"), "--pool", "old", "--to", "new"
+        "machines", "legacy", "--cluster", fleet(tmp_path, new="x1e.32xlarge"), "--pool", "old", "--to-pool", "new"
     )
     assert answer.exit_code == 3
     assert "is not ranked above" in answer.output
 
 
 def test_pools_without_known_types_are_not_compared(tmp_path: Path) -> None:
-    answer = trimtab("machines", "legacy", "--cluster", fleet(tmp_path, new=""), "--pool", "old", "--to", "new")
+    answer = trimtab("machines", "legacy", "--cluster", fleet(tmp_path, new=""), "--pool", "old", "--to-pool", "new")
     assert answer.exit_code == 3
     assert has_facts(answer.output, "no node", "label of its type", "new pool")
 
 
 @pytest.mark.parametrize(
     ("options", "mistake"),
-    [(("--to", "new"), "--pool"), (("--pool", "gone", "--to", "new"), "a pool of"),
-     (("--pool", "old"), "--to"), (("--pool", "old", "--to", "old"), "a pool other than"),
-     (("--pool", "old", "--to", "new", "--follow", "1"), "--apply"), (("--pool", "old", "--undo"), "--cluster live")],
+    [(("--to-pool", "new"), "--pool"), (("--pool", "gone", "--to-pool", "new"), "a pool of"),
+     (("--pool", "old"), "--to-pool"), (("--pool", "old", "--to-pool", "old"), "a pool other than"),
+     (("--pool", "old", "--to-pool", "new", "--follow", "1"), "--apply"),
+     (("--pool", "old", "--undo"), "--cluster live")],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], mistake: str) -> None:
     answer = trimtab("machines", "legacy", "--cluster", fleet(tmp_path), *options)

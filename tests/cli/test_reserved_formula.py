@@ -36,9 +36,9 @@ def test_a_size_gives_all_profiles_side_by_side() -> None:
     assert sum(term["amount"] for term in gke["cpu"]["terms"]) == 90
 
 
-def test_explain_prints_each_bracket() -> None:
+def test_details_print_each_bracket() -> None:
     lines = trimtab(
-        "reserved", "formula", "--cpu", "5", "--memory", "7.5Gi", "--profile", "gke", "--explain"
+        "reserved", "formula", "--cpu", "5", "--memory", "7.5Gi", "--profile", "gke", "--details"
     ).output  # fmt: skip
     assert has_facts(lines, "25 %", "0Mi", "4Gi")
     assert has_facts(lines, "0.25 %", 4, 5)

@@ -194,6 +194,13 @@ def test_the_table_says_what_it_means(tmp_path: Path) -> None:
     assert has_facts(text, "raise", "cpu", "80m", "120m", "memory", "512Mi", "1216Mi")
 
 
+@pytest.mark.parametrize(("option", "number"), [("--days", "61"), ("--step", "59")])
+def test_history_is_read_within_narrower_limits(tmp_path: Path, option: str, number: str) -> None:
+    answer = trimtab("reserved", "measure", *offline(tmp_path), option, number)
+    assert answer.exit_code == 2
+    assert has_facts(answer.output, option, "60", number)
+
+
 def test_mistakes_are_told(tmp_path: Path) -> None:
     assert "--cluster live, --prometheus URL" in trimtab("reserved", "measure").output
     nodes = snapshot(tmp_path, worker("a"))

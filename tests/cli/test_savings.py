@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tests.reasons import has_facts
 from trimtab.cli.reporting.draw import draw_report
-from trimtab.cli.savings.report import VIEW, build_savings_report, parse_day
+from trimtab.cli.savings.report import VIEW, build_savings_report
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.savings import MONEY
 
@@ -79,8 +79,3 @@ def test_what_is_drawn_says_the_total_first_and_that_it_is_a_bound() -> None:
     assert has_facts(lines[0], "2 nodes", "$219 a month", "at most $50.40")
     assert any(line.split() == ["web", "2", "$219", "a", "month", "$50.40"] for line in lines)
     assert "upper bound" in lines[-1]
-
-
-@pytest.mark.parametrize(("text", "day"), [("2027-01-15", 1_799_971_200), ("2027-1-15", None), ("yesterday!", None)])
-def test_a_day_is_a_date(text: str, day: int | None) -> None:
-    assert parse_day(text) == day

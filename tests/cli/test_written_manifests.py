@@ -21,7 +21,7 @@ from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.policy.cluster_facts import from_snapshot
 
 FOLDERS = (ROOT / "trimtab" / "cli", ROOT / "trimtab" / "inputs")
-TO_YAML = {"format_manifests", "format_yaml", "rewrite_manifests", "edit_yaml", "edit_text"}
+TO_YAML = {"format_manifests", "format_yaml", "rewrite_manifests", "edit_yaml", "edit_text", "write_manifests"}
 """Functions of Trimtab that turn values into YAML."""
 SCRAPS = ("reserved measure", "scheduler config", "admit", "policies test")
 """Verbs that write a part of another file, or one pod: they have no name of their own in a cluster."""

@@ -237,7 +237,7 @@ def planned(cluster: Cluster, name: str, capture: Path | None = None) -> list[st
 def captured(cluster: Cluster, folder: Path) -> Path:
     """`trimtab capture`, as a file."""
     path = folder / f"capture-{time.monotonic_ns()}.json.gz"
-    command = [sys.executable, "-m", "trimtab", "capture", "-o", str(path), "--kubeconfig", str(cluster.kubeconfig)]
+    command = [sys.executable, "-m", "trimtab", "capture", "-O", str(path), "--kubeconfig", str(cluster.kubeconfig)]
     subprocess.run(command, capture_output=True, timeout=60, check=True)
     return path
 

@@ -90,7 +90,7 @@ def test_admit_answers_alike_from_the_cluster_and_from_its_capture(furnished: Cl
     manifest, capture = tmp_path / "shop.yaml", tmp_path / "capture.json.gz"
     manifest.write_text(DEPLOYMENT.replace("NAMESPACE", furnished.namespace))
     live = trimtab(furnished, "admit", "-f", str(manifest), "--cluster", "live", "-o", "json")
-    trimtab(furnished, "capture", "-o", str(capture))
+    trimtab(furnished, "capture", "-O", str(capture))
     holding = trimtab(furnished, "admit", "-f", str(manifest), "--cluster", str(capture), "-o", "json")
     alone = trimtab(furnished, "admit", "-f", str(manifest), "-o", "json")
     assert live == holding
@@ -104,7 +104,7 @@ def test_a_plan_from_the_cluster_is_the_plan_from_its_capture(furnished: Cluster
     capture = tmp_path / "capture.json.gz"
     arguments = ("-o", "json", "--preset", "all=keen", "--explain", "pod", pod_of(furnished))
     live = json.loads(trimtab(furnished, "plan", "--cluster", "live", *arguments))
-    trimtab(furnished, "capture", "-o", str(capture))
+    trimtab(furnished, "capture", "-O", str(capture))
     document = json.loads(trimtab(furnished, "plan", "--cluster", str(capture), *arguments))
     assert live == document
     jsonschema.validate(live, json.loads((SCHEMAS / "plan-report.schema.json").read_text()))
@@ -162,7 +162,7 @@ def test_a_cluster_that_is_not_there_is_told(furnished: Cluster, tmp_path: Path)
     assert "refused" in printed_text
     assert "nowhere" in trimtab(furnished, "capture", "--kubeconfig", str(tmp_path / "nowhere"), code=2)
     missing = str(tmp_path / "nowhere" / "capture.json")
-    assert has_facts(trimtab(furnished, "capture", "-o", missing, code=2), "a file", "written")
+    assert has_facts(trimtab(furnished, "capture", "-O", missing, code=2), "a file", "written")
     manifest = tmp_path / "shop.yaml"
     manifest.write_text(DEPLOYMENT)
     assert "--cluster live" in trimtab(furnished, "admit", "-f", str(manifest), "--context", "testbed", code=2)

@@ -96,7 +96,7 @@ def fleet(built: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     for name in CLUSTERS:
         with ControlPlane.start(built) as plane:
             cluster = furnish(Cluster(plane.kubeconfig, plane=plane), CLUSTERS[name])
-            trimtab("capture", "-o", captures / f"{name}.json", kubeconfig=plane.kubeconfig)
+            trimtab("capture", "-O", captures / f"{name}.json", kubeconfig=plane.kubeconfig)
             pods[name] = [
                 (cluster.running(f"app={work.name}")[0]["metadata"]["name"], work) for work in CLUSTERS[name].work
             ]

@@ -79,7 +79,7 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
             log = tmp_path / "legacy.log"
             with log.open("w") as output:
                 following = subprocess.Popen(
-                    [sys.executable, "-m", "trimtab", "machines", "legacy", "--pool", old, "--to", new, "--apply",
+                    [sys.executable, "-m", "trimtab", "machines", "legacy", "--pool", old, "--to-pool", new, "--apply",
                      "--batch", "6", "--follow", "3", "--namespace", cluster.namespace,
                      "--cluster", "live", "--kubeconfig", str(cluster.kubeconfig)],
                     env=environ.plain(), stdout=output, stderr=subprocess.STDOUT,
@@ -116,7 +116,7 @@ def test_undo_leaves_nothing(cluster: Cluster) -> None:
     cluster.pool(new, nodes=1, cpu="1", memory="2Gi", labels=labels_of("new", new, old))
     cluster.deployment("web", replicas=2, cpu="1700m", spec={"nodeSelector": {"nodepool": old}})
     cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
-    process = trimtab(cluster, "legacy", "--pool", old, "--to", new, "--apply", "--no-compare",
+    process = trimtab(cluster, "legacy", "--pool", old, "--to-pool", new, "--apply", "--no-compare",
                    "--namespace", cluster.namespace)  # fmt: skip
     assert process.returncode == 0, process.stderr
     assert "trimtab.dev/legacy:PreferNoSchedule" in process.stdout, process.stdout

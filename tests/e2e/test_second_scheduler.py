@@ -46,8 +46,8 @@ def test_the_printed_manifests_run_a_scheduler_that_packs(cluster: Cluster) -> N
     cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
     cluster.patch("Node", empty, {"spec": {"unschedulable": None}})
     cluster.eventually(lambda: cluster.is_ready(empty))
-    command = [sys.executable, "-m", "trimtab", "scheduler", "manifests", "--cluster", "live", "--name", scheduler,
-               "--kubeconfig", str(cluster.kubeconfig)]  # fmt: skip
+    command = [sys.executable, "-m", "trimtab", "scheduler", "manifests", "--cluster", "live", "--scheduler-name",
+               scheduler, "--kubeconfig", str(cluster.kubeconfig)]  # fmt: skip
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     manifests = [one for one in yaml.safe_load_all(printed) if one["kind"] != "Deployment"]
     cluster.apply(manifests)

@@ -25,14 +25,14 @@ _FLEET = ("--clusters", "clusters", "--now", NOW)
 _RUNS_ON = "it runs until it is stopped"
 
 ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "admit": (_ADMITTED, (*_ADMITTED, "--explain"), ("--running", *_CLUSTER, *_POLICIES)),
+    "admit": (_ADMITTED, (*_ADMITTED, "--details"), ("--running", *_CLUSTER, *_POLICIES)),
     "plan": (_PLANNED, (*_PLANNED, "--explain", "node", "{node}"), (*_PLANNED, "--resize", "--pool", "{pool}")),
     "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread")),
     "recommend": ((*_CLUSTER, *_USAGE, "--now", NOW), (*_CLUSTER, *_USAGE, "--total-by", "namespace")),
     "compactor history": (_LIVE, (*_LIVE, "--pool", "{pool}", "--evictions")),
     "compactor status": (_LIVE,),
     "compactor release": (_LIVE,),
-    "machines legacy": ((*_PRICED, "--to", "batch"),),
+    "machines legacy": ((*_PRICED, "--to-pool", "batch"),),
     "machines priorities": (_PRICED, (*_PRICED, "--as", "nodeoverlay")),
     "machines profile": (_CLUSTER, (*_CLUSTER, "--pool", "{pool}")),
     "machines rank": ((*_PRICED, "--rows", "3", "--no-pack", "--types", "[cm]5\\..*"),),
@@ -52,7 +52,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "policies explain": ((*_POLICIES, "{policy}"),),
     "policies list": (("policies.yaml",), _CLUSTER),
     "policies rollout": (("{policy}", *_POLICIES, *_CLUSTER), ("{policy}", *_POLICIES, *_CLUSTER, "--at", "10")),
-    "reserved formula": (_CLUSTER, ("--cpu", "8", "--memory", "32Gi", "--explain")),
+    "reserved formula": (_CLUSTER, ("--cpu", "8", "--memory", "32Gi", "--details")),
     "reserved measure": ((*_CLUSTER, "--summary", "summary.json", "--now", NOW),),
     "lint": (_CLUSTER, (*_CLUSTER, *_USAGE, "--kubernetes", "1.36"), ("-f", "manifests.yaml")),
     "runtimeclass cost": (_CLUSTER,),

@@ -75,7 +75,7 @@ def admitted(world: World, folder: Path) -> tuple[int, str]:
         (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(documents))
     arguments = ("admit", "-f", folder / "pods.yaml", "--cluster", folder / "cluster.yaml",
              "--policies", folder / "policies.yaml")  # fmt: skip
-    explained = trimtab(*arguments, "--explain").output
+    explained = trimtab(*arguments, "--details").output
     changed = yaml.safe_load(trimtab(*arguments, "-o", "yaml").stdout)
     container = changed["spec"]["template"]["spec"]["containers"][0]
     return scheduler_value("memory", container["resources"]["requests"]["memory"]), " ".join(

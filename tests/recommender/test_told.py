@@ -26,7 +26,7 @@ def _config_map(number: int, text: str) -> Item:
 
 
 def explained(world: World, folder: Path, workload: str) -> str:
-    """`trimtab admit --explain` of a Deployment, beside a cluster that holds what is published."""
+    """`trimtab admit --details` of a Deployment, beside a cluster that holds what is published."""
     container = {"name": "app", "image": "app:1"}
     labels = {"app": workload}
     deployment = {
@@ -38,7 +38,7 @@ def explained(world: World, folder: Path, workload: str) -> str:
     for name, documents in (("pods", [deployment]), ("cluster", shards), ("policies", [RULES])):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(documents))
     result = trimtab("admit", "-f", folder / "pods.yaml", "--cluster", folder / "cluster.yaml",
-                     "--policies", folder / "policies.yaml", "--explain")  # fmt: skip
+                     "--policies", folder / "policies.yaml", "--details")  # fmt: skip
     assert result.exit_code == 0, result.output
     return " ".join(result.output.replace("│", " ").split())
 

@@ -4,8 +4,7 @@ main                   the group of all verbs; exit codes, and how mistakes are 
 output                 writes a report as a table, JSON, YAML or HTML
 page/                  a report as one HTML page
 reports/               reports that several verbs show
-shared_options,        options that several verbs have; those of the verbs about machine types
-machine_options
+shared_options         options that several verbs have
 terminal_progress      shows the progress of what `trimtab.inputs` reads
 admit/                 what admission would change in pods
 plan/, simulate/       which nodes can be drained, and what is left after all waves

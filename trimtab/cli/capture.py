@@ -2,30 +2,39 @@
 
 import gzip
 import secrets
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
+from trimtab.cli.options import takes
+from trimtab.cli.output import OUTPUT_FILE
 from trimtab.cli.print_text import print_document, print_text
-from trimtab.cli.shared_options import add_login_options
-from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.control_characters import escape_in_json
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import SHAPES_BY_KIND
 from trimtab.inputs import live_cluster
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.live_cluster import Login
+from trimtab.inputs.option import option
 from trimtab.inputs.private_file import write_private_file
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureOptions:
+    """The options of `trimtab capture`."""
+
+    output_file: Annotated[
+        str | None, OUTPUT_FILE.with_help("Write to this file (gzip if it ends in .gz). Default: standard output.")
+    ] = None
+    hash_names: Annotated[
+        bool, option("--hash-names", help="Replace names and label values by hashes; plans stay the same.")
+    ] = False
+    login: Login
+
+
 @click.command("capture")
-@click.option(
-    "-O", "--output-file", metavar="FILE", help="Write to this file (gzip if it ends in .gz). Default: standard output."
-)
-@click.option(
-    "-o", "--output", metavar="FORMAT", default="json", show_default=True, help="The format of the snapshot: json."
-)
-@click.option("--hash-names", is_flag=True, help="Replace names and label values by hashes; plans stay the same.")
-@add_login_options
-def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str | None, context: str | None) -> None:
+@takes(CaptureOptions)
+def verb(options: CaptureOptions) -> None:
     """Write a snapshot of the cluster to a file: read-only, for --cluster and for bug reports.
 
     Secrets, environments, command lines, and ConfigMaps other than Trimtab's are not in the snapshot. The user needs
@@ -36,11 +45,10 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
     Hashed names are the same everywhere in a snapshot, but differ between captures; PodPolicies, which contain names,
     are then left out, so a plan counts pods with their present requests.
     """
-    output_file = _choose_file(output, output_file)
-    salt = secrets.token_bytes(32) if hash_names else None
+    output_file = options.output_file
+    salt = secrets.token_bytes(32) if options.hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)
-    login = live_cluster.ClusterOptions((), kubeconfig, context)
-    capture = live_cluster.capture_cluster(login, kinds, salt, templates=True, pod_metrics=True)
+    capture = live_cluster.capture_cluster(options.login, kinds, salt, templates=True, pod_metrics=True)
     if output_file is None:
         print_document(escape_in_json(capture.content.decode()))
     else:
@@ -59,18 +67,3 @@ def verb(output_file: str | None, output: str, hash_names: bool, kubeconfig: str
         print_text(capture.metrics_problem, err=True)
     for problem in capture.unreadable:
         print_text(f"The snapshot contains only the name of an object that cannot be read: {problem}", err=True)
-
-
-def _choose_file(output: str, output_file: str | None) -> str | None:
-    """Returns the file to write, or None for standard output.
-
-    `-o FILE` was once the option for the file; it still works if FILE is not the name of a format. Raises UsageError
-    for another format than json.
-    """
-    if output == "json":
-        return output_file
-    if output_file is None and ("." in output or "/" in output):
-        print_text("-o sets a format; the option for the file is -O", err=True)
-        return output
-    todo = "the option for the file is -O"
-    raise UsageError([ConfigError(file="--output", expected="json", got=repr(output), todo=todo)])

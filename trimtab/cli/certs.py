@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import click
 import msgspec
 from rich.text import Text
 
 import certs
-from trimtab.cli import shared_options
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster.config_error import ConfigError
-from trimtab.inputs import live_cluster, signing_key
+from trimtab.inputs import flags, signing_key
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
+from trimtab.inputs.live_cluster import Login
+from trimtab.inputs.option import Argument, option
 from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues
 from trimtab.runtime import clock
 from trimtab.runtime.settings import Settings
@@ -33,40 +34,19 @@ if TYPE_CHECKING:
     from trimtab.kube.objects import Whole
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationLogin:
     """The login to a cluster, and Trimtab's namespace in that cluster."""
 
-    namespace: str
-    login: live_cluster.ClusterOptions
+    namespace: Annotated[str, flags.NAMESPACE.with_help("The namespace in which Trimtab is installed.")] = (
+        InstallValues().namespace
+    )
+    login: Login
 
     @property
     def secret_ref(self) -> str:
         """The namespace and name of the certificate's Secret, as messages write them."""
         return f"Secret {self.namespace}/{CERTIFICATE_SECRET}"
-
-
-def add_login_options(function: F) -> F:
-    """Decorate a click command with `--namespace` and the login; the command receives them as one argument, `where`."""
-
-    @wraps(function)
-    def verb(*, namespace: str, kubeconfig: str | None, context: str | None, **more: Any) -> Any:
-        return function(
-            where=InstallationLogin(namespace=namespace, login=live_cluster.ClusterOptions((), kubeconfig, context)),
-            **more,
-        )
-
-    own = click.option(
-        "-n",
-        "--namespace",
-        default=InstallValues().namespace,
-        show_default=True,
-        help="The namespace in which Trimtab is installed.",
-    )
-    return own(shared_options.add_login_options(verb))  # type: ignore[return-value]
 
 
 def read_cluster_certificate_status(where: InstallationLogin) -> certs.CertificateStatus:
@@ -102,7 +82,7 @@ def _find_untrusting_configurations(
             )
 
 
-def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, forget: bool) -> str:
+def rotate_cluster_certificate(options: CertsRotateOptions) -> str:
     """Rotate the certificate of the cluster, and return the outcome as text.
 
     Raises UsageError if the replicas did not issue the certificate, RuntimeFailure if the cluster refuses.
@@ -111,6 +91,7 @@ def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, for
     from trimtab.kube import objects as kube_objects
     from trimtab.kube.objects import Writer
 
+    where = options.where
     with connect_client(where) as client:
         secret = _get_object(client, "Secret", CERTIFICATE_SECRET, where.namespace)
         folder = shared.files_in_secret(secret or {})
@@ -125,18 +106,16 @@ def rotate_cluster_certificate(where: InstallationLogin, *, authority: bool, for
                     )
                 ]
             )
-        new_files, outcome = _rotate_files(where, folder, authority=authority, forget=forget)
+        new_files, outcome = _rotate_files(options, folder)
         kube_objects.replace_plain(Writer(client=client), shared.with_files(secret, new_files))
     return f"{where.secret_ref}: {outcome}"
 
 
-def _rotate_files(
-    where: InstallationLogin, folder: certs.CertificateFiles, *, authority: bool, forget: bool
-) -> tuple[certs.CertificateFiles, str]:
+def _rotate_files(options: CertsRotateOptions, folder: certs.CertificateFiles) -> tuple[certs.CertificateFiles, str]:
     from trimtab.kube.certificate_rotation import certificate_names
 
-    now = clock.utc_now()
-    if forget:
+    where, now = options.where, clock.utc_now()
+    if options.forgets_old:
         files = certs.sole_authority(folder)
         # After this, clients trust the newest authority alone, so it must have signed the certificate that is served.
         if not certs.is_usable(files, now):
@@ -145,7 +124,7 @@ def _rotate_files(
                 [ConfigError(file=where.secret_ref, expected="a certificate that the newest authority signed", got=got)]
             )
         return files, "older authorities are no longer trusted"
-    if authority:
+    if options.authority:
         return certs.next_pair(
             folder, now=now
         ), "a new authority was created; it signs certificates as soon as both webhook configurations trust it"
@@ -181,7 +160,8 @@ def connect_client(where: InstallationLogin) -> Iterator[Client]:
 
 
 DEFAULT_NAMES = ("trimtab-webhook.trimtab-system.svc", "localhost", "127.0.0.1")
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=Settings().certs_folder)
+FOLDER = Argument("[FOLDER]", is_required=False, type=click.Path(path_type=Path))
+DEFAULT_FOLDER = Settings().certs_folder
 
 
 class ProblemReport(msgspec.Struct, frozen=True):
@@ -211,14 +191,26 @@ def verb() -> None:
     """Issue, rotate and check the webhook's certificates; rotate the signing keys of the processes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertsIssueOptions:
+    """The options of `trimtab certs issue`."""
+
+    folder: Annotated[Path, FOLDER] = DEFAULT_FOLDER
+    names: Annotated[
+        tuple[str, ...], option("--name", metavar="DNS|IP", help=f"Default: {', '.join(DEFAULT_NAMES)}.")
+    ] = ()
+    force: Annotated[
+        bool, flags.FORCE.with_help("Issue a new certificate even if the present one is not due for renewal.")
+    ] = False
+
+
 @verb.command("issue")
-@_FOLDER
-@click.option("--name", "names", multiple=True, metavar="DNS|IP", help=f"Default: {', '.join(DEFAULT_NAMES)}.")
-@click.option("--force", is_flag=True, help="Issue a new certificate even if the present one is not due for renewal.")
-def issue_certificate(folder: Path, names: tuple[str, ...], force: bool) -> None:
+@takes(CertsIssueOptions)
+def issue_certificate(options: CertsIssueOptions) -> None:
     """Issue a CA and a serving certificate into FOLDER, or renew those that are due."""
+    folder = options.folder
     try:
-        print_text(f"{folder}: {_issue_or_renew(folder, names or DEFAULT_NAMES, force=force)}")
+        print_text(f"{folder}: {_issue_or_renew(folder, options.names or DEFAULT_NAMES, force=options.force)}")
     except (certs.CertsError, ValueError) as error:
         print_text(f"{folder}: {error}", err=True)
         sys.exit(EXIT_USAGE)
@@ -278,22 +270,35 @@ _VIEW: ReportView[CertsReport] = ReportView(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertsStatusOptions:
+    """The options of `trimtab certs status`."""
+
+    folder: Annotated[Path, FOLDER] = DEFAULT_FOLDER
+    is_live: Annotated[
+        bool,
+        option(
+            "--live",
+            help="Check the Secret with the certificate in the cluster, and the caBundle of the webhook "
+            "configurations.",
+        ),
+    ] = False
+    where: InstallationLogin
+    output: ReportOutput
+
+
 @verb.command("status")
-@_FOLDER
-@click.option(
-    "--live",
-    "of_cluster",
-    is_flag=True,
-    help="Check the Secret with the certificate in the cluster, and the caBundle of the webhook configurations.",
-)
-@add_login_options
-@add_report_options
-def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, form: str, output_file: str | None) -> None:
+@takes(CertsStatusOptions)
+def show_status(options: CertsStatusOptions) -> None:
     """Show the certificates in FOLDER, how long they are valid, and what is wrong with them.
 
     Exits with 1 if there is a problem.
     """
-    status = read_cluster_certificate_status(where) if of_cluster else certs.read_status(folder, clock.utc_now())
+    status = (
+        read_cluster_certificate_status(options.where)
+        if options.is_live
+        else certs.read_status(options.folder, clock.utc_now())
+    )
     report = CertsReport(
         folder=status.folder,
         names=list(status.names),
@@ -303,43 +308,67 @@ def show_status(folder: Path, of_cluster: bool, where: InstallationLogin, form: 
         usable=status.is_usable,
         problems=[ProblemReport(problem.code, problem.says) for problem in status.problems],
     )
-    emit_report(form, output_file, report, _VIEW)
+    write_report(options.output, report, _VIEW)
     if status.problems:
         sys.exit(EXIT_FOUND)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertsRotateOptions:
+    """The options of `trimtab certs rotate`."""
+
+    authority: Annotated[
+        bool, option("--authority", help="Also create a new authority; the old one stays trusted.")
+    ] = False
+    forgets_old: Annotated[
+        bool,
+        option(
+            "--forget-old",
+            help="Stop trusting older authorities. Use this option after the key of an authority was stolen.",
+        ),
+    ] = False
+    where: InstallationLogin
+
+
 @verb.command("rotate")
-@click.option("--authority", is_flag=True, help="Also create a new authority; the old one stays trusted.")
-@click.option(
-    "--forget-old",
-    is_flag=True,
-    help="Stop trusting older authorities. Use this option after the key of an authority was stolen.",
-)
-@add_login_options
-def rotate_certificate(authority: bool, forget_old: bool, where: InstallationLogin) -> None:
+@takes(CertsRotateOptions)
+def rotate_certificate(options: CertsRotateOptions) -> None:
     """Rotate the webhook's certificate in the cluster without losing a review.
 
     The replicas load the new certificate within seconds. A new authority is first published to API servers, and signs
     half a minute later; the old one stays trusted as long as a certificate that it signed is valid. If cert-manager
     issues the certificate, rotate it there.
     """
-    print_text(rotate_cluster_certificate(where, authority=authority, forget=forget_old))
+    print_text(rotate_cluster_certificate(options))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertsRotateSigningKeyOptions:
+    """The options of `trimtab certs rotate-signing-key`."""
+
+    process: Annotated[signing_key.SigningProcess, Argument("{webhook|compactor}")]
+    is_confirmed: Annotated[
+        bool,
+        flags.YES.with_help("Rotate the key. Without this option the command only lists what a rotation would do."),
+    ] = False
+    force: Annotated[
+        bool, flags.FORCE.with_help("Rotate the key even if existing signatures in the cluster become invalid.")
+    ] = False
+    where: InstallationLogin
 
 
 @verb.command("rotate-signing-key")
-@click.argument("process", type=click.Choice(signing_key.PROCESSES))
-@click.option(
-    "--yes", is_flag=True, help="Rotate the key. Without this option the command only lists what a rotation would do."
-)
-@click.option("--force", is_flag=True, help="Rotate the key even if existing signatures in the cluster become invalid.")
-@add_login_options
-def rotate_signing_keys(process: str, yes: bool, force: bool, where: InstallationLogin) -> None:
+@takes(CertsRotateSigningKeyOptions)
+def rotate_signing_keys(options: CertsRotateSigningKeyOptions) -> None:
     """Rotate the key with which the webhook signs annotations of pods, or the compactor signs annotations of nodes and
     its state.
 
     The present key still verifies signatures until the next rotation. The process loads the new key within a minute;
     the compactor then signs again what is still valid. After a theft, rotate twice.
     """
+    process, where = options.process, options.where
     with connect_client(where) as client:
-        for line in signing_key.rotate_signing_key(client, where.namespace, process, confirmed=yes, force=force):
+        for line in signing_key.rotate_signing_key(
+            client, where.namespace, process, confirmed=options.is_confirmed, force=options.force
+        ):
             print_text(line)

@@ -38,7 +38,7 @@ def complete_policies(context: click.Context, parameter: click.Parameter, incomp
     from trimtab.inputs.given_policies import load_given_policies
 
     try:
-        policies = load_given_policies(tuple(context.params.get("paths") or ()))
+        policies = load_given_policies(tuple(context.params.get("policies") or ()))
     except UsageError:
         return []
     return _filter([policy.name for policy in policies.all], incomplete)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import wraps
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -33,6 +34,13 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
         return decorated  # type: ignore[no-any-return]
 
     return decorate
+
+
+def given_settings(options: Any) -> dict[str, Any]:
+    """Returns field → value for the options of a process that the command line has, without the address to listen on,
+    which is read like its variable. The fields are those of the settings."""
+    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
+    return {name: value for name, value in values.items() if name != "listen" and value not in (None, ())}
 
 
 COMPLETIONS = {
@@ -67,23 +75,33 @@ def _iterate_parameters(fields: list[_Field]) -> Iterator[tuple[str, Any, Any, O
 
 def _build(options: type[Any], values: Mapping[str, Any]) -> Any:
     built = {}
-    for name, hint, _, declared in _read_fields(options):
+    for name, hint, default, declared in _read_fields(options):
         if declared is not None:
-            value = values[_key(name, declared)]
-            if isinstance(value, tuple) and not _is_many(hint) and not _converts_all(declared):
-                value = _only_one(value, declared)
-            built[name] = value if declared.convert is None else declared.convert(value)
+            built[name] = _read_value(values[_key(name, declared)], hint, default, declared)
         elif dataclasses.is_dataclass(hint):
             built[name] = _build(hint, values)  # type: ignore[arg-type]
     return options(**built)
 
 
+def _read_value(value: Any, hint: Any, default: Any, declared: Option | Argument) -> Any:
+    """Returns the value of the field for that of click."""
+    if declared.convert is not None:
+        is_absent = value is None or value == ()
+        return default if is_absent and default is not dataclasses.MISSING else declared.convert(value)
+    if isinstance(value, tuple) and get_origin(hint) is not tuple:
+        value = _only_one(value, declared)
+    return _as_paths(value, hint)
+
+
+def _as_paths(value: Any, hint: Any) -> Any:
+    """Returns the text as a path, if that is what the field holds."""
+    if _is_many(hint):
+        return tuple(map(Path, value)) if get_args(hint)[0] is Path else value
+    return Path(value) if isinstance(value, str) and _without_none(hint) is Path else value
+
+
 def _is_many(hint: Any) -> bool:
     return get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis
-
-
-def _converts_all(declared: Option | Argument) -> bool:
-    return isinstance(declared, Option) and declared.converts_all
 
 
 def _only_one(values: tuple[Any, ...], declared: Option | Argument) -> Any:
@@ -106,7 +124,8 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
     """Returns the decorator that adds the option to a command."""
     is_many = _is_many(hint)
     of_one = get_args(hint)[0] if is_many else _without_none(hint)
-    type_ = declared.type or _find_type(of_one, declared)
+    is_text = declared.convert is not None and of_one is not bool
+    type_ = declared.type or (None if is_text else _find_type(of_one, declared))
     if isinstance(declared, Argument):
         return click.argument(
             name,
@@ -118,12 +137,15 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
             **({} if default is dataclasses.MISSING else {"default": default}),
         )
     is_flag = of_one is bool and declared.type is None
+    is_pair = "/" in declared.names[-1]
     has_default = default is not dataclasses.MISSING
     if isinstance(default, StrEnum):
         default = default.value
+    if is_text and not isinstance(default, str):
+        default = None  # the field has its default, which is no text, if the option is absent
     repeats = is_many if declared.repeats is None else declared.repeats
     if repeats and has_default and not is_many:
-        default = () if default is None or declared.converts_all else (default,)
+        default = () if default is None else (default,)
     return click.option(
         *declared.names,
         _key(name, declared),
@@ -136,9 +158,13 @@ def _make_parameter(name: str, hint: Any, default: Any, declared: Option | Argum
         envvar=declared.variable,
         hidden=declared.is_hidden,
         required=declared.is_required or not has_default,
-        show_default=has_default and not isinstance(default, bool) and default not in (None, "", ()),
+        show_default=has_default and ((is_pair and default is True) or _is_worth_showing(default)),
         **({"default": default} if has_default and default != () else {}),
     )
+
+
+def _is_worth_showing(default: Any) -> bool:
+    return not isinstance(default, (bool, NoneType)) and default not in ("", ())
 
 
 def _without_none(hint: Any) -> Any:

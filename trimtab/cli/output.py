@@ -6,7 +6,8 @@ Progress is shown on standard error, only on a terminal, and only if the work ta
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
 
 import click
 import msgspec
@@ -45,6 +46,7 @@ def _keep_no_headers(is_chosen: bool) -> bool:
 
 
 NO_HEADERS = option("--no-headers", convert=_keep_no_headers, help="Print plain columns without the line of headers.")
+OUTPUT_FORM = option("-o", "--output", help="The format of the report.")
 OUTPUT_FILE = option(
     "-O",
     "--output-file",
@@ -84,6 +86,19 @@ def write_text(text: str, output_file: str | None) -> None:
         print_document(text)
         return
     write_private_file(output_file, text.encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestOutput:
+    """How and where manifests are written."""
+
+    form: Annotated[Literal["yaml", "json"], OUTPUT_FORM.with_help("The format of the manifests.")] = "yaml"
+    file: Annotated[str | None, OUTPUT_FILE] = None
+
+
+def write_manifests(to: ManifestOutput, manifests: Iterable[Mapping[str, Any]]) -> None:
+    """Print the manifests in the format that was chosen, or write them to the file."""
+    write_text(format_manifests(manifests, to.form), to.file)
 
 
 def format_json(document: object) -> str:

@@ -2,16 +2,20 @@
 installed."""
 
 import json
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import click
 
 from trimtab.cli import output
-from trimtab.cli.machine_options import add_pool_options
 from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.machine_types import SelectedNodes
+from trimtab.inputs.flags import IMAGE, NAMESPACE
+from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, read_pool_nodes
+from trimtab.inputs.option import option
 from trimtab.machines.machine_types import machine_types
 from trimtab.machines.packing_scheduler import (
     DEFAULT_NAME,
@@ -26,8 +30,8 @@ from trimtab.machines.packing_scheduler import (
 )
 from trimtab.sizing.ranking.candidates import MEMORY_WEIGHTS, OTHER_MEMORY_WEIGHT
 
-FORMS = ("kubernetes", "eks", "gke", "aks")
 DEFAULT_VERSION = "v1.36.0"
+SCHEDULER_NAME = option("--scheduler-name", help="The schedulerName of the profile.")
 
 
 @click.group("scheduler", cls=SuggestingGroup)
@@ -35,44 +39,66 @@ def verb() -> None:
     """Print a kube-scheduler configuration that packs nodes, or a second scheduler as manifests."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfigOptions:
+    """The options of `trimtab scheduler config`."""
+
+    nodes: PoolOptions
+    name: Annotated[str, SCHEDULER_NAME] = DEFAULT_NAME
+    form: Annotated[
+        Literal["kubernetes", "eks", "gke", "aks"],
+        option(
+            "--for",
+            help="The scheduler's configuration (a KubeSchedulerConfiguration), or the settings of the cloud that runs "
+            "your scheduler.",
+        ),
+    ] = "kubernetes"
+    output_file: Annotated[str | None, output.OUTPUT_FILE] = None
+
+
 @verb.command("config")
-@add_pool_options
-@click.option("--name", default=DEFAULT_NAME, show_default=True, help="The schedulerName of the profile.")
-@click.option("--for", "form", type=click.Choice(FORMS), default="kubernetes", show_default=True,
-              help=
-                  "The scheduler's configuration (a KubeSchedulerConfiguration), or the settings of the cloud "
-                  "that runs your scheduler.")  # fmt: skip
-@output.add_output_file_option
-def config(pool_nodes: SelectedNodes, name: str, form: str, output_file: str | None) -> None:
+@takes(SchedulerConfigOptions)
+def config(options: SchedulerConfigOptions) -> None:
     """Print a scheduler configuration with MostAllocated, weighted by what cpu and memory cost on your nodes."""
-    weights = read_weights(pool_nodes)
-    if form == "gke":
-        output.write_text(GKE_COMMAND + "\n", output_file)
-    elif form == "eks":
-        output.write_text(json.dumps(render_eks(weights), indent=2) + "\n", output_file)
+    weights = read_weights(read_pool_nodes(options.nodes))
+    if options.form == "gke":
+        text = GKE_COMMAND + "\n"
+    elif options.form == "eks":
+        text = json.dumps(render_eks(weights), indent=2) + "\n"
     else:
-        configuration = render_configuration(name, weights, None)
-        document = configuration if form == "kubernetes" else render_aks(output.format_manifests([configuration]))
-        output.write_text(output.format_manifests([document]), output_file)
+        configuration = render_configuration(options.name, weights, None)
+        is_plain = options.form == "kubernetes"
+        document = configuration if is_plain else render_aks(output.format_manifests([configuration]))
+        text = output.format_manifests([document])
+    output.write_text(text, options.output_file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerManifestsOptions:
+    """The options of `trimtab scheduler manifests`."""
+
+    nodes: PoolOptions
+    name: Annotated[
+        str, SCHEDULER_NAME.with_help("The schedulerName of the profile, which is also the name of the objects.")
+    ] = DEFAULT_NAME
+    namespace: Annotated[str, NAMESPACE.with_help("The namespace of the scheduler.")] = "kube-system"
+    image: Annotated[str, IMAGE.with_help("The image of kube-scheduler. Use the version of your cluster.")] = (
+        f"{SCHEDULER_IMAGE}:{DEFAULT_VERSION}"
+    )
+    output_file: Annotated[str | None, output.OUTPUT_FILE] = None
 
 
 @verb.command("manifests")
-@add_pool_options
-@click.option(
-    "--name",
-    default=DEFAULT_NAME,
-    show_default=True,
-    help="The schedulerName of the profile, which is also the name of the objects.",
-)
-@click.option("-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the scheduler.")
-@click.option("--image", default=f"{SCHEDULER_IMAGE}:{DEFAULT_VERSION}", show_default=True,
-              help="The image of kube-scheduler. Use the version of your cluster.")  # fmt: skip
-@output.add_output_file_option
-def manifests(pool_nodes: SelectedNodes, name: str, namespace: str, image: str, output_file: str | None) -> None:
+@takes(SchedulerManifestsOptions)
+def manifests(options: SchedulerManifestsOptions) -> None:
     """Print a second kube-scheduler that packs pods: account, permissions, configuration and two replicas. Apply it
     yourself."""
-    text = output.format_manifests([render_configuration(name, read_weights(pool_nodes), namespace)])
-    output.write_text(output.format_manifests(render_manifests(name, namespace, image, text)), output_file)
+    name, namespace = options.name, options.namespace
+    weights = read_weights(read_pool_nodes(options.nodes))
+    text = output.format_manifests([render_configuration(name, weights, namespace)])
+    output.write_text(
+        output.format_manifests(render_manifests(name, namespace, options.image, text)), options.output_file
+    )
 
 
 def read_weights(pool_nodes: SelectedNodes) -> ResourceWeights:

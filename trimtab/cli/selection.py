@@ -1,5 +1,7 @@
 """kubectl's options that select objects: `-n/--namespace`, `-A/--all-namespaces` and `-l/--selector`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -19,6 +21,33 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceOptions:
+    """The options that select namespaces."""
+
+    namespaces: Annotated[tuple[str, ...], NAMESPACE.with_help(
+        "Include only objects of this namespace. You can repeat the option."
+    )] = ()  # fmt: skip
+    all_namespaces: Annotated[bool, ALL_NAMESPACES] = False
+
+    def parse(self) -> ObjectSelection:
+        """Returns the selection."""
+        return parse_selection(self.namespaces, None, all_namespaces=self.all_namespaces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionOptions:
+    """The options that select objects by namespace and by label."""
+
+    selector: Annotated[str | None, SELECTOR] = None
+    by_namespace: NamespaceOptions = NamespaceOptions()
+
+    def parse(self) -> ObjectSelection:
+        """Returns the selection. Raises UsageError for an invalid selector."""
+        within = self.by_namespace
+        return parse_selection(within.namespaces, self.selector, all_namespaces=within.all_namespaces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectSelection:
     """The filters for the objects of a report. An empty field selects all objects."""
 
@@ -35,33 +64,6 @@ class ObjectSelection:
     def is_everything(self) -> bool:
         """Whether the selection contains all objects."""
         return not self.namespaces and not self.labels
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceOptions:
-    """The options `-n` and `-A`."""
-
-    namespaces: Annotated[tuple[str, ...], NAMESPACE.with_help(
-        "Include only objects of this namespace. You can repeat the option."
-    )] = ()  # fmt: skip
-    all_namespaces: Annotated[bool, ALL_NAMESPACES] = False
-
-    def parse(self) -> ObjectSelection:
-        """Returns the selection that the options describe."""
-        return parse_selection(self.namespaces, None, all_namespaces=self.all_namespaces)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionOptions:
-    """The options `-l`, `-n` and `-A`."""
-
-    selector: Annotated[str | None, SELECTOR] = None
-    namespaces: NamespaceOptions
-
-    def parse(self) -> ObjectSelection:
-        """Returns the selection that the options describe. Raises UsageError for an invalid selector."""
-        namespaces = self.namespaces
-        return parse_selection(namespaces.namespaces, self.selector, all_namespaces=namespaces.all_namespaces)
 
 
 def add_namespace_options(function: F) -> F:

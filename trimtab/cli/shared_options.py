@@ -76,27 +76,3 @@ def needs_cluster(option: str) -> ConfigError:
         "names of its pods, and usage contains no limits"
     )
     return ConfigError(file=option, expected="--cluster", got="none", todo=todo)
-
-
-class _Duration(click.ParamType[int]):
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        seconds = parse_since(str(value))
-        if seconds is None:
-            self.fail(f"expected a duration such as 30m, 12h or 7d, got {value!r}", param, ctx)
-        return seconds
-
-
-DURATION = _Duration()
-
-
-def parse_since(text: str) -> int | None:
-    """Returns the seconds of a text such as 90s, 30m, 12h, 7d or 2w, or None for any other text."""
-    number, unit = text[:-1], text[-1:]
-    sizes = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-    if not number.isascii() or not number.isdecimal() or len(number) > 6 or unit not in sizes:
-        return None
-    return int(number) * sizes[unit]

@@ -2,13 +2,18 @@
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import click
 
 from trimtab.cli.main import EXIT_USAGE
+from trimtab.cli.options import given_settings, takes
 from trimtab.cli.print_text import print_text
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import KUBECONFIG, LISTEN, OVERHEAD, POLICIES, READY_FILE
+from trimtab.inputs.option import option
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import RuntimeFault, UnreadableFiles
 from trimtab.watchdog.policy_state import InvalidPolicies
@@ -16,46 +21,33 @@ from trimtab.watchdog.process import run
 from trimtab.watchdog.settings import Settings
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchdogOptions:
+    """The options of `trimtab watchdog`."""
+
+    listen: Annotated[str | None, LISTEN.with_help("The address for metrics and health. Default: 0.0.0.0:9090.")] = None
+    policies: Annotated[tuple[Path, ...], POLICIES.with_help("Policies. Default: the cluster's PodPolicies.")] = ()
+    overhead: Annotated[Literal["server", "webhook"] | None, OVERHEAD] = None
+    harm_brake: Annotated[
+        Literal["apply", "report", "off"] | None,
+        option("--harm-brake", help="What the watchdog does about a policy that harms pods."),
+    ] = None
+    kubeconfig: Annotated[Path | None, KUBECONFIG.with_help(
+        "A kubeconfig file. Default: the pod's account, or your kubeconfig."
+    )] = None  # fmt: skip
+    ready_file: Annotated[Path | None, READY_FILE] = None
+
+
 @click.command("watchdog")
-@click.option("--listen", metavar="HOST:PORT", help="The address for metrics and health. Default: 0.0.0.0:9090.")
-@click.option(
-    "--policies", multiple=True, type=click.Path(path_type=Path), help="Policies. Default: the cluster's PodPolicies."
-)
-@click.option("--overhead", type=click.Choice(["server", "webhook"]), help="The component that writes pod overhead.")
-@click.option(
-    "--harm-brake",
-    type=click.Choice(["apply", "report", "off"]),
-    help="What the watchdog does about a policy that harms pods.",
-)
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
-)
-@click.option(
-    "--ready-file",
-    type=click.Path(path_type=Path),
-    help="A file that the process writes as soon as it serves its HTTP pages.",
-)
-def verb(
-    listen: str | None,
-    policies: tuple[Path, ...],
-    overhead: str | None,
-    harm_brake: str | None,
-    kubeconfig: Path | None,
-    ready_file: Path | None,
-) -> None:
+@takes(WatchdogOptions)
+def verb(options: WatchdogOptions) -> None:
     """Check running pods until a signal: pods that lack a change, stale overhead, harm after a policy.
 
     The watchdog never changes a pod. One replica works; the others wait for its Lease. You can also set every option in
     the environment, such as TRIMTAB_WATCHDOG_LISTEN; `trimtab explain TRIMTAB_WATCHDOG_LISTEN` explains one.
     """
-    options = {
-        "policies": policies or None, "overhead": overhead, "harm_brake": harm_brake, "kubeconfig": kubeconfig,
-        "ready_file": ready_file,
-    }  # fmt: skip
     try:
-        settings = environment.read_with_options(os.environ, Settings, listen, options)
+        settings = environment.read_with_options(os.environ, Settings, options.listen, given_settings(options))
         run(settings, log.build_logger(settings.log_level, settings.log_format))
     except (UnreadableFiles, InvalidPolicies) as error:
         raise UsageError(error.mistakes) from None

@@ -2,16 +2,19 @@
 
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
 import click
 
 import certs
 from trimtab.cli.main import EXIT_USAGE
+from trimtab.cli.options import given_settings, takes
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.flags import CERTS, CLUSTER, LISTEN, OVERHEAD, POLICIES, READY_FILE
 from trimtab.runtime import environment, log
 from trimtab.runtime.files import CannotServe, MissingKeyPair, RuntimeFault, SettingsError, UnreadableFiles
 from trimtab.runtime.settings import Settings
@@ -19,50 +22,36 @@ from webhook.main import run
 from webhook.policy_state import InvalidPolicyFiles, from_files
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """The options of `trimtab webhook`."""
+
+    listen: Annotated[str | None, LISTEN.with_help(
+        "The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port."
+    )] = None  # fmt: skip
+    certs_folder: Annotated[Path | None, CERTS.with_help("The folder with tls.crt and tls.key.")] = None
+    policies: Annotated[tuple[Path, ...], POLICIES.with_help(
+        "The policies to serve. Default: the recommended policies; with --cluster live, the cluster's PodPolicies."
+    )] = ()  # fmt: skip
+    cluster: Annotated[Path | None, CLUSTER.with_help(
+        "The source of the objects that decisions depend on: a snapshot, or `live` to watch the cluster."
+    )] = None  # fmt: skip
+    overhead: Annotated[Literal["server", "webhook"] | None, OVERHEAD] = None
+    ready_file: Annotated[Path | None, READY_FILE.with_help(
+        "A file that the webhook writes as soon as it serves requests."
+    )] = None  # fmt: skip
+
+
 @click.command("webhook")
-@click.option(
-    "--listen",
-    metavar="HOST:PORT",
-    help="The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port.",
-)
-@click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="The folder with tls.crt and tls.key.")
-@click.option(
-    "--policies",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="The policies to serve. Default: the recommended policies; with --cluster live, the cluster's PodPolicies.",
-)
-@click.option(
-    "--cluster",
-    type=click.Path(path_type=Path),
-    metavar="SNAPSHOT",
-    help="The source of the objects that decisions depend on: a snapshot, or `live` to watch the cluster.",
-)
-@click.option("--overhead", type=click.Choice(["server", "webhook"]), help="The component that writes pod overhead.")
-@click.option(
-    "--ready-file",
-    type=click.Path(path_type=Path),
-    help="A file that the webhook writes as soon as it serves requests.",
-)
-def verb(
-    listen: str | None,
-    certs_folder: Path | None,
-    policies: tuple[Path, ...],
-    cluster: Path | None,
-    overhead: str | None,
-    ready_file: Path | None,
-) -> None:
+@takes(WebhookOptions)
+def verb(options: WebhookOptions) -> None:
     """Serve the admission webhook over TLS until a signal.
 
     You can also set every option in the environment, such as TRIMTAB_WEBHOOK_LISTEN: `trimtab
     explain SETTING` explains one. Policies and certificates are checked before the webhook listens.
     """
-    options = {
-        "certs_folder": certs_folder, "policies": policies or None, "cluster": cluster, "overhead": overhead,
-        "ready_file": ready_file,
-    }  # fmt: skip
     try:
-        settings = _read_settings(listen, {name: value for name, value in options.items() if value is not None})
+        settings = _read_settings(options.listen, given_settings(options))
         _check_settings(settings)
         run(settings, log.build_logger(settings.log_level, settings.log_format))
     except (UnreadableFiles, InvalidPolicyFiles) as error:

@@ -134,7 +134,7 @@ def _add_context(
 ) -> None:
     options = live_cluster.ClusterOptions((live_cluster.LIVE,), kubeconfig, context)
     try:
-        capture = live_cluster.capture_cluster(options, live_cluster.WITH_POLICIES, templates=True)
+        capture = live_cluster.capture_cluster(options.login, live_cluster.WITH_POLICIES, templates=True)
     except CommandFault as error:
         failures.append(ClusterFailure(context, _one_line(error)))
         return

@@ -43,6 +43,14 @@ WITH_POLICIES = (*SHAPES_BY_KIND, "PodPolicy")
 """The kinds that are read for a plan that counts the requests which policies would set when a pod is created again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """The login to the API server of a cluster."""
+
+    kubeconfig: Annotated[str | None, flags.KUBECONFIG] = None
+    context: Annotated[str | None, flags.CONTEXT] = None
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
     """The cluster options of the command line: files, or `live` with a login."""
@@ -50,6 +58,11 @@ class ClusterOptions:
     paths: Annotated[tuple[str, ...], flags.CLUSTER] = ()
     kubeconfig: Annotated[str | None, flags.KUBECONFIG] = None
     context: Annotated[str | None, flags.CONTEXT] = None
+
+    @property
+    def login(self) -> Login:
+        """The login to the cluster if it is live."""
+        return Login(kubeconfig=self.kubeconfig, context=self.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +94,7 @@ def read_live_objects(
                 [ConfigError(file="command line", expected="--cluster live", got=f"{got} without --cluster live")]
             )
         return contents
-    capture = capture_cluster(cluster_options, kinds, templates=templates)
+    capture = capture_cluster(cluster_options.login, kinds, templates=templates)
     if capture.unreadable:
         raise RuntimeFailure(
             "\n".join(["The cluster has objects that Trimtab cannot read, so nothing was done.", *capture.unreadable])
@@ -90,7 +103,7 @@ def read_live_objects(
 
 
 def capture_cluster(
-    cluster_options: ClusterOptions,
+    login: Login,
     kinds: Iterable[str],
     salt: bytes | None = None,
     *,
@@ -109,7 +122,7 @@ def capture_cluster(
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     try:
-        client = connect_to_cluster(cluster_options.kubeconfig, cluster_options.context)
+        client = connect_to_cluster(login.kubeconfig, login.context)
         try:
             observation = read_cluster(client, kinds, progress().show_object, templates=templates)
             metrics, problem = _read_pod_metrics(client) if pod_metrics else ([], "")

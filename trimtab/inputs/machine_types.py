@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError, first_mistakes
@@ -11,8 +12,9 @@ from trimtab.cluster.node import REGION_LABEL, NodeInfo
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
-from trimtab.inputs import live_cluster
+from trimtab.inputs import flags, live_cluster
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import find_snapshot_mistakes, list_snapshot_notes, parse_documents
 from trimtab.inputs.price_sources import read_price_sources
 from trimtab.machines.machine_types import MachineType, Use, machine_types
@@ -21,7 +23,13 @@ from trimtab.reservations.profile import Profile
 from trimtab.reservations.read_profile import shipped_profiles
 from trimtab.sizing.ranking.candidates import DEFAULT_MAX_PODS, DEFAULT_PROFILES, OTHER_PROFILE, Performance
 
-SPECIAL_USES = tuple(use.value for use in Use if use is not Use.GENERAL)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOptions:
+    """The options that select the nodes of one pool, or all nodes, of a cluster."""
+
+    cluster: live_cluster.ClusterOptions = field(default_factory=live_cluster.ClusterOptions)
+    pool: Annotated[str | None, flags.POOL] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +45,12 @@ class SelectedNodes:
     cluster: live_cluster.ClusterOptions = field(default_factory=live_cluster.ClusterOptions)
 
 
-def read_pool_nodes(cluster: live_cluster.ClusterOptions, pool: str = "", *, needs_nodes: bool = True) -> SelectedNodes:
-    """Read the snapshot and select the nodes of the pool. Raises UsageError with every mistake."""
+def read_pool_nodes(options: PoolOptions, *, needs_nodes: bool = True) -> SelectedNodes:
+    """Read the snapshot and select the nodes of the pool. Raises UsageError with every mistake.
+
+    needs_nodes: a pool without nodes is a mistake.
+    """
+    cluster, pool = options.cluster, options.pool or ""
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or `live`"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
@@ -67,19 +79,57 @@ def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
     return ConfigError(file="--pool", expected=f"a pool of {', '.join(pool_names) or 'none'}", got=pool)
 
 
+def _compile_names(names: str | None) -> re.Pattern[str] | None:
+    try:
+        return re.compile(names) if names else None
+    except re.error as error:
+        raise UsageError([ConfigError(file="--types", expected="a regular expression", got=str(error))]) from None
+
+
+REGION = option("--region", metavar="REGION", help="The region of the prices. Default: the region label of the nodes.")
+TYPES = option(
+    "--types",
+    metavar="REGEX",
+    convert=_compile_names,
+    help="Include only types whose whole name matches this expression.",
+)
+ARCH = option("--arch", help="Allow this architecture. Default: those on which the pods run.")
+INCLUDE = option("--include", help="Also rank machine types for this special use.")
+RESERVED = option(
+    "--reserved",
+    metavar="PROFILE",
+    help="The reservation profile, a formula for the resources reserved for the kubelet. Default: eks, aks-1.29 or "
+    "gke, by the cloud of the machine type.",
+)
+POD_LIMITS = option(
+    "--pod-limits", help="What limits the pods of a node: the kubelet alone, or AWS network interfaces as well."
+)
+PERFORMANCE = option("--performance", help="How the measured speed of a core changes the ranking (CoreMark; AWS only).")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeOptions:
     """The options that select the candidate machine types, and how their capacity is computed."""
 
-    region: str = ""
-    names: re.Pattern[str] | None = None
-    architectures: tuple[str, ...] = ()
-    uses: frozenset[Use] = frozenset({Use.GENERAL})
-    price_paths: tuple[str, ...] = ()
-    profile: str = ""
-    max_pods: int = DEFAULT_MAX_PODS
-    uses_interface_limits: bool = False
-    performance: Performance = Performance.OFF
+    region: Annotated[str | None, REGION] = None
+    names: Annotated[re.Pattern[str] | None, TYPES] = None
+    architectures: Annotated[tuple[Literal["amd64", "arm64"], ...], ARCH] = ()
+    special_uses: Annotated[tuple[Literal["accelerated", "burstable", "hpc"], ...], INCLUDE] = ()
+    price_paths: Annotated[tuple[str, ...], flags.PRICES] = ()
+    profile: Annotated[str | None, RESERVED] = None
+    max_pods: Annotated[int, flags.MAX_PODS] = DEFAULT_MAX_PODS
+    pod_limits: Annotated[Literal["kubelet", "eni"], POD_LIMITS] = "kubelet"
+    performance: Annotated[Performance, PERFORMANCE] = Performance.OFF
+
+    @property
+    def uses(self) -> frozenset[Use]:
+        """The uses of the types that are ranked."""
+        return frozenset({Use.GENERAL, *map(Use, self.special_uses)})
+
+    @property
+    def uses_interface_limits(self) -> bool:
+        """Whether the network interfaces of AWS limit the number of pods, too."""
+        return self.pod_limits == "eni"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

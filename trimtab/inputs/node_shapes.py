@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import Node
@@ -16,6 +17,7 @@ from trimtab.cluster.pool import pool_name
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.option import option
 from trimtab.machines.machine_types import MachineType, machine_types
 from trimtab.machines.prices import listed_region, price_of, price_table
 from trimtab.reservations import pod_limits
@@ -25,7 +27,6 @@ from trimtab.reservations.kernel import gce_kernel_bytes, typical_kernel_bytes
 from trimtab.reservations.pod_limits import PodLimit, PodLimitKind
 from trimtab.reservations.profile import MIB
 
-CNIS = ("vpc", "vpc-prefix", "cilium")
 DEFAULT_MAX_PODS = 110
 """The kubelet's default of maxPods."""
 _SHARED_CORE = ("e2-micro", "e2-small", "e2-medium")
@@ -47,9 +48,32 @@ class SizeOptions:
 class DensityOptions:
     """The options on how pods get their addresses, which limits their number."""
 
-    cni: str | None = None
-    first_interface_index: int = 0
-    node_cidr: int | None = None
+    cni: Annotated[
+        Literal["vpc", "vpc-prefix", "cilium"] | None,
+        option(
+            "--cni", help="How pods get addresses on an EC2 type: vpc (default), vpc-prefix, or cilium in ENI mode."
+        ),
+    ] = None
+    first_interface_index: Annotated[
+        int,
+        option(
+            "--first-interface-index",
+            minimum=0,
+            maximum=15,
+            help="Cilium's setting for the first network interface that gives addresses to pods; interfaces with a "
+            "lower index give none.",
+        ),
+    ] = 0
+    node_cidr: Annotated[
+        int | None,
+        option(
+            "--node-cidr",
+            minimum=16,
+            maximum=30,
+            metavar="BITS",
+            help="The prefix length of a node's pod range, such as 24 (node-cidr-mask-size).",
+        ),
+    ] = None
     """The prefix length of a node's pod range, or None if it is not known."""
 
 

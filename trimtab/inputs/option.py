@@ -34,8 +34,6 @@ class Option:
     """A type of click, where the type of the field does not say enough."""
     convert: Callable[[Any], Any] | None = None
     """Makes the value of the field from what the user wrote. May raise UsageError."""
-    converts_all: bool = False
-    """Whether `convert` makes one value from all the texts of an option that repeats."""
     variable: str | None = None
     """An environment variable that is read if the option is not given."""
     is_required: bool = False

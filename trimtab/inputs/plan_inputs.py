@@ -82,7 +82,7 @@ class PlanOptions:
     @property
     def admission_settings(self) -> AdmissionSettings:
         """The admission settings that the webhook runs with."""
-        return AdmissionSettings(overhead="webhook" if self.overhead == "webhook" else "server")
+        return AdmissionSettings(overhead=self.overhead)
 
 
 SNAPSHOT_HINT = "kubectl get nodes,pods,pdb,… -A -o json prints such a snapshot"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import Unreadable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trimtab.cluster.signature import SigningKeys
     from trimtab.kube.client import Client
 
-PROCESSES = ("webhook", "compactor")
+SigningProcess = Literal["webhook", "compactor"]
 """The processes that sign annotations. The signatures are needed because other clients can write these annotations as
 well."""
 

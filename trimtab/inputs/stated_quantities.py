@@ -19,7 +19,6 @@ QUANTITY = option(
     "--quantity",
     metavar="[FILE=]QUANTITY",
     repeats=True,
-    converts_all=True,
     convert=_parse_quantities,
     help=f"What the series in usage files are if no name of a metric and no column says it: {', '.join(Quantity)} (a "
     "counter). With FILE=, it holds for one file.",

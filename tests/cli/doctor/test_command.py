@@ -3,10 +3,13 @@
 from dataclasses import replace
 from io import StringIO
 
+from click.testing import CliRunner
 from rich.console import Console
 
 from tests.cli.doctor.worlds import HIDDEN, OURS, WELL
+from tests.reasons import has_facts
 from trimtab.cli.doctor.command import VIEW, build_report, judge_cluster
+from trimtab.cli.main import cli
 from trimtab.cli.reporting.draw import draw_report
 from trimtab.diagnosis.observed import NamespaceState, ObservedCluster
 
@@ -34,3 +37,9 @@ def test_what_is_well_is_one_line_without_a_fix() -> None:
     text = drawn(WELL)
     assert "→" not in text
     assert "no problems found:" in text
+
+
+def test_a_check_that_does_not_exist_cannot_be_skipped() -> None:
+    result = CliRunner().invoke(cli, ["doctor", "--without", "clocks"])
+    assert result.exit_code == 2
+    assert has_facts(result.output, "autoscaling", "clocks", "clock")

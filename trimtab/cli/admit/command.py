@@ -4,6 +4,7 @@ them."""
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import click
 
@@ -22,14 +23,14 @@ from trimtab.admission.referenced_templates import add_referenced_templates
 from trimtab.admission.template_owners import find_counted_owners
 from trimtab.admission.vpa_sizing import VpaSizing, size_by_vpa
 from trimtab.cli.main import EXIT_FOUND
+from trimtab.cli.options import takes
 from trimtab.cli.output import show_progress, write_text
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
 from trimtab.cli.reports.admission_table import view_admission, view_running
 from trimtab.cli.reports.running_pods import audit_running_pods
-from trimtab.cli.selection import ObjectSelection, add_selection_options
-from trimtab.cli.shared_options import add_cluster_options
+from trimtab.cli.selection import SelectionOptions
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import kind_name
@@ -37,7 +38,10 @@ from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import DETAILS, FILENAME, OVERHEAD, POLICIES, STRICT
+from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.manifests import Decided, rewrite_manifests
+from trimtab.inputs.option import option
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings
@@ -59,48 +63,40 @@ class _AdmitInputs:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitOptions:
+    """The options of `trimtab admit`."""
+
+    filenames: Annotated[tuple[str, ...], FILENAME] = ()
+    is_running: Annotated[
+        bool, option("--running", help="Check the running pods of --cluster instead of manifests.")
+    ] = False
+    policy_paths: Annotated[tuple[str, ...], POLICIES.with_help(
+        "Policies. Default: the recommended set; with --running, the cluster's own if it has any."
+    )] = ()  # fmt: skip
+    cluster: ClusterOptions
+    selection: SelectionOptions
+    overhead: Annotated[Literal["server", "webhook"], OVERHEAD.with_help(
+        "The component that writes pod overhead: the API server or the webhook."
+    )] = "server"  # fmt: skip
+    vpa_acts: Annotated[
+        bool, option("--vpa-webhook/--no-vpa-webhook", help="Whether the VPA's own webhook can act.")
+    ] = True
+    details: Annotated[bool, DETAILS.with_help(
+        "Also show what stays unchanged and why, and the API server's own steps."
+    )] = False  # fmt: skip
+    strict: Annotated[bool, STRICT.with_help("Exit with 1 if a pod is refused or there is a warning.")] = False
+    output: ReportOutput
+
+    @property
+    def settings(self) -> AdmissionSettings:
+        """The admission settings that the webhook runs with."""
+        return AdmissionSettings(overhead=self.overhead)
+
+
 @click.command("admit")
-@click.option(
-    "-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Manifest files; - is standard input."
-)
-@click.option(
-    "--running", "look_at_running", is_flag=True, help="Check the running pods of --cluster instead of manifests."
-)
-@click.option(
-    "--policies",
-    "policy_paths",
-    multiple=True,
-    metavar="PATH",
-    help="Policies. Default: the recommended set; with --running, the cluster's own if it has any.",
-)
-@add_cluster_options
-@add_selection_options
-@click.option(
-    "--overhead",
-    type=click.Choice(["server", "webhook"]),
-    default="server",
-    show_default=True,
-    help="The component that writes pod overhead: the API server or the webhook.",
-)
-@click.option(
-    "--vpa-webhook/--no-vpa-webhook", default=True, show_default=True, help="Whether the VPA's own webhook can act."
-)
-@click.option("--explain", is_flag=True, help="Also show what stays unchanged and why, and the API server's own steps.")
-@click.option("--strict", is_flag=True, help="Exit with 1 if a pod is refused or there is a warning.")
-@add_report_options
-def verb(
-    filenames: tuple[str, ...],
-    look_at_running: bool,
-    policy_paths: tuple[str, ...],
-    cluster: live_cluster.ClusterOptions,
-    selection: ObjectSelection,
-    overhead: str,
-    vpa_webhook: bool,
-    explain: bool,
-    strict: bool,
-    form: str,
-    output_file: str | None,
-) -> None:
+@takes(AdmitOptions)
+def verb(options: AdmitOptions) -> None:
     """Show how policies would change these pods, and why.
 
     Reads pods, and objects with a pod template (Deployment, Job, …). RuntimeClasses, LimitRanges, quotas, VPAs and
@@ -114,18 +110,15 @@ def verb(
     With --running, the command checks the pods of the cluster instead of manifests: which of them lack a change of a
     policy, and why, and which have another overhead than their RuntimeClass.
     """
-    _check_options(filenames, look_at_running, cluster)
-    if look_at_running:
-        _audit_running_pods(
-            policy_paths, cluster, selection, _admission_settings(overhead), vpa_webhook, explain, strict, form,
-            output_file,
-        )  # fmt: skip
+    _check_options(options)
+    if options.is_running:
+        _audit_running_pods(options)
         return
-    contents = live_cluster.read_paths(filenames)
-    inputs = _read_inputs(contents, policy_paths, cluster, selection, vpa_webhook)
-    if explain and live_cluster.LIVE in cluster.paths:
-        inputs = _add_missing_recommendations(inputs, cluster)
-    settings = _admission_settings(overhead)
+    contents = live_cluster.read_paths(options.filenames)
+    inputs = _read_inputs(contents, options)
+    if options.details and live_cluster.LIVE in options.cluster.paths:
+        inputs = _add_missing_recommendations(inputs, options.cluster)
+    settings = options.settings
 
     def preview(template: PodTemplateLocation) -> Preview:
         facts = template.with_owners(inputs.facts)
@@ -133,7 +126,7 @@ def verb(
 
     previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
     sizings = [_size(template, one, inputs.facts) for template, one in zip(inputs.templates, previews, strict=True)]
-    if form == "yaml":
+    if options.output.form == "yaml":
         commits = [
             (template, preview_commits(template, first, preview))
             for template, first in zip(inputs.templates, previews, strict=True)
@@ -141,12 +134,12 @@ def verb(
         ]
         for note in (*inputs.notes, *_note_later_changes(commits), *_note_unwritten(inputs.templates, previews)):
             print_text(note, err=True)
-        write_text(rewrite_manifests(contents, commits), output_file)
+        write_text(rewrite_manifests(contents, commits), options.output.file)
     else:
         admit_report = _build_report(inputs, previews, sizings)
-        emit_report(form, output_file, admit_report, view_admission(explain=explain))
+        write_report(options.output, admit_report, view_admission(explain=options.details))
     is_refused_by_size = any(sizing is not None and sizing.refused is not None for sizing in sizings)
-    if strict and (is_refused_by_size or any(has_problem(pod_preview) for pod_preview in previews)):
+    if options.strict and (is_refused_by_size or any(has_problem(pod_preview) for pod_preview in previews)):
         sys.exit(EXIT_FOUND)
 
 
@@ -195,27 +188,26 @@ def _add_missing_recommendations(inputs: _AdmitInputs, cluster: live_cluster.Clu
     return replace(inputs, facts=facts, notes=(*inputs.notes, *notes))
 
 
-def _admission_settings(overhead: str) -> AdmissionSettings:
-    return AdmissionSettings(overhead="webhook" if overhead == "webhook" else "server")
-
-
-def _check_options(filenames: tuple[str, ...], look_at_running: bool, cluster: live_cluster.ClusterOptions) -> None:
+def _check_options(options: AdmitOptions) -> None:
     """Raise UsageError unless the options name either manifests or running pods."""
-    if look_at_running and filenames:
+    if options.is_running and options.filenames:
         raise UsageError([ConfigError(file="command line", expected="--filename or --running", got="both")])
-    if look_at_running and not cluster.paths:
+    if options.is_running and not options.cluster.paths:
         raise UsageError([ConfigError(file="command line", expected="--cluster together with --running", got="none")])
-    if not look_at_running and not filenames:
+    if not options.is_running and not options.filenames:
         raise UsageError([ConfigError(file="command line", expected="--filename FILE, or --running", got="neither")])
 
 
-def _audit_running_pods(
-    policy_paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, selection: ObjectSelection,
-    settings: AdmissionSettings, vpa_acts: bool, explain: bool, strict: bool, form: str, output_file: str | None,
-) -> None:  # fmt: skip
-    report = audit_running_pods(cluster, policy_paths, settings, vpa_acts=vpa_acts, selection=selection)
-    emit_report(form, output_file, report, view_running(explain=explain))
-    if strict and not report.is_well:
+def _audit_running_pods(options: AdmitOptions) -> None:
+    report = audit_running_pods(
+        options.cluster,
+        options.policy_paths,
+        options.settings,
+        vpa_acts=options.vpa_acts,
+        selection=options.selection.parse(),
+    )
+    write_report(options.output, report, view_running(explain=options.details))
+    if options.strict and not report.is_well:
         sys.exit(EXIT_FOUND)
 
 
@@ -226,14 +218,9 @@ def has_problem(pod_preview: Preview) -> bool:
     )
 
 
-def _read_inputs(
-    contents: list[live_cluster.Content],
-    policy_paths: tuple[str, ...],
-    cluster: live_cluster.ClusterOptions,
-    selection: ObjectSelection,
-    vpa_acts: bool,
-) -> _AdmitInputs:
+def _read_inputs(contents: list[live_cluster.Content], options: AdmitOptions) -> _AdmitInputs:
     """Read all files. Raises one UsageError with the mistakes of all files."""
+    policy_paths, cluster, selection = options.policy_paths, options.cluster, options.selection.parse()
     documents, mistakes, repeated = _parse_documents(contents)
     documents = add_referenced_templates(documents)
     cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
@@ -265,7 +252,7 @@ def _read_inputs(
     if not pods:
         expected = "at least one pod in the files that --namespace and --selector select"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
-    facts = from_snapshot(snapshot_build.snapshot, vpa_reach=reach_everywhere_if(vpa_acts))
+    facts = from_snapshot(snapshot_build.snapshot, vpa_reach=reach_everywhere_if(options.vpa_acts))
     not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
     notes = (
         *_list_notes(cluster, facts),

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated
 
 import click
 
 from trimtab.cli.compactor.history import VIEW as HISTORY_VIEW
 from trimtab.cli.compactor.history import HistoryFilter, build_history_report, watch_history
 from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
-from trimtab.cli.complete_names import complete_nodes, complete_pools
+from trimtab.cli.complete_names import complete_nodes
 from trimtab.cli.main import EXIT_USAGE, SuggestingGroup
+from trimtab.cli.options import given_settings, takes
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import compactor_status as report_module
-from trimtab.cli.shared_options import DURATION, add_login_options
+from trimtab.cli.since import parse_since
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.cluster.snapshot import ConfigMap
@@ -30,6 +31,9 @@ from trimtab.compactor.process import run_compactor
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import compactor_state as state
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.compactor_state import ClusterLogin
+from trimtab.inputs.flags import KUBECONFIG, LISTEN, NAMESPACE, POOL, READY_FILE, SINCE, YES
+from trimtab.inputs.option import Argument, option
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import NotFound
@@ -38,37 +42,102 @@ from trimtab.kube.resources import LIST_SOURCES, object_path
 from trimtab.runtime import clock, environment, log
 from trimtab.runtime.files import RuntimeFault
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactorOptions:
+    """The options of `trimtab compactor`, the process."""
+
+    listen: Annotated[str | None, LISTEN.with_help(
+        "The address for metrics and health. Default: 0.0.0.0:9090; with port 0 the system chooses a free port."
+    )] = None  # fmt: skip
+    namespace: Annotated[str | None, NAMESPACE.with_help(
+        f"Trimtab's own namespace. Default: {Settings().namespace}."
+    )] = None  # fmt: skip
+    kubeconfig: Annotated[Path | None, KUBECONFIG.with_help(
+        "A kubeconfig file. Default: the pod's account, or your kubeconfig."
+    )] = None  # fmt: skip
+    rehearse: Annotated[
+        bool | None, option("--rehearse", help="Start no drain, even if the mode of a pool is `act`.")
+    ] = None
+    ready_file: Annotated[Path | None, READY_FILE.with_help(
+        "A file that the process writes as soon as it serves metrics and health."
+    )] = None  # fmt: skip
 
 
-def _add_login_options(function: F) -> F:
-    """Decorate a subcommand with the options of a login, and with the compactor's namespace."""
-    function = click.option(
-        "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
-    )(function)
-    return add_login_options(function)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusOptions:
+    """The options of `trimtab compactor status`."""
+
+    login: ClusterLogin
+    output: ReportOutput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryOptions:
+    """The options of `trimtab compactor history`."""
+
+    pool: Annotated[str | None, POOL.with_help("Show only decisions about this pool.")] = None
+    node: Annotated[str | None, option("--node", metavar="NAME", help="Show only decisions about this node.")] = None
+    since: Annotated[str | None, SINCE.with_help(
+        "Show only the decisions since then: an age such as 30m, 12h or 7d, or a date such as 2026-11-01."
+    )] = None  # fmt: skip
+    limit: Annotated[
+        int | None,
+        option("--limit", minimum=1, metavar="NUMBER", help="Show at most this number of decisions, the latest ones."),
+    ] = None
+    evictions: Annotated[
+        bool, option("--evictions/--no-evictions", help="Whether to print a line for each evicted pod.")
+    ] = True
+    watch: Annotated[
+        bool, option("-w", "--watch", help="Keep printing new decisions until you stop the command.")
+    ] = False
+    login: ClusterLogin
+    output: ReportOutput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseOptions:
+    """The options of `trimtab compactor pause`."""
+
+    why: Annotated[
+        str,
+        option(
+            "--why", help="The reason for the pause. Other users see it in the annotation and in the status."
+        ),
+    ] = ""
+    pool: Annotated[str | None, POOL.with_help(
+        "Pause only this pool: set `mode: rehearse` in its ConfigMap. Default: pause everything, so that the webhook "
+        "also admits pods unchanged."
+    )] = None  # fmt: skip
+    login: ClusterLogin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeOptions:
+    """The options of `trimtab compactor resume`."""
+
+    pool: Annotated[str | None, POOL.with_help(
+        "Reopen this pool after failures closed it; a pool that `pause --pool` paused needs `mode: act` in its "
+        "ConfigMap. Default: end the pause."
+    )] = None  # fmt: skip
+    login: ClusterLogin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOptions:
+    """The options of `trimtab compactor release`."""
+
+    names: Annotated[tuple[str, ...], Argument("[NODE]...", is_required=False, complete=complete_nodes)] = ()
+    yes: Annotated[bool, YES.with_help(
+        "Uncordon the named nodes. Without this option the command only lists them."
+    )] = False  # fmt: skip
+    login: ClusterLogin
 
 
 @click.group("compactor", cls=SuggestingGroup, invoke_without_command=True)
-@click.option(
-    "--listen",
-    metavar="HOST:PORT",
-    help="The address for metrics and health. Default: 0.0.0.0:9090; with port 0 the system chooses a free port.",
-)
-@click.option("-n", "--namespace", help=f"Trimtab's own namespace. Default: {Settings().namespace}.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
-)
-@click.option("--rehearse", is_flag=True, default=None, help="Start no drain, even if the mode of a pool is `act`.")
-@click.option(
-    "--ready-file",
-    type=click.Path(path_type=Path),
-    help="A file that the process writes as soon as it serves metrics and health.",
-)
 @click.pass_context
-def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
+@takes(CompactorOptions)
+def verb(context: click.Context, options: CompactorOptions) -> None:
     """Run the compactor until a signal: plan, wait, check again, drain nodes within their budgets.
 
     A pool is only rehearsed until its ConfigMap has `mode: act`. You can also set every option in the environment, such
@@ -77,7 +146,7 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
     if context.invoked_subcommand is not None:
         return
     try:
-        settings = environment.read_with_options(os.environ, Settings, listen, more)
+        settings = environment.read_with_options(os.environ, Settings, options.listen, given_settings(options))
         run_compactor(settings, log.build_logger(settings.log_level, settings.log_format))
     except (RuntimeFault, ValueError) as error:
         print_text(str(error), err=True)
@@ -85,88 +154,55 @@ def verb(context: click.Context, /, listen: str | None, **more: Any) -> None:
 
 
 @verb.command("status")
-@_add_login_options
-@add_report_options
-def show_status(form: str, output_file: str | None, **login: Any) -> None:
+@takes(StatusOptions)
+def show_status(options: StatusOptions) -> None:
     """Show the leader, the drains that are under way, and the next nodes of each pool's plan."""
-    report = report_module.build_status_report(state.read_compactor_state(state.ClusterLogin(**login), pods=True))
-    emit_report(form, output_file, report, report_module.VIEW)
+    report = report_module.build_status_report(state.read_compactor_state(options.login, pods=True))
+    write_report(options.output, report, report_module.VIEW)
 
 
 @verb.command("history")
-@click.option("--pool", shell_complete=complete_pools, help="Show only decisions about this pool.")
-@click.option("--node", shell_complete=complete_nodes, help="Show only decisions about this node.")
-@click.option(
-    "--since",
-    "since_seconds",
-    type=DURATION,
-    metavar="DURATION",
-    help="Show only the decisions of the last 30m, 12h or 7d, for example.",
-)
-@click.option(
-    "--limit", type=click.IntRange(1), metavar="NUMBER", help="Show at most this number of decisions, the latest ones."
-)
-@click.option(
-    "--evictions/--no-evictions", default=True, show_default=True, help="Whether to print a line for each evicted pod."
-)
-@click.option("-w", "--watch", is_flag=True, help="Keep printing new decisions until you stop the command.")
-@_add_login_options
-@add_report_options
-def show_history(
-    pool: str | None, node: str | None, since_seconds: int | None, limit: int | None, evictions: bool, watch: bool,
-    form: str, output_file: str | None, **login: Any,
-) -> None:  # fmt: skip
+@takes(HistoryOptions)
+def show_history(options: HistoryOptions) -> None:
     """Show the last decisions, each with its reason; the oldest is first."""
-    if watch and form not in ("table", "wide", "name"):
+    form = options.output.form
+    if options.watch and form not in ("table", "wide", "name"):
         raise UsageError([ConfigError(file="--watch", expected="-o table, wide or name", got=form)])
-    cluster_login = state.ClusterLogin(**login)
-    compactor_state = state.read_compactor_state(cluster_login)
+    compactor_state = state.read_compactor_state(options.login)
     filters = HistoryFilter(
-        pool=pool, node=node, limit=limit, evictions=evictions,
-        since=None if since_seconds is None else compactor_state.read_at - since_seconds,
-    )  # fmt: skip
+        pool=options.pool,
+        node=options.node,
+        limit=options.limit,
+        evictions=options.evictions,
+        since=None if options.since is None else parse_since(options.since, compactor_state.read_at),
+    )
     report = build_history_report(compactor_state, filters)
-    emit_report(form, output_file, report, HISTORY_VIEW)
-    if watch:
-        watch_history(cluster_login, filters, report, is_wide=form == "wide")
+    write_report(options.output, report, HISTORY_VIEW)
+    if options.watch:
+        watch_history(options.login, filters, report, is_wide=form == "wide")
 
 
 @verb.command("pause")
-@click.option(
-    "--why", default="true", help="The reason for the pause. Other users see it in the annotation and in the status."
-)
-@click.option(
-    "--pool",
-    shell_complete=complete_pools,
-    help="Pause only this pool: set `mode: rehearse` in its ConfigMap. Default: pause everything, so that the "
-    "webhook also admits pods unchanged.",
-)
-@_add_login_options
-def pause_compactor(why: str, pool: str | None, **login: Any) -> None:
+@takes(PauseOptions)
+def pause_compactor(options: PauseOptions) -> None:
     """Pause all pools, or one: cordon no node, evict no pod, and uncordon the nodes that are being drained."""
-    if pool is not None:
-        if why != "true":
+    login, why = options.login, options.why
+    if options.pool is not None:
+        if why:
             raise UsageError([ConfigError(file="--why", expected="no reason: --pool stores none", got=why)])
-        cluster_login = state.ClusterLogin(**login)
-        with state.open_client(cluster_login) as client:
-            for line in pause_pool(client, cluster_login.namespace, pool):
+        with state.open_client(login) as client:
+            for line in pause_pool(client, login.namespace, options.pool):
                 print_text(line)
         return
-    _annotate_namespace(state.ClusterLogin(**login), why or "true")
+    _annotate_namespace(login, why or "true")
     print_text("paused")
 
 
 @verb.command("resume")
-@click.option(
-    "--pool",
-    shell_complete=complete_pools,
-    help="Reopen this pool after failures closed it; a pool that `pause --pool` paused needs `mode: act` in its "
-    "ConfigMap. Default: end the pause.",
-)
-@_add_login_options
-def resume_compactor(pool: str | None, **login: Any) -> None:
+@takes(ResumeOptions)
+def resume_compactor(options: ResumeOptions) -> None:
     """End the pause, or reopen a closed pool."""
-    cluster_login = state.ClusterLogin(**login)
+    cluster_login, pool = options.login, options.pool
     if pool is None:
         _annotate_namespace(cluster_login, None)
         print_text("resumed")
@@ -191,27 +227,25 @@ def resume_compactor(pool: str | None, **login: Any) -> None:
 
 
 @verb.command("release")
-@click.argument("names", metavar="[NODE]...", nargs=-1, shell_complete=complete_nodes)
-@click.option("--yes", is_flag=True, help="Uncordon the named nodes. Without this option the command only lists them.")
-@_add_login_options
-def release_drained_nodes(names: tuple[str, ...], yes: bool, **login: Any) -> None:
+@takes(ReleaseOptions)
+def release_drained_nodes(options: ReleaseOptions) -> None:
     """Uncordon nodes and remove their drain annotation; without NODE, list the nodes that have one.
 
     Use it for nodes that the compactor ignores because the annotation is not authentic: the signing key was lost, or
     another client wrote the annotation. If a drain of the node is under way, the compactor stops it.
     """
-    if yes and not names:
+    names = options.names
+    if options.yes and not names:
         expected = "the names of the nodes to uncordon"
         raise UsageError(
             [ConfigError(file="command line", expected=expected, got="no names of nodes, although --yes needs them")]
         )
-    cluster_login = state.ClusterLogin(**login)
-    with state.open_client(cluster_login) as client:
+    with state.open_client(options.login) as client:
         writer = Writer(client=client, manager="trimtab-command")
-        annotated_nodes = state.find_annotated_nodes(writer, cluster_login.namespace, names)
+        annotated_nodes = state.find_annotated_nodes(writer, options.login.namespace, names)
         for node in annotated_nodes:
             print_text(str(node))
-        if yes:
+        if options.yes:
             for outcome in state.release_nodes(writer, annotated_nodes):
                 print_text(outcome)
         elif annotated_nodes:

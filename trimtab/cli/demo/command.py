@@ -11,9 +11,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 import jsonpatch
@@ -34,6 +35,7 @@ from trimtab.cli.demo import compaction, sample_pool
 from trimtab.cli.demo.machines import draw_machines
 from trimtab.cli.demo.reservations import draw_reservations
 from trimtab.cli.main import EXIT_FAILED
+from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
 from trimtab.cli.printable_text import styled
 from trimtab.cli.reporting.draw import draw_report
@@ -43,6 +45,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import read_documents
+from trimtab.inputs.option import option
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.runtime import clock
@@ -135,11 +138,19 @@ def _wait_for_url(process: "subprocess.Popen[bytes]", ready: Path, log: str) -> 
 _FILES = ("world.yaml", "shop.yaml", "policies.yaml")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """The options of `trimtab demo`."""
+
+    keep: Annotated[
+        str | None,
+        option("--keep", type=click.Path(file_okay=False), help="Keep the files of the demo in this folder."),
+    ] = None
+
+
 @click.command("demo")
-@click.option(
-    "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the files of the demo in this folder."
-)
-def verb(keep: Path | None) -> None:
+@takes(DemoOptions)
+def verb(options: DemoOptions) -> None:
     """Run the webhook and a compaction on this machine, without a cluster.
 
     The demo issues certificates, starts the real webhook on a free port, sends it the pods of a small shop as an API
@@ -148,7 +159,7 @@ def verb(keep: Path | None) -> None:
     """
     console = output.create_console()
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as scratch:
-        folder = keep or Path(scratch)
+        folder = Path(options.keep or scratch)
         folder.mkdir(parents=True, exist_ok=True)
         for name in _FILES:
             (folder / name).write_bytes((resources.files("trimtab.cli.demo") / name).read_bytes())
@@ -242,7 +253,7 @@ def _print_next_steps(console: Console) -> None:
     console.print(
         styled(
             "\n[bold]Where to go next[/]\n  trimtab admit -f your-manifests.yaml            shows how policies would "
-            "change your own workloads, without changing anything\n  trimtab admit -f your-manifests.yaml --explain  "
+            "change your own workloads, without changing anything\n  trimtab admit -f your-manifests.yaml --details  "
             "also shows the fields that stay unchanged, and why\n  trimtab policies list                           "
             "lists the policies that Trimtab includes\n  trimtab policies explain NAME                   explains "
             "one policy\n  trimtab plan --cluster snapshot.yaml            shows which of your nodes can be drained, "

@@ -6,15 +6,17 @@ A check comes after those that it depends on. In the table the fix follows the f
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 import click
 from rich.text import Text
 
 from trimtab.cli.main import EXIT_FOUND
+from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
-from trimtab.cli.reporting.emit import add_report_options, emit_report
-from trimtab.cli.shared_options import add_login_options
+from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.diagnosis import (
     check_autoscaling,
     check_compiled_policies,
@@ -28,8 +30,10 @@ from trimtab.diagnosis import (
 )
 from trimtab.diagnosis.finding import Check, DoctorFinding, FindingSeverity, report_unknown
 from trimtab.diagnosis.observed import ObservedCluster
-from trimtab.inputs import live_cluster
-from trimtab.inputs.command_faults import LoginError, RuntimeFailure
+from trimtab.inputs import flags
+from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
+from trimtab.inputs.live_cluster import Login
+from trimtab.inputs.option import option
 from trimtab.installation.names import InstallValues
 
 CHECKS: tuple[Check, ...] = (
@@ -177,66 +181,85 @@ VIEW: ReportView[DoctorReport] = ReportView(
 )  # fmt: skip
 
 
+def _require_checks(names: tuple[str, ...]) -> None:
+    """Raise UsageError with every name that no check has."""
+    checks = [check.name for check in CHECKS]
+    mistakes = [
+        ConfigError(
+            file="--without", expected=f"a check: {', '.join(checks)}", got=name, todo=suggest_name(name, checks)
+        )
+        for name in names
+        if name not in checks
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorOptions:
+    """The options of `trimtab doctor`."""
+
+    namespace: Annotated[str, flags.NAMESPACE.with_help("The namespace in which Trimtab is installed.")] = (
+        InstallValues().namespace
+    )
+    ask_in: Annotated[
+        str,
+        option(
+            "--ask-in",
+            metavar="NAMESPACE",
+            help="The namespace of the trial pods, none of which is stored. Choose a namespace whose pods "
+            "policies change.",
+        ),
+    ] = "default"
+    without: Annotated[
+        tuple[str, ...],
+        flags.WITHOUT.with_help(
+            "Skip this check; the report lists the checks that are skipped. You can repeat the option."
+        ),
+    ] = ()
+    strict: Annotated[bool, flags.STRICT] = False
+    output: ReportOutput
+    login: Login
+
+
 @click.command("doctor")
-@click.option(
-    "-n",
-    "--namespace",
-    default=InstallValues().namespace,
-    show_default=True,
-    help="The namespace in which Trimtab is installed.",
-)
-@click.option(
-    "--ask-in", default="default", show_default=True, metavar="NAMESPACE",
-    help="The namespace of the trial pods, none of which is stored. Choose a namespace whose pods policies change.",
-)  # fmt: skip
-@click.option(
-    "--without", multiple=True, type=click.Choice([check.name for check in CHECKS]), metavar="CHECK",
-    help="Skip this check; the report lists the checks that are skipped. You can repeat the option.",
-)  # fmt: skip
-@click.option("--strict", is_flag=True, help="Exit with 1 also if there are only warnings.")
-@add_report_options
-@add_login_options
-def verb(
-    namespace: str,
-    ask_in: str,
-    without: tuple[str, ...],
-    strict: bool,
-    form: str,
-    output_file: str | None,
-    kubeconfig: str | None,
-    context: str | None,
-) -> None:
+@takes(DoctorOptions)
+def verb(options: DoctorOptions) -> None:
     """Check the installation: certificates, caBundles, calls from the API server, permissions, Leases, autoscaler, …
 
     Each finding has its fix. Nothing is stored: the command creates two pods and a policy as a dry run. A check that is
     not possible is reported as unknown, with the missing permission. Exits with 1 if a finding is a problem or unknown,
     with 3 if no API server answers.
     """
-    doctor_report = _check_cluster(
-        live_cluster.ClusterOptions((), kubeconfig, context), namespace, ask_in, without, strict=strict
-    )
-    emit_report(form, output_file, doctor_report, VIEW)
+    _require_checks(options.without)
+    doctor_report = _check_cluster(options)
+    write_report(options.output, doctor_report, VIEW)
     if not doctor_report.well:
         sys.exit(EXIT_FOUND)
 
 
-def _check_cluster(
-    options: live_cluster.ClusterOptions, namespace: str, ask_in: str, without: tuple[str, ...], *, strict: bool
-) -> DoctorReport:
+def _check_cluster(options: DoctorOptions) -> DoctorReport:
     from trimtab.diagnosis.cluster_reader import read_cluster
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
 
     try:
-        client = connect_to_cluster(options.kubeconfig, options.context)
+        client = connect_to_cluster(options.login.kubeconfig, options.login.context)
     except NotConfigured as error:
         raise LoginError(str(error)) from None
     try:
-        cluster = read_cluster(client, namespace, ask_in)
+        cluster = read_cluster(client, options.namespace, options.ask_in)
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     finally:
         client.close()
-    results = judge_cluster(cluster, without=without)
+    results = judge_cluster(cluster, without=options.without)
     at = cluster.local_time.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return build_report(results, server=client.server_url, namespace=namespace, at=at, without=without, strict=strict)
+    return build_report(
+        results,
+        server=client.server_url,
+        namespace=options.namespace,
+        at=at,
+        without=options.without,
+        strict=options.strict,
+    )

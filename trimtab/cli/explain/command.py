@@ -1,6 +1,8 @@
 """The command line of `trimtab explain`, its report, and its text for terminals."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 from rich.text import Text
@@ -8,11 +10,13 @@ from rich.text import Text
 from trimtab.cli.catalog import ALERT, CatalogEntry, find_children, find_entries, load_catalog, suggest_entries
 from trimtab.cli.complete_names import complete_explained_names
 from trimtab.cli.explain.verb_options import find_options
+from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.option import Argument
 
 
 class ExplainedFieldReport(ReportPart, frozen=True, kw_only=True):
@@ -102,10 +106,17 @@ VIEW: ReportView[ExplanationsReport] = ReportView(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """The options of `trimtab explain`."""
+
+    names: Annotated[tuple[str, ...], Argument("NAME...", complete=complete_explained_names)]
+    output: ReportOutput
+
+
 @click.command("explain", context_settings={"ignore_unknown_options": True})
-@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_explained_names)
-@add_report_options
-def verb(names: tuple[str, ...], form: str, output_file: str | None) -> None:
+@takes(ExplainOptions)
+def verb(options: ExplainOptions) -> None:
     """Explain a reason code, an alert, a setting, a field of a policy, a pool or a report, a rule of lint, a check of
     doctor, an annotation, a label, a taint, a metric, an option of a verb, a column of a table, a preset or a word.
 
@@ -113,8 +124,8 @@ def verb(names: tuple[str, ...], form: str, output_file: str | None) -> None:
     trimtab.dev/cordoned-for, trimtab_reviews_total, "more nodes", balanced or wave. The texts are in the package:
     neither a cluster nor the network is used.
     """
-    report = build_explanations_report(names)
-    emit_report(form, output_file, report, VIEW)
+    report = build_explanations_report(options.names)
+    write_report(options.output, report, VIEW)
 
 
 def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:

@@ -1,13 +1,15 @@
 """The command line of `trimtab machines`: profile and rank, and the group of the other subcommands."""
 
 import importlib
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import click
 
-from trimtab.cli.machine_options import add_pool_options, add_type_options
 from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import machines_table as table
 from trimtab.cli.reports.machine_ranking import build_ranking, pack_best_sets, read_workload
 from trimtab.cli.reports.machines import (
@@ -19,7 +21,9 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.inputs import machine_types as inputs
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
+from trimtab.inputs.flags import ROWS
+from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, TypeOptions, read_pool_nodes
+from trimtab.inputs.option import option
 from trimtab.machines.machine_types import machine_types
 from trimtab.sizing.ranking.capacity import CapacityRules
 from trimtab.sizing.ranking.rank_types import Ranking, RankingRules, decide_switch
@@ -50,23 +54,31 @@ def verb() -> None:
     """Rank machine types for a workload, and make the cluster autoscaler buy the best ones."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachinesProfileOptions:
+    """The options of `trimtab machines profile`."""
+
+    nodes: PoolOptions
+    output: ReportOutput
+
+
 @verb.command("profile")
-@add_pool_options
-@add_report_options
-def profile(pool_nodes: SelectedNodes, form: str, output_file: str | None) -> None:
+@takes(MachinesProfileOptions)
+def profile(options: MachinesProfileOptions) -> None:
     """Show the sums of what the pods of a pool request, the ratios of these sums, and which resource fills the nodes
     first.
 
     Reads a snapshot (nodes, pods; better with pv, pvc, csinodes) and changes nothing.
     """
+    pool_nodes = read_pool_nodes(options.nodes)
     report = build_profile_report(
         pool_nodes, read_workload(pool_nodes, None), measure_fill(pool_nodes.inventory, pool_nodes.nodes)
     )
-    emit_report(form, output_file, report, table.PROFILE_VIEW)
+    write_report(options.output, report, table.PROFILE_VIEW)
 
 
-def _parse_commitments(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
-    """Returns machine type → number of committed nodes. Raises UsageError with every mistake."""
+def _parse_commitments(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """Returns pairs of a machine type and the number of its committed nodes. Raises UsageError with every mistake."""
     parsed = {text: text.rpartition("=") for text in texts}
     mistakes = [
         ConfigError(file="--commitment", expected="TYPE=NODES, such as m7i.2xlarge=10", got=text)
@@ -75,95 +87,171 @@ def _parse_commitments(_context: click.Context, _option: click.Parameter, texts:
     ]
     if mistakes:
         raise UsageError(mistakes)
-    return {kind: int(nodes) for kind, _, nodes in parsed.values()}
+    return tuple((kind, int(nodes)) for kind, _, nodes in parsed.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachinesRankOptions:
+    """The options of `trimtab machines rank`."""
+
+    nodes: PoolOptions
+    types: TypeOptions
+    zones: Annotated[
+        int | None,
+        option("--zones", minimum=1, help="The number of zones of the workload. Default: the zones of the nodes."),
+    ] = None
+    buffer_pods: Annotated[
+        float, option("--buffer-pods", minimum=0, help="The number of average pods for which each node keeps room.")
+    ] = 1.0
+    last_node_fill: Annotated[
+        float,
+        option(
+            "--last-node-fill",
+            minimum=0,
+            maximum=1,
+            help="The share of the last node of a zone that is filled on average.",
+        ),
+    ] = 0.5
+    volume_packing: Annotated[
+        float,
+        option(
+            "--volume-packing",
+            minimum=0,
+            maximum=1,
+            help="The surcharge on the price of a type, as a share, if the limit on volumes is reached before cpu and "
+            "memory.",
+        ),
+    ] = 0.10
+    scale_down: Annotated[
+        Literal["on", "off"],
+        option(
+            "--scale-down", help="`off` means that nodes are never removed; Trimtab then adds a tenth to the price."
+        ),
+    ] = "on"
+    load_cap: Annotated[
+        float | None,
+        option(
+            "--load-cap",
+            minimum=1,
+            maximum=100,
+            metavar="PERCENT",
+            help="The share of a node's cores that may be in use. This option needs --used-cores.",
+        ),
+    ] = None
+    used_cores: Annotated[
+        float | None,
+        option(
+            "--used-cores",
+            type=click.FloatRange(0, min_open=True),
+            metavar="CORES",
+            help="The number of cores that the workload really uses, for --load-cap.",
+        ),
+    ] = None
+    min_nodes_per_zone: Annotated[
+        int,
+        option(
+            "--min-nodes-per-zone",
+            minimum=1,
+            help="Leave out types of which a zone would need fewer nodes than this.",
+        ),
+    ] = 1
+    max_node_share: Annotated[
+        float | None,
+        option(
+            "--max-node-share",
+            type=click.FloatRange(0, 100, min_open=True),
+            metavar="PERCENT",
+            help="Leave out types of which a single node would hold a larger share of the workload than this.",
+        ),
+    ] = None
+    current: Annotated[
+        str | None,
+        option(
+            "--current",
+            metavar="TYPE",
+            help="The type to compare with. Default: the type of most nodes. The report says what the best type would "
+            "save.",
+        ),
+    ] = None
+    hysteresis: Annotated[
+        float,
+        option(
+            "--hysteresis",
+            minimum=0,
+            metavar="PERCENT",
+            help="How much cheaper than the current type another type must be, as a share.",
+        ),
+    ] = 5.0
+    wins: Annotated[
+        int,
+        option(
+            "--wins",
+            minimum=0,
+            help="In how many consecutive runs, this one included, the best type was that much cheaper; after three "
+            "runs Trimtab recommends a switch.",
+        ),
+    ] = 1
+    commitments: Annotated[
+        tuple[tuple[str, int], ...],
+        option(
+            "--commitment",
+            type=str,
+            metavar="TYPE=NODES",
+            convert=_parse_commitments,
+            help="Nodes that you pay for whether they run or not. Trimtab ranks types for the part of the workload "
+            "that these nodes do not hold. You can repeat the option.",
+        ),
+    ] = ()
+    packs: Annotated[
+        bool, option("--pack/--no-pack", help="Also place the pods of the snapshot on empty nodes of the best types.")
+    ] = True
+    rows: Annotated[int, ROWS.with_help("The number of types in the table.")] = 10
+    output: ReportOutput
+
+    @property
+    def rules(self) -> RankingRules:
+        """The rules of the ranking. Raises UsageError if only one of two options that belong together is given."""
+        if (self.load_cap is None) != (self.used_cores is None):
+            expected, got = "--load-cap together with --used-cores", "only one of these two options"
+            raise UsageError([ConfigError(file="command line", expected=expected, got=got)])
+        return RankingRules(
+            capacity=CapacityRules(
+                buffer_pods=self.buffer_pods, max_load=None if self.load_cap is None else self.load_cap / 100
+            ),
+            surcharges=SurchargeRules(
+                last_node_fill=self.last_node_fill,
+                volume_packing_share=self.volume_packing,
+                scale_down_share=SCALE_DOWN_OFF_SHARE if self.scale_down == "off" else 0.0,
+            ),
+            min_nodes_per_zone=self.min_nodes_per_zone,
+            max_node_share=None if self.max_node_share is None else self.max_node_share / 100,
+        )
 
 
 @verb.command("rank")
-@add_pool_options
-@add_type_options
-@click.option(
-    "--zones", type=click.IntRange(1), help="The number of zones of the workload. Default: the zones of the nodes."
-)
-@click.option("--buffer-pods", type=click.FloatRange(0), default=1.0, show_default=True,
-              help="The number of average pods for which each node keeps room.")  # fmt: skip
-@click.option("--last-node-fill", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-              help="The share of the last node of a zone that is filled on average.")  # fmt: skip
-@click.option("--volume-packing", type=click.FloatRange(0, 1), default=0.10, show_default=True,
-              help=
-                  "The surcharge on the price of a type, as a share, if the limit on volumes is reached before "
-                  "cpu and memory.")  # fmt: skip
-@click.option("--scale-down", type=click.Choice(["on", "off"]), default="on", show_default=True,
-              help="`off` means that nodes are never removed; Trimtab then adds a tenth to the price.")  # fmt: skip
-@click.option("--load-cap", type=click.FloatRange(1, 100), metavar="PERCENT",
-              help="The share of a node's cores that may be in use. This option needs --used-cores.")  # fmt: skip
-@click.option("--used-cores", type=click.FloatRange(0, min_open=True), metavar="CORES",
-              help="The number of cores that the workload really uses, for --load-cap.")  # fmt: skip
-@click.option("--min-nodes-per-zone", type=click.IntRange(1), default=1, show_default=True,
-              help="Leave out types of which a zone would need fewer nodes than this.")  # fmt: skip
-@click.option(
-    "--max-node-share",
-    type=click.FloatRange(0, 100, min_open=True),
-    metavar="PERCENT",
-    help="Leave out types of which a single node would hold a larger share of the workload than this.",
-)
-@click.option(
-    "--current",
-    default="",
-    metavar="TYPE",
-    help="The type to compare with. Default: the type of most nodes. The report says what the best type would save.",
-)
-@click.option("--hysteresis", type=click.FloatRange(0), default=5.0, show_default=True, metavar="PERCENT",
-              help="How much cheaper than the current type another type must be, as a share.")  # fmt: skip
-@click.option("--wins", type=click.IntRange(0), default=1, show_default=True,
-              help="In how many consecutive runs, this one included, the best type was that much cheaper; after three "
-                   "runs Trimtab recommends a switch.")  # fmt: skip
-@click.option("--commitment", "commitments", multiple=True, metavar="TYPE=NODES", callback=_parse_commitments,
-              help=
-                  "Nodes that you pay for whether they run or not. Trimtab ranks types for the part of the "
-                  "workload that these nodes do not hold. You can repeat the option.")  # fmt: skip
-@click.option(
-    "--pack/--no-pack",
-    "packs",
-    default=True,
-    help="Also place the pods of the snapshot on empty nodes of the best types.",
-)
-@click.option("--rows", type=click.IntRange(1), default=10, show_default=True, help="The number of types in the table.")
-@add_report_options
-def rank(
-    pool_nodes: SelectedNodes, types: TypeOptions, zones: int | None, buffer_pods: float, last_node_fill: float,
-    volume_packing: float, scale_down: str, load_cap: float | None, used_cores: float | None, min_nodes_per_zone: int,
-    max_node_share: float | None, current: str, hysteresis: float, wins: int, commitments: dict[str, int], packs: bool,
-    rows: int,
-    form: str, output_file: str | None,
-) -> None:  # fmt: skip
+@takes(MachinesRankOptions)
+def rank(options: MachinesRankOptions) -> None:
     """Rank machine types by the cost of this workload on them, and check the best ones with the real pods.
 
     For each type, the workload is scaled until it fills a node: until cpu, memory, volumes, pods or load is full, after
     reservations and DaemonSets. Sets of two types are compared too. The best ones are then checked by placing the real
     pods on empty nodes by kube-scheduler's filters. Reads a snapshot and changes nothing.
     """
-    if (load_cap is None) != (used_cores is None):
-        expected, got = "--load-cap together with --used-cores", "only one of these two options"
-        raise UsageError([ConfigError(file="command line", expected=expected, got=got)])
-    rules = RankingRules(
-        capacity=CapacityRules(buffer_pods=buffer_pods, max_load=None if load_cap is None else load_cap / 100),
-        surcharges=SurchargeRules(
-            last_node_fill=last_node_fill, volume_packing_share=volume_packing,
-            scale_down_share=SCALE_DOWN_OFF_SHARE if scale_down == "off" else 0.0,
-        ),
-        min_nodes_per_zone=min_nodes_per_zone, max_node_share=None if max_node_share is None else max_node_share / 100,
-    )  # fmt: skip
+    pool_nodes, types = read_pool_nodes(options.nodes), options.types
+    rules = options.rules
     priced = inputs.read_priced_types(pool_nodes, types)
-    ranking = build_ranking(pool_nodes, types, priced, rules, zones, used_cores, commitments)
+    ranking = build_ranking(
+        pool_nodes, types, priced, rules, options.zones, options.used_cores, dict(options.commitments)
+    )
     with show_spinner("Packing"):
-        winner, sets = pack_best_sets(pool_nodes, ranking, buffer_pods, packs)
-    current = current or _find_current_type(pool_nodes, ranking)
-    decision = decide_switch(ranking, current, wins, hysteresis / 100) if current else None
+        winner, sets = pack_best_sets(pool_nodes, ranking, options.buffer_pods, options.packs)
+    current = options.current or _find_current_type(pool_nodes, ranking)
+    decision = decide_switch(ranking, current, options.wins, options.hysteresis / 100) if current else None
     report = build_rank_report(
         pool_nodes, priced, ranking, winner, sets, (current, decision) if decision else None,
-        _list_notes(types, priced, ranking), wins,
+        _list_notes(types, priced, ranking), options.wins,
     )  # fmt: skip
-    emit_report(form, output_file, report, table.view_ranking(rows))
+    write_report(options.output, report, table.view_ranking(options.rows))
 
 
 def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:

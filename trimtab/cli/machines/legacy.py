@@ -4,13 +4,12 @@ pods elsewhere; the compactor drains them."""
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 import msgspec
 
-from trimtab.cli.machine_options import add_pool_options, add_type_options
+from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reports.machine_ranking import build_ranking
 from trimtab.cluster.api.core import Taint
@@ -22,10 +21,11 @@ from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.pool import pool_name, pool_source
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compactor.settings import Settings
-from trimtab.inputs import live_cluster
+from trimtab.inputs import flags, live_cluster
 from trimtab.inputs import machine_types as inputs
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
-from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
+from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, TypeOptions, read_pool_nodes
+from trimtab.inputs.option import option
 from trimtab.machines.prices import MachinePrice, quote_price
 from trimtab.sizing.ranking.legacy_pools import (
     PLACEHOLDER_LABEL,
@@ -53,44 +53,57 @@ OWNER_LISTS = (
 _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachinesLegacyOptions:
+    """The options of `trimtab machines legacy`."""
+
+    nodes: PoolOptions
+    types: TypeOptions
+    target: Annotated[
+        str | None,
+        option(
+            "--to-pool",
+            metavar="POOL",
+            help="The pool that receives the pods. The option is required unless you pass --undo.",
+        ),
+    ] = None
+    batch: Annotated[
+        int,
+        option("--batch", minimum=1, help="The number of legacy nodes for whose pods room is made at the same time."),
+    ] = 3
+    compares: Annotated[
+        bool,
+        flags.COMPARE.with_help(
+            "Refuse the migration if the new pool's machine type is not ranked above the old one's."
+        ),
+    ] = True
+    applies: Annotated[
+        bool,
+        flags.APPLY.with_help(
+            "Taint the legacy nodes and make room in the new pool. Without this option nothing is changed."
+        ),
+    ] = False
+    follow: Annotated[
+        float | None,
+        option(
+            "--follow",
+            minimum=0.1,
+            metavar="SECONDS",
+            help="With --apply: repeat the step until no legacy node has pods; nodes that are added later are tainted "
+            "as well.",
+        ),
+    ] = None
+    undoes: Annotated[
+        bool, flags.UNDO.with_help("Remove Trimtab's own taints and placeholder pods, and do nothing else.")
+    ] = False
+    namespace: Annotated[
+        str, flags.NAMESPACE.with_help("The namespace of the placeholder pods, which reserve room in the new pool.")
+    ] = Settings().namespace
+
+
 @click.command("legacy")
-@partial(add_pool_options, needs_nodes=False)
-@add_type_options
-@click.option(
-    "--to",
-    "target",
-    default="",
-    metavar="POOL",
-    help="The pool that receives the pods. The option is required unless you pass --undo.",
-)
-@click.option("--batch", type=click.IntRange(1), default=3, show_default=True,
-              help="The number of legacy nodes for whose pods room is made at the same time.")  # fmt: skip
-@click.option("--compare/--no-compare", "compares", default=True,
-              help=
-                  "Refuse the migration if the new pool's machine type is not ranked above the old one's.")  # fmt: skip
-@click.option(
-    "--apply",
-    "applying",
-    is_flag=True,
-    help="Taint the legacy nodes and make room in the new pool. Without this option nothing is changed.",
-)
-@click.option("--follow", type=click.FloatRange(0.1), metavar="SECONDS",
-              help="With --apply: repeat the step until no legacy node has pods; nodes that are added later are "
-                   "tainted as well.")  # fmt: skip
-@click.option(
-    "--undo", "undoing", is_flag=True, help="Remove Trimtab's own taints and placeholder pods, and do nothing else."
-)
-@click.option(
-    "-n",
-    "--namespace",
-    default=Settings().namespace,
-    show_default=True,
-    help="The namespace of the placeholder pods, which reserve room in the new pool.",
-)
-def verb(
-    pool_nodes: SelectedNodes, types: TypeOptions, target: str, batch: int, compares: bool, applying: bool,
-    follow: float | None, undoing: bool, namespace: str,
-) -> None:  # fmt: skip
+@takes(MachinesLegacyOptions)
+def verb(options: MachinesLegacyOptions) -> None:
     """Empty a pool (--pool) that is to be given up: taint its nodes, and make room for its pods in another pool.
 
     The nodes are tainted with trimtab.dev/legacy: NoSchedule if every DaemonSet tolerates the taint and no workload can
@@ -99,27 +112,31 @@ def verb(
     settings of their pool, within its budgets and windows. No pod moves while the new pool is at its maximum or out of
     stock.
     """
+    pool_nodes = read_pool_nodes(options.nodes, needs_nodes=False)
     if not pool_nodes.pool:
         raise UsageError([ConfigError(file="--pool", expected="the name of the legacy pool", got="none")])
-    if undoing:
+    placeholders = PlaceholderScope(pool_nodes.pool, options.namespace)
+    if options.undoes:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            print_text(remove_traces(client, pool_nodes, PlaceholderScope(pool_nodes.pool, namespace)))
+            print_text(remove_traces(client, pool_nodes, placeholders))
         return
     if not pool_nodes.nodes:
         raise UsageError([inputs.report_unknown_pool(pool_nodes.inventory, pool_nodes.pool)])
+    target, follow = options.target, options.follow
     if not target or target == pool_nodes.pool:
-        raise UsageError([ConfigError(file="--to", expected="a pool other than the legacy one", got=target or "none")])
-    if follow is not None and not applying:
+        expected = "a pool other than the legacy one"
+        raise UsageError([ConfigError(file="--to-pool", expected=expected, got=target or "none")])
+    if follow is not None and not options.applies:
         raise UsageError([ConfigError(file="--follow", expected="--apply", got="none")])
     migration = Migration(
-        target=target, batch=batch, types=types, applies=applying,
-        placeholders=PlaceholderScope(pool_nodes.pool, namespace),
-    )  # fmt: skip
-    is_over = run_step(migration, pool_nodes, compares=compares, must_begin=True)
+        target=target, batch=options.batch, types=options.types, applies=options.applies, placeholders=placeholders
+    )
+    is_over = run_step(migration, pool_nodes, compares=options.compares, must_begin=True)
     while follow is not None and not is_over:
         time.sleep(follow)
         try:
-            is_over = run_step(migration, _read_again(pool_nodes), compares=False, must_begin=False)
+            present_nodes = read_pool_nodes(options.nodes, needs_nodes=False)
+            is_over = run_step(migration, present_nodes, compares=False, must_begin=False)
         except (RuntimeFailure, UsageError) as error:
             # A migration takes hours: an API server that does not answer for a while must not end it.
             print_text(f"this step failed, and Trimtab repeats it: {error}")
@@ -157,11 +174,6 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
             for line in apply_step(client, pool_nodes, migration, taint, missing):
                 print_text(line)
     return not missing.nodes
-
-
-def _read_again(pool_nodes: SelectedNodes) -> SelectedNodes:
-    """Returns the present nodes of the pool, read again. At the end of the migration there are none."""
-    return inputs.read_pool_nodes(pool_nodes.cluster, pool_nodes.pool, needs_nodes=False)
 
 
 def _target_nodes(pool_nodes: SelectedNodes, target: str) -> tuple[NodeInfo, ...]:
@@ -304,7 +316,7 @@ def _is_draining(pool_nodes: SelectedNodes, missing: MissingRoom) -> bool:
 def _pool_selector(nodes: tuple[NodeInfo, ...], target: str) -> Mapping[str, str]:
     if not nodes:
         expected, todo = "a pool with at least one node, whose labels Trimtab reads", "scale the new pool to one node"
-        raise UsageError([ConfigError(file="--to", expected=expected, got=f"{target} without a node", todo=todo)])
+        raise UsageError([ConfigError(file="--to-pool", expected=expected, got=f"{target} without a node", todo=todo)])
     _, label = pool_source(nodes[0])
     return {label: target}
 

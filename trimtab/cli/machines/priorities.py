@@ -4,12 +4,13 @@ undoes it."""
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
 from trimtab.cli import output
-from trimtab.cli.machine_options import add_pool_options, add_type_options
+from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reports.machine_ranking import build_ranking
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
@@ -19,10 +20,11 @@ from trimtab.cluster.node import INSTANCE_TYPE_LABEL, group_of
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.timestamps import Seconds
-from trimtab.inputs import live_cluster
+from trimtab.inputs import flags, live_cluster
 from trimtab.inputs import machine_types as inputs
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
-from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
+from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, TypeOptions, read_pool_nodes
+from trimtab.inputs.option import option
 from trimtab.machines.expander_map import (
     MAP_KEY,
     MAP_NAME,
@@ -50,61 +52,72 @@ PREVIOUS_ANNOTATION = "trimtab.dev/previous-priorities"
 """The annotation that stores the data of the map that Trimtab's map replaced, as JSON; null if there was no map
 before."""
 GARDENER_LABEL = "worker.gardener.cloud/pool"
-FORMS = ("configmap", "nodeoverlay", "computeclass", "gardener")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachinesPrioritiesOptions:
+    """The options of `trimtab machines priorities`."""
+
+    nodes: PoolOptions
+    types: TypeOptions
+    group_types: Annotated[
+        tuple[str, ...],
+        option("--group", metavar="GROUP=TYPE", help="The machine type of a node group that has no node at present."),
+    ] = ()
+    legacy: Annotated[
+        tuple[str, ...],
+        option(
+            "--legacy", metavar="GROUP", help="A node group that should get no more nodes. You can repeat the option."
+        ),
+    ] = ()
+    form: Annotated[
+        Literal["configmap", "nodeoverlay", "computeclass", "gardener"],
+        option(
+            "--as",
+            help="The map of the autoscaler, Karpenter NodeOverlays, a GKE ComputeClass, or priorities of Gardener's "
+            "workers.",
+        ),
+    ] = "configmap"
+    namespace: Annotated[str, flags.NAMESPACE.with_help("The namespace of the cluster autoscaler.")] = "kube-system"
+    applies: Annotated[
+        bool, flags.APPLY.with_help("Write the map to the cluster. Trimtab keeps the previous map for --undo.")
+    ] = False
+    takes_over: Annotated[
+        bool, flags.TAKE_OVER.with_help("With --apply: also replace a map that another client wrote.")
+    ] = False
+    undoes: Annotated[bool, flags.UNDO.with_help("Restore the map that --apply replaced, or delete the new one.")] = (
+        False
+    )
+    output_file: Annotated[str | None, output.OUTPUT_FILE] = None
 
 
 @click.command("priorities")
-@add_pool_options
-@add_type_options
-@click.option("--group", "group_types", multiple=True, metavar="GROUP=TYPE",
-              help="The machine type of a node group that has no node at present.")  # fmt: skip
-@click.option(
-    "--legacy",
-    multiple=True,
-    metavar="GROUP",
-    help="A node group that should get no more nodes. You can repeat the option.",
-)
-@click.option("--as", "form", type=click.Choice(FORMS), default="configmap", show_default=True,
-              help="The map of the autoscaler, Karpenter NodeOverlays, a GKE ComputeClass, or priorities of Gardener's "
-                   "workers.")  # fmt: skip
-@click.option(
-    "-n", "--namespace", default="kube-system", show_default=True, help="The namespace of the cluster autoscaler."
-)
-@click.option(
-    "--apply", "applying", is_flag=True, help="Write the map to the cluster. Trimtab keeps the previous map for --undo."
-)
-@click.option(
-    "--take-over", "taking_over", is_flag=True, help="With --apply: also replace a map that another client wrote."
-)
-@click.option("--undo", "undoing", is_flag=True, help="Restore the map that --apply replaced, or delete the new one.")
-@output.add_output_file_option
-def verb(
-    pool_nodes: SelectedNodes, types: TypeOptions, group_types: tuple[str, ...], legacy: tuple[str, ...], form: str,
-    namespace: str, applying: bool, taking_over: bool, undoing: bool, output_file: str | None,
-) -> None:  # fmt: skip
+@takes(MachinesPrioritiesOptions)
+def verb(options: MachinesPrioritiesOptions) -> None:
     """Print the cluster autoscaler's priority map: the groups of the best machine types first, legacy groups last.
 
     Every group has its own exact, escaped pattern; a catch-all keeps all other groups usable. The map is checked by
     replaying the autoscaler's rules on its node groups. Groups whose last scale-up failed get a low priority. The
     autoscaler must run with --expander=priority, preferably followed by another expander, as in priority,least-waste.
     """
-    if undoing:
+    pool_nodes, types, form = read_pool_nodes(options.nodes), options.types, options.form
+    if options.undoes:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            print_text(undo_map(client, namespace))
+            print_text(undo_map(client, options.namespace))
         return
     priced = inputs.read_priced_types(pool_nodes, types)
     ranking = build_ranking(pool_nodes, types, priced, RankingRules())
     if form in ("nodeoverlay", "computeclass"):
         documents = render_overlays(ranking) if form == "nodeoverlay" else [render_compute_class(ranking)]
-        output.write_text(output.format_manifests(documents), output_file)
+        output.write_text(output.format_manifests(documents), options.output_file)
         return
-    rated = _rate_groups(pool_nodes, ranking, group_types, legacy)
+    rated = _rate_groups(pool_nodes, ranking, options)
     is_gardener = any(GARDENER_LABEL in node.labels for node in pool_nodes.inventory.nodes)
-    if form == "gardener" or (is_gardener and not applying):
-        output.write_text(output.format_manifests([render_workers(rated, pool_nodes)]), output_file)
+    if form == "gardener" or (is_gardener and not options.applies):
+        output.write_text(output.format_manifests([render_workers(rated, pool_nodes)]), options.output_file)
         _note_groups(rated.unnamed)
         return
-    if applying and is_gardener:
+    if options.applies and is_gardener:
         raise UsageError([ConfigError(
             file="--apply", expected="the priority map of a cluster autoscaler, written by no other client",
             got=
@@ -117,12 +130,12 @@ def verb(
             "\n".join(["The map would not have the intended effect, so Trimtab did not write it.", *rated.problems])
         )
     demotions = find_out_of_stock(read_autoscaler_status(pool_nodes).groups, {}, int(clock.utc_now().timestamp()))
-    manifest = render_map(rated.text, demotions, namespace)
-    if not applying:
-        output.write_text(output.format_manifests([manifest]), output_file)
+    manifest = render_map(rated.text, demotions, options.namespace)
+    if not options.applies:
+        output.write_text(output.format_manifests([manifest]), options.output_file)
     else:
         with live_cluster.connect_live(pool_nodes.cluster) as client:
-            print_text(apply_map(client, manifest, taking_over))
+            print_text(apply_map(client, manifest, options.takes_over))
     _note_groups(rated.unnamed)
 
 
@@ -135,9 +148,8 @@ def _note_groups(names: Iterable[str]) -> None:
         )
 
 
-def _rate_groups(
-    pool_nodes: SelectedNodes, ranking: Ranking, group_types: tuple[str, ...], legacy: tuple[str, ...]
-) -> GroupPriorities:
+def _rate_groups(pool_nodes: SelectedNodes, ranking: Ranking, options: MachinesPrioritiesOptions) -> GroupPriorities:
+    group_types, legacy = options.group_types, options.legacy
     autoscaler = read_autoscaler_status(pool_nodes)
     nodes = pool_nodes.inventory.nodes
     grouped = [(group.name, node) for node in nodes if (group := group_of(node, autoscaler.groups)) is not None]

@@ -3,8 +3,9 @@ schema."""
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import click
 import msgspec
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.main import EXIT_FOUND, SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, format_yaml
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
@@ -19,8 +21,7 @@ from trimtab.cli.policies.example_cases import find_cases, find_problems
 from trimtab.cli.policies.rollout_command import show_rollout
 from trimtab.cli.print_text import print_document, print_text
 from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_report
-from trimtab.cli.shared_options import add_cluster_options
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
@@ -31,13 +32,14 @@ from trimtab.inputs import live_cluster
 from trimtab.inputs.cluster_policies import read_cluster_policies
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.compiled_policy_state import CompiledPolicyState
+from trimtab.inputs.flags import POLICIES
 from trimtab.inputs.given_policies import load_given_policies
+from trimtab.inputs.live_cluster import ClusterOptions
+from trimtab.inputs.option import Argument, option
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.lint import LintFinding, lint
 from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.schema import build_crd, json_schema
-
-_PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
 
 
 class PolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -163,6 +165,53 @@ _EXPLAIN_VIEW: ReportView[PoliciesReport] = ReportView(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """The options of `trimtab policies check` and `trimtab policies list`."""
+
+    paths: Annotated[tuple[str, ...], Argument("[PATH]...", is_required=False)] = ()
+    cluster: ClusterOptions
+    output: ReportOutput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """The options of `trimtab policies explain`."""
+
+    names: Annotated[tuple[str, ...], Argument("[NAME]...", is_required=False, complete=complete_policies)] = ()
+    paths: Annotated[tuple[str, ...], POLICIES.with_help(
+        "Policies to explain. Default: the policies that Trimtab includes."
+    )] = ()  # fmt: skip
+    output: ReportOutput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaOptions:
+    """The options of `trimtab policies schema`."""
+
+    crd: Annotated[
+        bool, option("--crd", help="Print Trimtab's CustomResourceDefinitions instead, as YAML.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseOptions:
+    """The options of `trimtab policies test`."""
+
+    folders: Annotated[tuple[Path, ...], Argument("FOLDER...", type=click.Path(exists=True))]
+    paths: Annotated[tuple[str, ...], POLICIES.with_help(
+        "Policies to test. Default: the policies that Trimtab includes."
+    )] = ()  # fmt: skip
+    accept: Annotated[
+        bool,
+        option(
+            "--accept",
+            help="Replace the expected pods by the present results, and write missing expectations. Review the written "
+            "files before you commit them.",
+        ),
+    ] = False
+
+
 @click.group("policies", cls=SuggestingGroup)
 def verb() -> None:
     """Check, test, list and explain policies; show rollouts; print their schema."""
@@ -173,12 +222,8 @@ verb.add_command(show_rollout)
 
 
 @verb.command("check")
-@_PATHS
-@add_cluster_options
-@add_report_options
-def check_policies(
-    paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
-) -> None:
+@takes(CheckOptions)
+def check_policies(options: CheckOptions) -> None:
     """Check policies: report every mistake of every file, with its line. Exits with 2 if there is one.
 
     A valid policy that will not work as its author expects is a finding, and the command exits with 1: an amount
@@ -186,26 +231,23 @@ def check_policies(
     conflict, a rule that another one always overrules, or, with `--cluster`, a class, namespace or node that does not
     exist, or a label that no pod or namespace has.
     """
-    policies = load_given_policies(paths, is_authoring=True)
-    facts, pod_labels = _read_facts(cluster, reads_pods=_selects_by_pod_label(policies.all))
+    policies = load_given_policies(options.paths, is_authoring=True)
+    facts, pod_labels = _read_facts(options.cluster, reads_pods=_selects_by_pod_label(policies.all))
     report = _build_report(policies.all, lint(policies, facts, pod_labels))
-    emit_report(form, output_file, report, _CHECK_VIEW)
+    write_report(options.output, report, _CHECK_VIEW)
     if report.findings:
         sys.exit(EXIT_FOUND)
 
 
 @verb.command("list")
-@_PATHS
-@add_cluster_options
-@add_report_options
-def list_policies(
-    paths: tuple[str, ...], cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
-) -> None:
+@takes(CheckOptions)
+def list_policies(options: CheckOptions) -> None:
     """List the policies in these paths, those of --cluster, or the shipped ones, in the order in which they decide.
 
     With `--cluster` the list also has the policies that `trimtab policies compile` printed and that were applied: the
     API server evaluates them itself, whether or not Trimtab runs.
     """
+    cluster, paths = options.cluster, options.paths
     if cluster.paths and paths:
         raise UsageError(
             [
@@ -224,22 +266,14 @@ def list_policies(
         )
     else:
         report = _build_report(load_given_policies(paths).all, ())
-    emit_report(form, output_file, report, _LIST_VIEW)
+    write_report(options.output, report, _LIST_VIEW)
 
 
 @verb.command("explain")
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_policies)
-@click.option(
-    "--policies",
-    "paths",
-    multiple=True,
-    metavar="PATH",
-    help="Policies to explain. Default: the policies that Trimtab includes.",
-)
-@add_report_options
-def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], form: str, output_file: str | None) -> None:
+@takes(ExplainOptions)
+def explain_policies(options: ExplainOptions) -> None:
     """Explain in sentences which pods policies match, and what they do. Default: all policies."""
-    policies = load_given_policies(paths)
+    names, policies = options.names, load_given_policies(options.paths)
     policies_by_name = {policy.name: policy for policy in policies.all}
     unknown_names = [name for name in names if name not in policies_by_name]
     if unknown_names:
@@ -248,14 +282,14 @@ def explain_policies(names: tuple[str, ...], paths: tuple[str, ...], form: str, 
             for name in unknown_names
         )
     report = _build_report([policies_by_name[name] for name in names or policies_by_name], ())
-    emit_report(form, output_file, report, _EXPLAIN_VIEW)
+    write_report(options.output, report, _EXPLAIN_VIEW)
 
 
 @verb.command("schema")
-@click.option("--crd", "as_crd", is_flag=True, help="Print Trimtab's CustomResourceDefinitions instead, as YAML.")
-def print_schema(as_crd: bool) -> None:
+@takes(SchemaOptions)
+def print_schema(options: SchemaOptions) -> None:
     """Print the JSON Schema of a PodPolicy, for editors and CI."""
-    if as_crd:
+    if options.crd:
         definitions = [build_crd(), build_pool_status_crd()]
         print_document(format_yaml(*definitions))
     else:
@@ -263,28 +297,16 @@ def print_schema(as_crd: bool) -> None:
 
 
 @verb.command("test")
-@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--policies",
-    "paths",
-    multiple=True,
-    metavar="PATH",
-    help="Policies to test. Default: the policies that Trimtab includes.",
-)
-@click.option(
-    "--accept",
-    is_flag=True,
-    help="Replace the expected pods by the present results, and write missing expectations. Review the written "
-    "files before you commit them.",
-)
-def run_cases(folders: tuple[Path, ...], paths: tuple[str, ...], accept: bool) -> None:
+@takes(CaseOptions)
+def run_cases(options: CaseOptions) -> None:
     """Run the test cases of policies: compare each stored pod, and the reasons, with the expectation.
 
     A case of policy web is a few files in a folder `web`: CASE.before.yaml (a manifest), CASE.after.yaml (the pod as it
     is stored), CASE.why.yaml (the expected outcome and reasons) and, if the case needs objects of a cluster,
     CASE.world.yaml. See policies/examples. Exits with 1 if a case fails.
     """
-    policies_by_name = {policy.name: policy for policy in load_given_policies(paths).all}
+    folders, accept = options.folders, options.accept
+    policies_by_name = {policy.name: policy for policy in load_given_policies(options.paths).all}
     test_cases = find_cases(folders)
     if not test_cases:
         names = ", ".join(map(str, folders))

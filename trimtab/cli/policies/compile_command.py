@@ -2,41 +2,56 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import click
 
 from trimtab.cli import output
 from trimtab.cli.main import EXIT_FOUND
+from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.given_policies import load_given_policies
+from trimtab.inputs.option import Argument, option
 from trimtab.policy.cel import Manifest
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy, find_conflicts
 from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.required_action_rules import required_actions
 from trimtab.policy.validating_policy import compile_validating_policy
 
-TARGETS = ("validatingadmissionpolicy", "mutatingadmissionpolicy")
+Target = Literal["validatingadmissionpolicy", "mutatingadmissionpolicy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileOptions:
+    """The options of `trimtab policies compile`."""
+
+    paths: Annotated[tuple[str, ...], Argument("[PATH]...", is_required=False)] = ()
+    target: Annotated[Target, option("--to", help="The kind of object to print.", is_required=True)]
+    enforce: Annotated[
+        bool,
+        option(
+            "--enforce",
+            help="Also deny pods that violate a required action. Without this option the binding only warns and "
+            "audits.",
+        ),
+    ] = False
+    parameters: Annotated[
+        Literal["usage"] | None,
+        option(
+            "--params",
+            help="Read requests from the ConfigMap trimtab-requests of the pod's namespace, which the recommender "
+            "writes from usage.",
+        ),
+    ] = None
+    output_file: Annotated[str | None, output.OUTPUT_FILE] = None
 
 
 @click.command("compile")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The kind of object to print.")
-@click.option(
-    "--enforce",
-    is_flag=True,
-    help="Also deny pods that violate a required action. Without this option the binding only warns and audits.",
-)
-@click.option(
-    "--params", "parameters", type=click.Choice(["usage"]),
-    help="Read requests from the ConfigMap trimtab-requests of the pod's namespace, which the recommender writes "
-         "from usage.",
-)  # fmt: skip
-@output.add_output_file_option
-def compile_policies(
-    paths: tuple[str, ...], target: str, enforce: bool, parameters: str | None, output_file: str | None
-) -> None:
+@takes(CompileOptions)
+def compile_policies(options: CompileOptions) -> None:
     """Print policies as documents that the API server evaluates itself. The command applies nothing.
 
     With `mutatingadmissionpolicy` (Kubernetes 1.36): a MutatingAdmissionPolicy and its binding for each policy, which
@@ -45,12 +60,13 @@ def compile_policies(
 
     Exits with 1 if CEL cannot express a policy; the report names the field and the reason.
     """
+    paths, output_file, parameters = options.paths, options.output_file, options.parameters
     policies = load_given_policies(paths).all
-    if target == "validatingadmissionpolicy":
+    if options.target == "validatingadmissionpolicy":
         _reject_option("--params", parameters is not None)
-        _print_validations(policies, paths, output_file, enforce=enforce)
+        _print_validations(policies, paths, output_file, enforce=options.enforce)
     else:
-        _reject_option("--enforce", enforce)
+        _reject_option("--enforce", options.enforce)
         _print_mutations(policies, output_file, with_parameters=parameters is not None)
 
 

@@ -4,23 +4,27 @@ other owner."""
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
 from trimtab.admission.audit.original_pod import AuditedPodReader
 from trimtab.cli.complete_names import complete_policies
+from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports.running_pods import choose_policies, parse_documents
-from trimtab.cli.selection import ObjectSelection, add_selection_options
-from trimtab.cli.shared_options import add_cluster_options
+from trimtab.cli.selection import SelectionOptions
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import POLICIES
+from trimtab.inputs.live_cluster import ClusterOptions
+from trimtab.inputs.option import Argument, option
 from trimtab.policy.applicable_policies import find_applicable_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.match import match_dependencies, rollout_place
@@ -97,38 +101,44 @@ class _Inputs:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutOptions:
+    """The options of `trimtab policies rollout`."""
+
+    name: Annotated[str, Argument("NAME", complete=complete_policies)]
+    percent: Annotated[
+        int | None,
+        option(
+            "--at",
+            minimum=0,
+            maximum=100,
+            metavar="PERCENT",
+            help="Show the owners that this value of `rollout` would include.",
+        ),
+    ] = None
+    policy_paths: Annotated[tuple[str, ...], POLICIES] = ()
+    selection: SelectionOptions
+    cluster: ClusterOptions
+    output: ReportOutput
+
+
 @click.command("rollout")
-@click.argument("name", metavar="NAME", shell_complete=complete_policies)
-@click.option(
-    "--at",
-    "percent",
-    type=click.IntRange(0, 100),
-    metavar="PERCENT",
-    help="Show the owners that this value of `rollout` would include.",
-)
-@click.option(
-    "--policies", "paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
-)
-@add_selection_options
-@add_cluster_options
-@add_report_options
-def show_rollout(
-    name: str, percent: int | None, paths: tuple[str, ...], selection: ObjectSelection,
-    cluster: live_cluster.ClusterOptions, form: str, output_file: str | None,
-) -> None:  # fmt: skip
+@takes(RolloutOptions)
+def show_rollout(options: RolloutOptions) -> None:
     """Show which owners of running pods a policy's rollout includes, and from which percentage it includes the others.
 
     `rollout: 25%` includes the owners that join at 25 or less. These are always the same ones, and they stay included
     as the percentage grows.
     """
-    inputs = _read(cluster, paths)
-    policy = _find_policy(inputs, name)
+    selection = options.selection.parse()
+    inputs = _read(options.cluster, options.policy_paths)
+    policy = _find_policy(inputs, options.name)
     report = build_rollout_report(
-        policy, inputs.policies, inputs.facts, inputs.pods, percent,
+        policy, inputs.policies, inputs.facts, inputs.pods, options.percent,
         keeps=lambda pod: selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {})),
         notes=inputs.notes,
     )  # fmt: skip
-    emit_report(form, output_file, report, VIEW)
+    write_report(options.output, report, VIEW)
 
 
 def _read(cluster: live_cluster.ClusterOptions, paths: tuple[str, ...]) -> _Inputs:

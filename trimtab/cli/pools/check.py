@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 from rich.text import Text
 
 from trimtab.cli.main import EXIT_FOUND
+from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.pools.reasons import OTHER_NAMESPACE
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_report
-from trimtab.cli.shared_options import add_cluster_options
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
@@ -29,6 +31,9 @@ from trimtab.compaction.reasons import EMPTY_POOL, SHARED_POOLS
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import NAMESPACE
+from trimtab.inputs.live_cluster import ClusterOptions
+from trimtab.inputs.option import Argument
 from trimtab.inputs.plan_inputs import parse_documents
 
 MAX_NAMES = 5
@@ -109,20 +114,19 @@ VIEW: ReportView[PoolsCheckReport] = ReportView(
 """The valid pools, then the findings."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolsCheckOptions:
+    """The options of `trimtab pools check`."""
+
+    paths: Annotated[tuple[str, ...], Argument("[PATH]...", is_required=False)] = ()
+    namespace: Annotated[str, NAMESPACE] = Settings().namespace
+    cluster: ClusterOptions
+    output: ReportOutput
+
+
 @click.command("check")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option(
-    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
-)
-@add_cluster_options
-@add_report_options
-def check_pools(
-    paths: tuple[str, ...],
-    namespace: str,
-    cluster: live_cluster.ClusterOptions,
-    form: str,
-    output_file: str | None,
-) -> None:
+@takes(PoolsCheckOptions)
+def check_pools(options: PoolsCheckOptions) -> None:
     """Check pools: report every mistake in their ConfigMaps, with its line. Exits with 2 if there is one.
 
     PATH is a file or folder with ConfigMaps; without PATH, the pools of --cluster are checked. A valid pool that will
@@ -130,15 +134,16 @@ def check_pools(
     compactor does not read, or, with `--cluster`, no node belongs to the pool, or its nodes also belong to another
     pool.
     """
-    report = build_check_report(paths, namespace, cluster)
-    emit_report(form, output_file, report, VIEW)
+    report = build_check_report(options)
+    write_report(options.output, report, VIEW)
     if report.findings:
         sys.exit(EXIT_FOUND)
 
 
-def build_check_report(paths: Sequence[str], namespace: str, cluster: live_cluster.ClusterOptions) -> PoolsCheckReport:
+def build_check_report(options: PoolsCheckOptions) -> PoolsCheckReport:
     """Returns the valid pools of the files, or else of the cluster, with the findings. Raises UsageError with every
     mistake."""
+    paths, namespace, cluster = options.paths, options.namespace, options.cluster
     if not paths and not cluster.paths:
         expected = "PATH: files or folders with the ConfigMaps of pools, or --cluster live"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from trimtab.cli import output
 from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.options import takes
+from trimtab.cli.output import ManifestOutput, write_manifests
 from trimtab.cli.pools.check import check_pools
 from trimtab.cli.print_text import print_text
-from trimtab.cli.shared_options import add_login_options
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.estafette import CONFIG_KEY as ESTAFETTE_KEY
 from trimtab.cluster.estafette import import_pools
@@ -20,6 +21,9 @@ from trimtab.cluster.yaml_documents import read_documents
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.flags import APPLY, NAMESPACE, TAKE_OVER
+from trimtab.inputs.live_cluster import Login
+from trimtab.inputs.option import Argument
 
 if TYPE_CHECKING:
     from trimtab.kube.objects import Writer
@@ -41,58 +45,54 @@ def verb() -> None:
 verb.add_command(check_pools)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolsImportOptions:
+    """The options of `trimtab pools import`."""
+
+    paths: Annotated[tuple[str, ...], Argument("FILE...")]
+    applies: Annotated[
+        bool, APPLY.with_help("Create the pools in the cluster. Without this option they are only printed.")
+    ] = False
+    takes_over: Annotated[
+        bool,
+        TAKE_OVER.with_help(
+            "Stop the estafette node-compactor, uncordon the nodes that it left cordoned and remove its annotations. "
+            "Without --apply the command only lists what it would do."
+        ),
+    ] = False
+    namespace: Annotated[str, NAMESPACE] = Settings().namespace
+    output: ManifestOutput
+    login: Login
+
+
 @verb.command("import")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--apply",
-    "applying",
-    is_flag=True,
-    help="Create the pools in the cluster. Without this option they are only printed.",
-)
-@click.option(
-    "--take-over", "taking_over", is_flag=True,
-    help="Stop the estafette node-compactor, uncordon the nodes that it left cordoned and remove its annotations. "
-    "Without --apply the command only lists what it would do.",
-)  # fmt: skip
-@click.option(
-    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
-)
-@click.option(
-    "-o", "--output", "form", type=click.Choice(["yaml", "json"]), default="yaml", help="The format of the manifests."
-)
-@output.add_output_file_option
-@add_login_options
-def import_(
-    paths: tuple[str, ...],
-    applying: bool,
-    taking_over: bool,
-    namespace: str,
-    form: str,
-    output_file: str | None,
-    **login: Any,
-) -> None:
+@takes(PoolsImportOptions)
+def import_(options: PoolsImportOptions) -> None:
     """Print an estafette node-compactor's configuration as pool ConfigMaps in mode rehearse.
 
     FILE contains estafette's ConfigMap, the JSON in that ConfigMap, or the values of its Helm chart. If its Deployment
     is in the same files, its intervals are read as well; the output of `kubectl -n estafette get configmap,deployment
     -o yaml` has both. A pool that already exists with other settings is not changed. You can repeat each step.
     """
-    reading = _read_configuration(paths)
+    namespace, login = options.namespace, options.login
+    reading = _read_configuration(options.paths)
     manifests = [config_map(pool, namespace, COMMENTS) for pool in reading.pools]
     for note in reading.notes:
         print_text(f"Note: {note}", err=True)
-    if not applying:
-        output.write_text(output.format_manifests(manifests, form), output_file)
-    if not (applying or taking_over):
+    if not options.applies:
+        write_manifests(options.output, manifests)
+    if not (options.applies or options.takes_over):
         return
     from trimtab.inputs import compactor_state as state
     from trimtab.kube.objects import Writer
 
-    with state.open_client(state.ClusterLogin(**login, namespace=namespace)) as client:
+    with state.open_client(
+        state.ClusterLogin(kubeconfig=login.kubeconfig, context=login.context, namespace=namespace)
+    ) as client:
         writer = Writer(client=client, manager="trimtab-command")
-        if taking_over:
-            _take_over(writer, applying)
-        if applying:
+        if options.takes_over:
+            _take_over(writer, options.applies)
+        if options.applies:
             for manifest in manifests:
                 print_text(f"ConfigMap {namespace}/{manifest['metadata']['name']}: {_create_pool(writer, manifest)}")
 

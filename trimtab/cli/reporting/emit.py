@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -11,12 +11,12 @@ import click
 import msgspec
 
 from trimtab.cli import output
-from trimtab.cli.output import NO_HEADERS, OUTPUT_FILE
+from trimtab.cli.output import NO_HEADERS, OUTPUT_FILE, OUTPUT_FORM
 from trimtab.cli.plain_columns import PlainConsole, cell_text
 from trimtab.cli.reporting.columns import Column, ReportView
 from trimtab.cli.reporting.draw import draw_report
 from trimtab.cluster.control_characters import on_one_line, replace_control_characters
-from trimtab.inputs.option import Option, option
+from trimtab.inputs.option import Option
 
 if TYPE_CHECKING:
     from trimtab.cli.csv_table import Cell
@@ -28,9 +28,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 FORMS = ("table", "wide", "name", "json", "yaml", "csv", "html")
 
 
-def output_form(*more_forms: str, help: str = "The format of the report.") -> Option:  # noqa: A002 - the word of click
+def output_form(*more_forms: str, help: str = OUTPUT_FORM.help) -> Option:  # noqa: A002 - the word of click
     """Returns the option `-o` of a verb that has `more_forms` beside those of every report."""
-    return option("-o", "--output", type=click.Choice((*FORMS, *more_forms)), help=help)
+    return replace(OUTPUT_FORM, type=click.Choice((*FORMS, *more_forms)), help=help)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ _GREY = "bright_black"
 
 
 MAX_PANELS = 40
-"""The number of pods with a panel of their own if --explain is not set."""
+"""The number of pods with a panel of their own if --details is not set."""
 MAX_KEPT_NAMES = 3
 """The largest number of fields, and of workloads, that a sentence about kept fields names."""
 
@@ -265,7 +265,7 @@ def _already_set_lines(report: AdmitReport) -> list[str]:
     for policy, names in workloads.items():
         kept_fields, owners = (join_first(list(one), MAX_KEPT_NAMES) for one in (fields[policy], names))
         lines.append(f"{policy} leaves {kept_fields} of {owners} as written: {examples[policy]} ({ALREADY_SET.name}).")
-    return [*lines, f"{ALREADY_SET.todo} --explain names each field."] if lines else []
+    return [*lines, f"{ALREADY_SET.todo} --details names each field."] if lines else []
 
 
 def view_admission(*, explain: bool) -> ReportView[AdmitReport]:
@@ -277,7 +277,7 @@ def view_admission(*, explain: bool) -> ReportView[AdmitReport]:
         yield from panels[:max_panels]
         if len(panels) > max_panels:
             more = format_count(len(panels) - max_panels, "more workload has", "more workloads have")
-            yield Text(f"{more} changes: --explain prints all of them, and -o json contains all of them", style=_GREY)
+            yield Text(f"{more} changes: --details prints all of them, and -o json contains all of them", style=_GREY)
 
     return ReportView(
         title="trimtab admit",
@@ -337,7 +337,7 @@ def view_running(*, explain: bool) -> ReportView[RunningReport]:
         rows=select_shown,
         max_rows=None if explain else MAX_ROWS,
         more=lambda hidden: Text(
-            f"{format_count(hidden, 'more pod differs', 'more pods differ')} from policies: --explain prints all of "
+            f"{format_count(hidden, 'more pod differs', 'more pods differ')} from policies: --details prints all of "
             "them",
             style=_GREY,
         ),

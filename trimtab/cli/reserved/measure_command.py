@@ -3,23 +3,27 @@ snippets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
+from trimtab.cli.options import takes
 from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reserved.measure_report import build_report
 from trimtab.cli.reserved.measure_table import VIEW
 from trimtab.cli.reserved.snippets import SNIPPETS, render_snippet
-from trimtab.cli.shared_options import WINDOW, add_cluster_options
+from trimtab.cli.shared_options import WINDOW
 from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs import flags
 from trimtab.inputs import kubelet_sources as measure_sources
-from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.kubelet_sources import Measurements
-from trimtab.inputs.live_cluster import LIVE
+from trimtab.inputs.live_cluster import LIVE, ClusterOptions
+from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.inputs.usage_sources import note_warning, parse_headers
 from trimtab.reservations.measure import ReservationChange
@@ -30,79 +34,68 @@ from trimtab.usage.http_client import HttpApi
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.server_warnings import DistinctWarnings
 
+MAX_DAYS = 60
+MIN_STEP_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedMeasureOptions:
+    """The options of `trimtab reserved measure`."""
+
+    cluster: ClusterOptions
+    summaries: Annotated[
+        tuple[str, ...],
+        flags.SUMMARY.with_help(
+            "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary. Pass several files for several "
+            "nodes or times."
+        ),
+    ] = ()
+    configurations: Annotated[
+        tuple[str, ...],
+        option(
+            "--configz",
+            metavar="FILE",
+            help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/configz, from which the present reservation "
+            "is read.",
+        ),
+    ] = ()
+    url: Annotated[
+        str | None, flags.PROMETHEUS.with_help("A Prometheus server with the series of kubelets and cAdvisor.")
+    ] = None
+    headers: Annotated[tuple[str, ...], flags.HEADER.with_help("A header for requests to Prometheus.")] = ()
+    token_file: Annotated[str | None, flags.TOKEN_FILE.with_help("A file with a bearer token for Prometheus.")] = None
+    ca: Annotated[str | None, flags.CA] = None
+    matcher: Annotated[str, flags.MATCHER] = ""
+    days: Annotated[int, flags.DAYS.with_help(f"The number of days to read from Prometheus, at most {MAX_DAYS}.")] = 7
+    step: Annotated[
+        int, flags.STEP.with_help(f"The number of seconds between two points of a series, at least {MIN_STEP_SECONDS}.")
+    ] = 3600
+    rate: Annotated[str, flags.RATE] = "5m"
+    now: Annotated[
+        str | None,
+        flags.NOW.with_help("The end of the history that is read from Prometheus. Ages are relative to this time."),
+    ] = None
+    pools: Annotated[tuple[str, ...], flags.POOL.with_help("Measure only the nodes of this pool.")] = ()
+    max_pods: Annotated[
+        int | None,
+        flags.MAX_PODS.with_help(
+            "Recommend reservations for nodes with this many pods. Default: the highest number of pods that a node had."
+        ),
+    ] = None
+    snippet: Annotated[
+        str | None,
+        option(
+            "--snippet",
+            type=click.Choice(SNIPPETS),
+            help="Print the recommendations in the configuration format of this platform.",
+        ),
+    ] = None
+    output: ReportOutput
+
 
 @click.command("measure")
-@add_cluster_options
-@click.option(
-    "--summary", "summaries", multiple=True, metavar="FILE",
-    help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary. Pass several files for several "
-         "nodes or times.",
-)  # fmt: skip
-@click.option(
-    "--configz", "configurations", multiple=True, metavar="FILE",
-    help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/configz, from which the present reservation is "
-         "read.",
-)  # fmt: skip
-@click.option(
-    "--prometheus", "url", metavar="URL", help="A Prometheus server with the series of kubelets and cAdvisor."
-)
-@click.option(
-    "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header for requests to Prometheus."
-)
-@click.option("--token-file", metavar="FILE", help="A file with a bearer token for Prometheus.")
-@click.option("--ca", metavar="FILE", help="A file with the authorities that sign Prometheus' certificate.")
-@click.option("--matcher", default="", metavar="MATCHER", help='A matcher for every query, such as cluster="prod".')
-@click.option(
-    "--days",
-    default=7,
-    show_default=True,
-    type=click.IntRange(1, 60),
-    help="The number of days to read from Prometheus.",
-)
-@click.option(
-    "--step",
-    default=3600,
-    show_default=True,
-    type=click.IntRange(60, 86400),
-    help="The number of seconds between two points of a series.",
-)
-@click.option(
-    "--rate", default="5m", show_default=True, metavar="WINDOW",
-    help="The window over which cpu usage is averaged. It must span at least four scrapes.",
-)  # fmt: skip
-@click.option(
-    "--now", metavar="TIME", help="The end of the history that is read from Prometheus. Ages are relative to this time."
-)
-@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Measure only the nodes of this pool.")
-@click.option(
-    "--max-pods", type=click.IntRange(1, 10_000),
-    help="Recommend reservations for nodes with this many pods. Default: the highest number of pods that a node had.",
-)  # fmt: skip
-@click.option(
-    "--snippet",
-    type=click.Choice(SNIPPETS),
-    help="Print the recommendations in the configuration format of this platform.",
-)
-@add_report_options
-def measure_reservations(
-    cluster: live_cluster.ClusterOptions,
-    summaries: tuple[str, ...],
-    configurations: tuple[str, ...],
-    url: str | None,
-    headers: tuple[str, ...],
-    token_file: str | None,
-    ca: str | None,
-    matcher: str,
-    days: int,
-    step: int,
-    rate: str,
-    now: str | None,
-    pools: tuple[str, ...],
-    max_pods: int | None,
-    snippet: str | None,
-    form: str,
-    output_file: str | None,
-) -> None:
+@takes(ReservedMeasureOptions)
+def measure_reservations(options: ReservedMeasureOptions) -> None:
     """Show what kubelets and container runtimes really use, per pool, and a reservation that covers it.
 
     With --cluster live the kubelet of every node is read once, and one kubelet of each pool for its configuration; both
@@ -110,17 +103,15 @@ def measure_reservations(
     files. Memory is never recommended below its measured maximum; a lower reservation needs seven days; differences
     below 10 percent, 20m and 128Mi change nothing.
     """
-    queries = QueryPlan(step_seconds=step, extra_matcher=matcher, rate_window=rate)
-    server = _connect_to_prometheus(url, headers, token_file, ca, queries)
-    now_seconds = _parse_moment(now)
-    measurements = _read_measurements(cluster, summaries, configurations, server, days, pools, now_seconds)
-    measure_sources.select_pools(measurements, pools)
-    assessed = assess_pools(measurements.nodes, measurements.histories, max_pods)
-    if snippet is not None:
-        write_text(_render_snippets(snippet, assessed), output_file)
+    server = _connect_to_prometheus(options)
+    measurements = _read_measurements(options, server, _parse_moment(options.now))
+    measure_sources.select_pools(measurements, options.pools)
+    assessed = assess_pools(measurements.nodes, measurements.histories, options.max_pods)
+    if options.snippet is not None:
+        write_text(_render_snippets(options.snippet, assessed), options.output.file)
         return
     report = build_report(assessed, measurements.sources, measurements.notes)
-    emit_report(form, output_file, report, VIEW)
+    write_report(options.output, report, VIEW)
 
 
 def _parse_moment(text: str | None) -> int:
@@ -130,55 +121,51 @@ def _parse_moment(text: str | None) -> int:
     return int(clock.utc_now().timestamp()) if seconds is None else int(seconds)
 
 
-def _connect_to_prometheus(
-    url: str | None, headers: tuple[str, ...], token_file: str | None, ca: str | None, queries: QueryPlan
-) -> Prometheus | None:
+def _connect_to_prometheus(options: ReservedMeasureOptions) -> Prometheus | None:
     """Returns the Prometheus server, or None without a URL. Raises UsageError if an option is invalid."""
-    if url is None:
-        return None
     mistakes = []
-    if not url.startswith(("http://", "https://")):
-        expected = "an address such as https://prometheus:9090"
-        mistakes.append(ConfigError(file="--prometheus", expected=expected, got=url))
-    if not WINDOW.fullmatch(queries.rate_window):
-        expected = "a window such as 5m or 2h"
-        mistakes.append(ConfigError(file="--rate", expected=expected, got=repr(queries.rate_window)))
-    try:
-        Matchers.from_text(queries.extra_matcher)
-    except ValueError as error:
-        mistakes.append(ConfigError(file="--matcher", expected=str(error), got=repr(queries.extra_matcher)))
+    if options.days > MAX_DAYS:
+        mistakes.append(ConfigError(file="--days", expected=f"a number from 1 to {MAX_DAYS}", got=str(options.days)))
+    if options.step < MIN_STEP_SECONDS:
+        expected = f"a number of seconds from {MIN_STEP_SECONDS} to 86400"
+        mistakes.append(ConfigError(file="--step", expected=expected, got=str(options.step)))
+    if options.url is not None:
+        mistakes += _find_query_mistakes(options, options.url)
     if mistakes:
         raise UsageError(mistakes)
-    source = HttpApi(url, parse_headers(headers, (), token_file, None), ca, None, None)
+    if options.url is None:
+        return None
+    queries = QueryPlan(step_seconds=options.step, extra_matcher=options.matcher, rate_window=options.rate)
+    headers = parse_headers(options.headers, (), options.token_file, None)
+    source = HttpApi(options.url, headers, options.ca, None, None)
     return Prometheus(source, queries, DistinctWarnings(lambda warning: print_text(note_warning(warning), err=True)))
 
 
-def _read_measurements(
-    cluster: live_cluster.ClusterOptions,
-    summaries: tuple[str, ...],
-    configurations: tuple[str, ...],
-    server: Prometheus | None,
-    days: int,
-    pools: Sequence[str],
-    now: int,
-) -> Measurements:
+def _find_query_mistakes(options: ReservedMeasureOptions, url: str) -> Iterator[ConfigError]:
+    if not url.startswith(("http://", "https://")):
+        expected = "an address such as https://prometheus:9090"
+        yield ConfigError(file="--prometheus", expected=expected, got=url)
+    if not WINDOW.fullmatch(options.rate):
+        yield ConfigError(file="--rate", expected="a window such as 5m or 2h", got=repr(options.rate))
+    try:
+        Matchers.from_text(options.matcher)
+    except ValueError as error:
+        yield ConfigError(file="--matcher", expected=str(error), got=repr(options.matcher))
+
+
+def _read_measurements(options: ReservedMeasureOptions, server: Prometheus | None, now: int) -> Measurements:
     """Returns the measurements from the one source that the options name. Raises UsageError and RuntimeFailure."""
-    is_live = LIVE in cluster.paths
+    cluster, summaries = options.cluster, options.summaries
     if server is not None:
-        if summaries or configurations:
+        if summaries or options.configurations:
+            expected = "--cluster live without --summary and --configz"
             raise UsageError(
-                [
-                    ConfigError(
-                        file="--prometheus",
-                        expected="--cluster live without --summary and --configz",
-                        got="one of these options in addition",
-                    )
-                ]
+                [ConfigError(file="--prometheus", expected=expected, got="one of these options in addition")]
             )
         nodes = measure_sources.read_nodes(cluster) if cluster.paths else None
-        return measure_sources.measure_prometheus(server, days, nodes, now)
-    if is_live and not summaries:
-        return measure_sources.measure_live(cluster, measure_sources.read_nodes(cluster), pools, now)
+        return measure_sources.measure_prometheus(server, options.days, nodes, now)
+    if LIVE in cluster.paths and not summaries:
+        return measure_sources.measure_live(cluster, measure_sources.read_nodes(cluster), options.pools, now)
     if not summaries or not cluster.paths:
         expected = "--cluster live, --prometheus URL, or --cluster SNAPSHOT with --summary FILE"
         got = (
@@ -189,7 +176,7 @@ def _read_measurements(
             else "--cluster without --summary"
         )
         raise UsageError([ConfigError(file="command line", expected=expected, got=got)])
-    return measure_sources.measure_files(summaries, configurations, measure_sources.read_nodes(cluster), now)
+    return measure_sources.measure_files(summaries, options.configurations, measure_sources.read_nodes(cluster), now)
 
 
 def _render_snippets(platform: str, pools: list[PoolReservation]) -> str:

@@ -6,18 +6,20 @@ The overhead is the usage of a pod's sandbox without its containers, from the su
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 import msgspec
 
 from trimtab.admission.audit.stale_overhead import class_overheads
 from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReportPart, format_manifests
 from trimtab.cli.print_text import print_document, print_text
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.runtimeclass.cost import report_cost
-from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.core import Node, RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod
@@ -29,6 +31,9 @@ from trimtab.cluster.resources import is_same_list, pod_requests
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import SUMMARY
+from trimtab.inputs.live_cluster import ClusterOptions
+from trimtab.inputs.option import Argument, option
 from trimtab.kube.errors import InvalidResponse
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.sizing.cost import SandboxCost, SandboxUse, larger_overhead, sandbox_cost
@@ -112,12 +117,9 @@ _MEASURE_VIEW: ReportView[RuntimeClassReport] = ReportView(
 )
 
 
-_SUMMARIES = click.option(
-    "--summary", "summaries", multiple=True, required=True, metavar="FILE",
-    help=
-        "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary. Pass several files for several "
-        "times.",
-)  # fmt: skip
+SUMMARIES = SUMMARY.with_help(
+    "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary. Pass several files for several times."
+)
 
 
 @click.group("runtimeclass", cls=SuggestingGroup)
@@ -129,48 +131,59 @@ def verb() -> None:
     """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeClassMeasureOptions:
+    """The options of `trimtab runtimeclass measure`."""
+
+    cluster: ClusterOptions
+    summaries: Annotated[tuple[str, ...], SUMMARIES]
+    output: ReportOutput
+
+
 @verb.command("measure")
-@add_cluster_options
-@_SUMMARIES
-@add_report_options
-def measure_overhead(
-    cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], form: str, output_file: str | None
-) -> None:
+@takes(RuntimeClassMeasureOptions)
+def measure_overhead(options: RuntimeClassMeasureOptions) -> None:
     """Show what the pods of each RuntimeClass use in addition to their containers, and the overhead that the class
     defines."""
-    snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass", "Node"))
+    snapshot = live_cluster.read_snapshot(options.cluster, ("Pod", "RuntimeClass", "Node"))
     reasons = _unavailable_classes(snapshot)
     classes = [
-        _measure_class(runtime_class, snapshot, summaries, reasons.get(runtime_class.metadata.name))
+        _measure_class(runtime_class, snapshot, options.summaries, reasons.get(runtime_class.metadata.name))
         for runtime_class in snapshot.objects_of(RuntimeClass)
     ]
-    emit_report(form, output_file, RuntimeClassReport(classes=classes), _MEASURE_VIEW)
+    write_report(options.output, RuntimeClassReport(classes=classes), _MEASURE_VIEW)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeClassRenderOptions:
+    """The options of `trimtab runtimeclass render`."""
+
+    name: Annotated[str, Argument("RUNTIMECLASS")]
+    cluster: ClusterOptions
+    summaries: Annotated[tuple[str, ...], SUMMARIES]
+    lower: Annotated[
+        bool, option("--lower", help="Print the measured overhead even if the RuntimeClass has a higher overhead.")
+    ] = False
 
 
 @verb.command("render")
-@click.argument("name", metavar="RUNTIMECLASS")
-@add_cluster_options
-@_SUMMARIES
-@click.option(
-    "--lower", is_flag=True, help="Print the measured overhead even if the RuntimeClass has a higher overhead."
-)
-def render_runtime_class(
-    name: str, cluster: live_cluster.ClusterOptions, summaries: tuple[str, ...], lower: bool
-) -> None:
+@takes(RuntimeClassRenderOptions)
+def render_runtime_class(options: RuntimeClassRenderOptions) -> None:
     """Print the RuntimeClass with the measured overhead.
 
     If the class defines a larger overhead, the larger one is printed, until pods are created again; --lower prints the
     measured one.
     """
-    snapshot = live_cluster.read_snapshot(cluster, ("Pod", "RuntimeClass"))
+    name = options.name
+    snapshot = live_cluster.read_snapshot(options.cluster, ("Pod", "RuntimeClass"))
     runtime_class = next((shape for shape in snapshot.objects_of(RuntimeClass) if shape.metadata.name == name), None)
     if runtime_class is None:
         raise UsageError([ConfigError(file="command line", expected="a RuntimeClass of the snapshot", got=name)])
-    cost = sandbox_cost(_sandbox_uses(name, snapshot, summaries))
+    cost = sandbox_cost(_sandbox_uses(name, snapshot, options.summaries))
     if isinstance(cost, NotYet):
         raise UsageError([ConfigError(file=name, expected=cost.need, got=cost.have, todo=cost.reason.code.todo)])
     overhead: ResourceList = (
-        dict(cost.pod_fixed) if lower else larger_overhead(cost.pod_fixed, runtime_class.overhead.pod_fixed)
+        dict(cost.pod_fixed) if options.lower else larger_overhead(cost.pod_fixed, runtime_class.overhead.pod_fixed)
     )
     print_document(format_manifests([_render_manifest(runtime_class, overhead)]))
     for line in _note_outdated_pods(snapshot, name, overhead):

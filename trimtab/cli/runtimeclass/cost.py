@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
+from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
-from trimtab.cli.reporting.emit import add_report_options, emit_report
-from trimtab.cli.shared_options import add_cluster_options
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
@@ -17,6 +18,8 @@ from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.resources import Amounts, requests_without_overhead, scheduler_amounts
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.inputs import live_cluster
+from trimtab.inputs.flags import BY
+from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.sizing.cost import LIST_PRICE, ResourcePrice
 from trimtab.watchdog.metrics import price_of
@@ -219,18 +222,24 @@ _COST_VIEW: ReportView[RuntimeClassCostReport] = ReportView(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeClassCostOptions:
+    """The options of `trimtab runtimeclass cost`."""
+
+    cluster: ClusterOptions
+    by: Annotated[
+        str, BY.with_help("Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.")
+    ] = NAMESPACE
+    output: ReportOutput
+
+
 @click.command("cost")
-@add_cluster_options
-@click.option(
-    "--by", default=NAMESPACE, show_default=True, metavar="LABEL",
-    help="Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.",
-)  # fmt: skip
-@add_report_options
-def report_cost(cluster: live_cluster.ClusterOptions, by: str, form: str, output_file: str | None) -> None:
+@takes(RuntimeClassCostOptions)
+def report_cost(options: RuntimeClassCostOptions) -> None:
     """Show what running pods cost in a month by their requests, with the share of the sandboxes listed separately.
 
     The prices of a core and a GiB are derived from the nodes: from the label trimtab.dev/price, or from the list price
     of the machine type.
     """
-    report = _build_cost_report(live_cluster.read_snapshot(cluster, ("Pod", "Namespace", "Node")), by)
-    emit_report(form, output_file, report, _COST_VIEW)
+    snapshot = live_cluster.read_snapshot(options.cluster, ("Pod", "Namespace", "Node"))
+    write_report(options.output, _build_cost_report(snapshot, options.by), _COST_VIEW)

@@ -7,12 +7,11 @@ import click
 
 from trimtab.cli.options import takes
 from trimtab.cli.reporting.emit import ReportOutput, write_report
-from trimtab.cli.savings.report import VIEW, build_savings_report, parse_day
-from trimtab.cli.shared_options import parse_since
+from trimtab.cli.savings.report import VIEW, build_savings_report
+from trimtab.cli.since import parse_since
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError, suggest_name
-from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.savings import MAX_DAYS
 from trimtab.inputs import compactor_state as state
 from trimtab.inputs.command_faults import UsageError
@@ -60,15 +59,6 @@ def verb(options: SavingsOptions) -> None:
     def team_of(namespace: str) -> str:
         return labels.get(namespace, {}).get(team_label, "(no team)") if team_label else namespace
 
-    begin = _parse_since(options.since, compactor_state.read_at)
+    begin = parse_since(options.since, compactor_state.read_at)
     report = build_savings_report(compactor_state.pool_states, begin, compactor_state.read_at, team_of, only=pool)
     write_report(options.output, report, VIEW)
-
-
-def _parse_since(text: str, now: Seconds) -> Seconds:
-    seconds = parse_since(text)
-    begin = now - seconds if seconds is not None else parse_day(text)
-    if begin is None:
-        expected = "a duration such as 12h, 30d or 4w, or a date such as 2026-11-01"
-        raise UsageError([ConfigError(file="--since", expected=expected, got=text)])
-    return begin

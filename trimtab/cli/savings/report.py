@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
+from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.savings import (
     MONEY,
@@ -179,8 +179,3 @@ VIEW: ReportView[SavingsReport] = ReportView(
     notes=lambda report: report.notes,
 )
 """How the savings are shown: the total, a table by pool, and a table by team."""
-
-
-def parse_day(text: str) -> Seconds | None:
-    """Returns the beginning of a day in UTC, such as 2026-11-01, or None if the text is no day."""
-    return parse_timestamp(f"{text}T00:00:00Z") if len(text) == 10 else None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 import msgspec
 
-from trimtab.cli.complete_names import complete_namespaces, complete_nodes
+from trimtab.cli.complete_names import complete_nodes
 from trimtab.cli.main import SuggestingGroup
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.options import takes
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports.running_pods import AUDITED_KINDS, audit_contents, choose_policies, parse_documents
-from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cli.why.node_report import NODE_VIEW
 from trimtab.cli.why.report import (
     NO_TRACES,
@@ -26,15 +28,42 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
 from trimtab.cluster.yaml_documents import Document
+from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.diagnosis.gone_pod import find_owner
 from trimtab.diagnosis.original_values import decide_about_template
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import NAMESPACE, POLICIES
+from trimtab.inputs.live_cluster import ClusterOptions
+from trimtab.inputs.option import Argument
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.vpa_webhook import reach_everywhere_if
 from trimtab.runtime.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyPodOptions:
+    """The options of `trimtab why pod`."""
+
+    name: Annotated[str, Argument("[NAMESPACE/]NAME")]
+    namespace: Annotated[str | None, NAMESPACE.with_help(
+        "The namespace of the pod, if NAME contains none. Default: default."
+    )] = None  # fmt: skip
+    policy_paths: Annotated[tuple[str, ...], POLICIES] = ()
+    cluster: ClusterOptions
+    output: ReportOutput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyNodeOptions:
+    """The options of `trimtab why node`."""
+
+    name: Annotated[str, Argument("NAME", complete=complete_nodes)]
+    namespace: Annotated[str, NAMESPACE] = CompactorSettings().namespace
+    cluster: ClusterOptions
+    output: ReportOutput
 
 
 @click.group("why", cls=SuggestingGroup)
@@ -43,24 +72,8 @@ def verb() -> None:
 
 
 @verb.command("pod")
-@click.argument("name", metavar="[NAMESPACE/]NAME")
-@click.option(
-    "-n", "--namespace", metavar="NAME", shell_complete=complete_namespaces,
-    help="The namespace of the pod, if NAME contains none. Default: default.",
-)  # fmt: skip
-@click.option(
-    "--policies", "policy_paths", multiple=True, metavar="PATH", help="Policies. Default: the policies of the cluster."
-)
-@add_cluster_options
-@add_report_options
-def explain_pod(
-    name: str,
-    namespace: str | None,
-    policy_paths: tuple[str, ...],
-    cluster: live_cluster.ClusterOptions,
-    form: str,
-    output_file: str | None,
-) -> None:
+@takes(WhyPodOptions)
+def explain_pod(options: WhyPodOptions) -> None:
     """Show why a pod is as it is: who changed it on admission, what policies say of it now, and who moved it.
 
     Joins the pod's annotation, the policies in force (with a rollout: whether its owner is in), the decisions of the
@@ -68,10 +81,11 @@ def explain_pod(
     change has the value that the author wrote, by the template of the pod's owner, and its reason. Of a pod that is
     gone you see what the same sources still know, and what was changed in another pod of its owner.
     """
+    cluster, policy_paths = options.cluster, options.policy_paths
     if not cluster.paths:
         cluster = live_cluster.ClusterOptions((live_cluster.LIVE,), cluster.kubeconfig, cluster.context)
-    place, _, pod_name = name.rpartition("/")
-    pod_namespace = place or namespace or "default"
+    place, _, pod_name = options.name.rpartition("/")
+    pod_namespace = place or options.namespace or "default"
     contents = live_cluster.read_live_objects(cluster, AUDITED_KINDS, templates=True)
     documents, _ = parse_documents(contents)
     snapshot = build_snapshot(documents).snapshot
@@ -81,7 +95,7 @@ def explain_pod(
     policies, _, _ = choose_policies(policy_paths, documents)
     if pod is None:
         gone = _explain_gone_pod(pod_namespace, pod_name, cluster, documents, policies, facts)
-        emit_report(form, output_file, gone, POD_VIEW)
+        write_report(options.output, gone, POD_VIEW)
         return
     running = audit_contents(
         contents, policy_paths, DEFAULT_SETTINGS, vpa_acts=True, is_live=is_live,
@@ -95,19 +109,12 @@ def explain_pod(
         traces = read_live_traces(cluster, Settings().namespace, pod_namespace, pod_name, top)
     decided = decide_about_template(documents, pod_namespace, owners[0] if owners else None, policies, facts)
     report = build_why_report(pod, snapshot, facts, running.findings, traces, decided)
-    emit_report(form, output_file, report, POD_VIEW)
+    write_report(options.output, report, POD_VIEW)
 
 
 @verb.command("node")
-@click.argument("name", shell_complete=complete_nodes)
-@click.option(
-    "-n", "--namespace", default=Settings().namespace, show_default=True, help="The namespace of the compactor."
-)
-@add_cluster_options
-@add_report_options
-def explain_node(
-    name: str, namespace: str, cluster: live_cluster.ClusterOptions, form: str, output_file: str | None
-) -> None:
+@takes(WhyNodeOptions)
+def explain_node(options: WhyNodeOptions) -> None:
     """Show why a node is as it is: who cordoned it, since when, and how to undo that.
 
     The report combines the node's drain annotation, the pools' last plans, the decisions of the compactor about the
@@ -116,9 +123,10 @@ def explain_node(
     """
     from trimtab.cli.why.node_sources import read_node_from_cluster, read_node_from_files
 
+    name, namespace, cluster = options.name, options.namespace, options.cluster
     paths = [path for path in cluster.paths if path != live_cluster.LIVE]
     report = read_node_from_files(paths, name, namespace) if paths else read_node_from_cluster(cluster, name, namespace)
-    emit_report(form, output_file, report, NODE_VIEW)
+    write_report(options.output, report, NODE_VIEW)
 
 
 def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:

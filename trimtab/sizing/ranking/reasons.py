@@ -71,7 +71,7 @@ TARGET_FULL = Code(
 TARGET_OUT_OF_STOCK = Code(
     "target-in-backoff",
     "The cloud could not provide nodes for the node group that should receive the pods.",
-    "Wait, or choose another pool with `--to`.",
+    "Wait, or choose another pool with `--to-pool`.",
 )
 TARGET_NOT_BETTER = Code(
     "target-not-ranked-above",

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
 import certs
 from trimtab.admission.apiserver.validate_names import subdomain_errors
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
+from trimtab.cli.options import given_settings, takes
 from trimtab.cli.output import format_manifests
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.shared_options import check_maximum
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NANO_PER_UNIT, is_quantity, parse
 from trimtab.cluster.reason import NotYet
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.flags import CERTS, DAYS, KUBECONFIG, LISTEN, NAMESPACE, PROMETHEUS, READY_FILE
 from trimtab.inputs.load_history import read_csv_history, read_prometheus_history
+from trimtab.inputs.option import Argument, option
 from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
 from trimtab.metricsapi.process import run
 from trimtab.metricsapi.rule_inputs import find_rule_mistakes
@@ -29,33 +34,37 @@ from trimtab.runtime import environment, log
 from trimtab.runtime.files import MissingKeyPair, RuntimeFault
 from trimtab.usage.errors import UsageFault
 
+MAX_DAYS = 30
+"""The largest number of days of history from which a threshold is computed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsApiOptions:
+    """The options of `trimtab metrics-api`."""
+
+    listen: Annotated[str | None, LISTEN.with_help(
+        "The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port."
+    )] = None  # fmt: skip
+    rules_file: Annotated[Path | None, option(
+        "--rules", metavar="FILE",
+        help="A file with the rules of the metrics. Default: the ConfigMap trimtab-metrics.",
+    )] = None  # fmt: skip
+    certs_folder: Annotated[Path | None, CERTS.with_help("The folder with tls.crt and tls.key.")] = None
+    prometheus_url: Annotated[str | None, PROMETHEUS.with_help(
+        "The Prometheus for rules with `from: query`."
+    )] = None  # fmt: skip
+    kubeconfig: Annotated[Path | None, KUBECONFIG.with_help(
+        "A kubeconfig file. Default: the pod's account, or your kubeconfig."
+    )] = None  # fmt: skip
+    ready_file: Annotated[Path | None, READY_FILE.with_help(
+        "A file that the process writes as soon as it serves requests."
+    )] = None  # fmt: skip
+
 
 @click.group("metrics-api", cls=SuggestingGroup, invoke_without_command=True)
-@click.option(
-    "--listen",
-    metavar="HOST:PORT",
-    help="The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port.",
-)
-@click.option(
-    "--rules",
-    "rules_file",
-    type=click.Path(path_type=Path),
-    help="A file with the rules of the metrics. Default: the ConfigMap trimtab-metrics.",
-)
-@click.option("--certs", "certs_folder", type=click.Path(path_type=Path), help="The folder with tls.crt and tls.key.")
-@click.option("--prometheus", "prometheus_url", metavar="URL", help="The Prometheus for rules with `from: query`.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    help="A kubeconfig file. Default: the pod's account, or your kubeconfig.",
-)
-@click.option(
-    "--ready-file",
-    type=click.Path(path_type=Path),
-    help="A file that the process writes as soon as it serves requests.",
-)
 @click.pass_context
-def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
+@takes(MetricsApiOptions)
+def verb(context: click.Context, options: MetricsApiOptions) -> None:
     """Serve custom metrics of pods (custom.metrics.k8s.io) until a signal, so that an HPA scales by request rate.
 
     API servers query the metrics that rules define; every replica collects and serves all of them. Nothing changes in
@@ -65,7 +74,7 @@ def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
     if context.invoked_subcommand is not None:
         return
     try:
-        settings = environment.read_with_options(os.environ, Settings, listen, options)
+        settings = environment.read_with_options(os.environ, Settings, options.listen, given_settings(options))
         if settings.rules_file is not None:
             _check_rules(settings.rules_file)
         run(settings, log.build_logger(settings.log_level, settings.log_format))
@@ -79,11 +88,18 @@ def verb(context: click.Context, /, listen: str | None, **options: Any) -> None:
         sys.exit(EXIT_USAGE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsApiCheckOptions:
+    """The options of `trimtab metrics-api check`."""
+
+    files: Annotated[tuple[Path, ...], Argument("FILES...")]
+
+
 @verb.command("check")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-def check_rules(files: tuple[Path, ...]) -> None:
+@takes(MetricsApiCheckOptions)
+def check_rules(options: MetricsApiCheckOptions) -> None:
     """Check files of rules, and print every mistake with its line. Exits with 2 if there is one."""
-    for file in files:
+    for file in options.files:
         _check_rules(file)
         print_text(f"{file}: valid")
 
@@ -97,57 +113,62 @@ def _check_rules(file: Path) -> None:
         raise UsageError(mistakes)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadHistoryOptions:
+    """Where the history of the load comes from."""
+
+    file: Annotated[Path | None, option(
+        "--history", metavar="FILE", help="A CSV file with the columns time, pod, rate and cores."
+    )] = None  # fmt: skip
+    prometheus: Annotated[str | None, PROMETHEUS.with_help(
+        "Read the history from this Prometheus instead of a file."
+    )] = None  # fmt: skip
+    rate_query: Annotated[str, option(
+        "--rate-query", metavar="PROMQL",
+        help="With --prometheus: the query for the requests per second of each pod.",
+    )] = ""  # fmt: skip
+    cpu_query: Annotated[str, option(
+        "--cpu-query", metavar="PROMQL", help="With --prometheus: the query for the cores of each pod."
+    )] = ""  # fmt: skip
+    days: Annotated[int, DAYS.with_help(
+        f"With --prometheus: the number of days of history, at most {MAX_DAYS}."
+    )] = 7  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposeHpaOptions:
+    """The options of `trimtab metrics-api propose-hpa`."""
+
+    deployment: Annotated[str, Argument("DEPLOYMENT")]
+    namespace: Annotated[str, NAMESPACE.with_help("The namespace of the Deployment.")]
+    metric: Annotated[str, option(
+        "--metric", metavar="NAME", help="The name of the metric, which is the name of a rule."
+    )]  # fmt: skip
+    cpu_request: Annotated[str, option(
+        "--cpu-request", metavar="QUANTITY", help="The cpu request of one pod, such as 500m."
+    )]  # fmt: skip
+    utilization_percent: Annotated[int, option(
+        "--utilization", minimum=10, maximum=95,
+        help="The usage that a pod should have, in percent of its cpu request.",
+    )] = 70  # fmt: skip
+    history: LoadHistoryOptions
+
+
 @verb.command("propose-hpa")
-@click.argument("deployment")
-@click.option("-n", "--namespace", required=True, help="The namespace of the Deployment.")
-@click.option("--metric", required=True, help="The name of the metric, which is the name of a rule.")
-@click.option("--cpu-request", required=True, metavar="QUANTITY", help="The cpu request of one pod, such as 500m.")
-@click.option(
-    "--utilization",
-    type=click.IntRange(10, 95),
-    default=70,
-    show_default=True,
-    help="The usage that a pod should have, in percent of its cpu request.",
-)
-@click.option(
-    "--history", type=click.Path(path_type=Path), help="A CSV file with the columns time, pod, rate and cores."
-)
-@click.option("--prometheus", metavar="URL", help="Read the history from this Prometheus instead of a file.")
-@click.option(
-    "--rate-query", metavar="PROMQL", help="With --prometheus: the query for the requests per second of each pod."
-)
-@click.option("--cpu-query", metavar="PROMQL", help="With --prometheus: the query for the cores of each pod.")
-@click.option(
-    "--days",
-    type=click.IntRange(1, 30),
-    default=7,
-    show_default=True,
-    help="With --prometheus: the number of days of history.",
-)
-def print_hpa(
-    deployment: str,
-    namespace: str,
-    metric: str,
-    cpu_request: str,
-    utilization: int,
-    history: Path | None,
-    prometheus: str | None,
-    rate_query: str | None,
-    cpu_query: str | None,
-    days: int,
-) -> None:
+@takes(ProposeHpaOptions)
+def print_hpa(options: ProposeHpaOptions) -> None:
     """Print an HPA for DEPLOYMENT, with a threshold computed from history: requests per core.
 
     The target is an AverageValue, so it does not depend on the cpu requests, which a VPA changes. Exits with 1 if the
     history does not suffice, and says what is missing.
     """
-    _check_names(deployment, namespace, metric)
-    _check_sources(cpu_request, history, prometheus, rate_query, cpu_query)
+    _check_names(options)
+    _check_sources(options.cpu_request, options.history)
     terms = ProposalTerms(
-        namespace=namespace, deployment=deployment, metric=metric,
-        cpu_request=parse(cpu_request) / NANO_PER_UNIT, utilization=utilization / 100,
+        namespace=options.namespace, deployment=options.deployment, metric=options.metric,
+        cpu_request=parse(options.cpu_request) / NANO_PER_UNIT, utilization=options.utilization_percent / 100,
     )  # fmt: skip
-    proposal = propose_hpa(_read_history(history, prometheus, rate_query or "", cpu_query or "", days), terms)
+    proposal = propose_hpa(_read_history(options.history), terms)
     if isinstance(proposal, NotYet):
         print_text(f"{proposal}\n{proposal.reason.code.todo}", err=True)
         sys.exit(EXIT_FOUND)
@@ -155,14 +176,14 @@ def print_hpa(
     print_document(format_manifests([render_hpa(proposal, terms)]))
 
 
-def _check_names(deployment: str, namespace: str, metric: str) -> None:
+def _check_names(options: ProposeHpaOptions) -> None:
     """Raises an error if the API server would reject an HPA with these names."""
     mistakes = [
         ConfigError(file="command line", expected=f"{place}: a name that the API server accepts", got=name)
         for place, name, is_valid in (
-            ("DEPLOYMENT", deployment, not any(subdomain_errors("metadata.name", deployment))),
-            ("--namespace", namespace, is_namespace_name(namespace)),
-            ("--metric", metric, is_metric_name(metric)),
+            ("DEPLOYMENT", options.deployment, not any(subdomain_errors("metadata.name", options.deployment))),
+            ("--namespace", options.namespace, is_namespace_name(options.namespace)),
+            ("--metric", options.metric, is_metric_name(options.metric)),
         )
         if not is_valid
     ]  # fmt: skip
@@ -170,32 +191,30 @@ def _check_names(deployment: str, namespace: str, metric: str) -> None:
         raise UsageError(mistakes)
 
 
-def _check_sources(
-    cpu_request: str, history: Path | None, prometheus: str | None, rate_query: str | None, cpu_query: str | None
-) -> None:
+def _check_sources(cpu_request: str, history: LoadHistoryOptions) -> None:
     mistakes = []
     if not is_quantity(cpu_request):
         mistakes.append(("--cpu-request: a quantity such as 500m", cpu_request))
-    if (history is None) == (prometheus is None):
-        mistakes.append(("--history or --prometheus", "both" if history else "neither"))
-    if prometheus and not (rate_query and cpu_query):
+    if (history.file is None) == (history.prometheus is None):
+        mistakes.append(("--history or --prometheus", "both" if history.file else "neither"))
+    if history.prometheus and not (history.rate_query and history.cpu_query):
         mistakes.append(("--rate-query and --cpu-query", "--prometheus without --rate-query and --cpu-query"))
-    if mistakes:
-        raise UsageError([ConfigError(file="command line", expected=expected, got=got) for expected, got in mistakes])
+    errors = [ConfigError(file="command line", expected=expected, got=got) for expected, got in mistakes]
+    errors += check_maximum("--days", history.days, MAX_DAYS)
+    if errors:
+        raise UsageError(errors)
 
 
-def _read_history(
-    history: Path | None, prometheus: str | None, rate_query: str, cpu_query: str, days: int
-) -> list[LoadPoint]:
+def _read_history(history: LoadHistoryOptions) -> list[LoadPoint]:
     try:
-        if history is not None:
-            return read_csv_history(history)
-        assert prometheus is not None
-        return read_prometheus_history(prometheus, rate_query, cpu_query, days)
+        if history.file is not None:
+            return read_csv_history(history.file)
+        assert history.prometheus is not None
+        return read_prometheus_history(history.prometheus, history.rate_query, history.cpu_query, history.days)
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
     except OSError as error:
-        raise UsageError([ConfigError(file=str(history), expected="a CSV file", got=str(error))]) from None
+        raise UsageError([ConfigError(file=str(history.file), expected="a CSV file", got=str(error))]) from None
 
 
 def _describe_proposal(proposal: HpaProposal) -> str:

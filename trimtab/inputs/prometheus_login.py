@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from trimtab.inputs.flags import CA, HEADER, HEADER_FILE, TOKEN_FILE
+from trimtab.inputs.option import option
 from trimtab.inputs.usage_sources import parse_headers
 
 _VARIABLES = "TRIMTAB_RECOMMENDER_PROMETHEUS"
@@ -23,8 +24,11 @@ class PrometheusLogin:
         help="The file with a bearer token to log in. TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN may contain the token "
         "itself instead.",
     )] = None  # fmt: skip
+    token: Annotated[str | None, option(
+        "--token", help="The bearer token itself.", is_hidden=True, variable=f"{_VARIABLES}_TOKEN"
+    )] = None  # fmt: skip
     ca: Annotated[str | None, replace(CA, variable=f"{_VARIABLES}_CA_FILE")] = None
 
-    def parse_headers(self, token: str | None = None) -> dict[str, str]:
+    def parse_headers(self) -> dict[str, str]:
         """Returns the HTTP headers, with the bearer token. Raises UsageError with every mistake."""
-        return parse_headers(self.headers, self.header_files, self.token_file, token)
+        return parse_headers(self.headers, self.header_files, self.token_file, self.token)

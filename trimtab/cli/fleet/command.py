@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated
 
 import click
 import msgspec
@@ -15,9 +16,10 @@ from trimtab.cli.fleet import report as reports
 from trimtab.cli.fleet import table
 from trimtab.cli.fleet.machine_groups import report_machine_groups
 from trimtab.cli.main import EXIT_FAILED, SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reporting.emit import add_report_options, emit_report
+from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster import usage_rule
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
@@ -30,13 +32,14 @@ from trimtab.fleet.money_report import MICRO_DOLLARS, ClusterFailure
 from trimtab.fleet.run_decisions import FleetDecisions, decide_fleet
 from trimtab.histogram.time_buckets import DAY
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.flags import DAYS, KUBECONFIG, NOW, ROWS, RULE, TEAM_LABEL, USAGE, WRITE
 from trimtab.inputs.fleet_clusters import ClusterList, DigestJob, decode_digests, list_clusters, read_current
+from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.sizing.request import SizingSettings
 from trimtab.usage.daily_store import DailyStore, StoredDay, select_days
 from trimtab.usage.errors import UsageFault
 
-F = TypeVar("F", bound=Callable[..., Any])
 SPARK_PREFIXES = ("spark://", "sc://", "local[", "k8s://", "yarn")
 SUBCOMMANDS = {"ingest": "trimtab.cli.fleet.ingest"}
 """Subcommand → the module of its command line, which is imported only when the subcommand is used."""
@@ -69,54 +72,99 @@ def verb() -> None:
     """
 
 
-def _add_engine_options(function: F) -> F:
-    for option in (
-        click.option("--spark-conf", "spark_conf", multiple=True, metavar="NAME=VALUE",
-                     help="A setting of the Spark session, such as spark.executor.memory=1g. May be repeated."),
-        click.option("--engine", default=LOCAL, show_default=True, metavar="ENGINE",
-                     help="The engine: `local`, or the URL of a Spark master (spark://HOST:7077) or of Spark "
-                          "Connect (sc://HOST)."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetClusters:
+    """The options that name the clusters."""
+
+    clusters: Annotated[tuple[str, ...], option(
+        "--clusters", metavar="FOLDER|CONTEXTS",
+        help="A folder with a snapshot of each cluster (a file or a folder with the name of the "
+        "cluster), or contexts of the kubeconfig, separated by commas. May be repeated.",
+    )] = ()  # fmt: skip
+    kubeconfig: Annotated[str | None, KUBECONFIG.with_help(
+        "The kubeconfig that contains the contexts of --clusters."
+    )] = None  # fmt: skip
+    team_label: Annotated[str, TEAM_LABEL] = "team"
+    now: Annotated[str | None, NOW.with_help(
+        "The time of the plan, such as 2026-01-02T15:04:05Z or `now`. The ages of objects are relative to "
+        "this time. Default: ages are not used."
+    )] = None  # fmt: skip
+
+    def list_clusters(self) -> ClusterList:
+        """Returns the clusters, with those that cannot be read."""
+        return list_clusters(self.clusters, self.kubeconfig, self.team_label)
 
 
-def _add_cluster_options(function: F) -> F:
-    for option in (
-        click.option("--now", metavar="TIME", help=
-            "The time of the plan, such as 2026-01-02T15:04:05Z or `now`. The ages of objects are relative to "
-            "this time. Default: ages are not used."),
-        click.option("--team-label", default="team", show_default=True, metavar="LABEL",
-                     help="The label of pods or namespaces whose value is the name of the team."),
-        click.option("--kubeconfig", metavar="FILE", help="The kubeconfig that contains the contexts of --clusters."),
-        click.option("--clusters", "clusters", multiple=True, metavar="FOLDER|CONTEXTS",
-                     help="A folder with a snapshot of each cluster (a file or a folder with the name of the "
-                          "cluster), or contexts of the kubeconfig, separated by commas. May be repeated."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetHistory:
+    """The options about the history of usage, and about the requests that are computed from it."""
+
+    usage: Annotated[str | None, replace(
+        USAGE, metavar="FOLDER|URL",
+        help="The history of usage that `trimtab fleet ingest` or the recommender wrote.",
+    )] = None  # fmt: skip
+    days: Annotated[int, DAYS.with_help("The number of days of history to read.")] = 14
+    rule: Annotated[str, RULE] = "adaptive"
+    rows: Annotated[int, ROWS.with_help(
+        "The number of containers with the largest changes in the report."
+    )] = 20  # fmt: skip
+    write_to: Annotated[
+        str, WRITE.with_help("Write the recommended request of every container to this folder as Parquet.")
+    ] = ""
 
 
-def _add_history_options(function: F) -> F:
-    for option in (
-        click.option("--write", "write_to", default="", metavar="FOLDER|URL",
-                     help="Write the recommended request of every container to this folder as Parquet."),
-        click.option("--rows", type=click.IntRange(0, 10_000), default=20, show_default=True,
-                     help="The number of containers with the largest changes in the report."),
-        click.option("--rule", default="adaptive", show_default=True, metavar="RULE",
-                     help="The rule for requests, as for `trimtab recommend`."),
-        click.option("--days", type=click.IntRange(1, 366), default=14, show_default=True, help=
-            "The number of days of history to read."),
-        click.option("--usage", "usage", default="", metavar="FOLDER|URL",
-                     help="The history of usage that `trimtab fleet ingest` or the recommender wrote."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """The options that choose where the work is done."""
+
+    name: Annotated[str, option(
+        "--engine", metavar="ENGINE",
+        help="The engine: `local`, or the URL of a Spark master (spark://HOST:7077) or of Spark "
+        "Connect (sc://HOST).",
+    )] = LOCAL  # fmt: skip
+    spark_conf: Annotated[tuple[str, ...], option(
+        "--spark-conf", metavar="NAME=VALUE",
+        help="A setting of the Spark session, such as spark.executor.memory=1g. May be repeated.",
+    )] = ()  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPlanOptions:
+    """The options of `trimtab fleet plan` and `trimtab fleet machines`."""
+
+    clusters: FleetClusters
+    engine: EngineOptions
+    output: ReportOutput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRecommendOptions:
+    """The options of `trimtab fleet recommend`."""
+
+    clusters: FleetClusters
+    history: FleetHistory
+    engine: EngineOptions
+    output: ReportOutput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetReportOptions:
+    """The options of `trimtab fleet report`."""
+
+    clusters: FleetClusters
+    history: FleetHistory
+    control_plane_cost: Annotated[float, option(
+        "--control-plane-cost", metavar="DOLLARS", minimum=0,
+        help="The fixed monthly cost of a cluster, in addition to its nodes.",
+    )] = 73.0  # fmt: skip
+    engine: EngineOptions
+    output: ReportOutput
 
 
 @contextmanager
-def open_engine(name: str, spark_conf: Sequence[str]) -> Iterator[Engine]:
+def open_engine(options: EngineOptions) -> Iterator[Engine]:
     """Yields the engine of this name. Raises UsageError for an unknown name."""
+    name, spark_conf = options.name, options.spark_conf
     mistakes = [
         ConfigError(file="--spark-conf", expected="NAME=VALUE, such as spark.executor.memory=1g", got=repr(text))
         for text in spark_conf if "=" not in text
@@ -176,13 +224,13 @@ def _parse_settings(rule: str, now: str | None) -> tuple[SizingSettings, int | N
 
 
 def _decide(
-    engine: Engine, usage: str, files: Sequence[StoredDay], listed: ClusterList, sizing: SizingSettings,
-    now: int, days: int, rows: int, write_to: str,
+    engine: Engine, history: FleetHistory, files: Sequence[StoredDay], listed: ClusterList, sizing: SizingSettings,
+    now: int,
 ) -> FleetDecisions:  # fmt: skip
     # Executors have another working directory.
-    location, target = (_absolute(text) for text in (usage, write_to))
+    location, target = (_absolute(text) for text in (history.usage or "", history.write_to))
     settings = DecisionSettings(
-        location=location, bucket_count=1, days=days, now=now, sizing=sizing, rows=rows, output=target
+        location=location, bucket_count=1, days=history.days, now=now, sizing=sizing, rows=history.rows, output=target
     )
     with show_spinner("Deciding"):
         return decide_fleet(engine, files, listed.states, settings, read_current)
@@ -208,33 +256,27 @@ def _history_notes(files: Sequence[StoredDay], listed: ClusterList) -> list[str]
 
 
 @verb.command("recommend")
-@_add_cluster_options
-@_add_history_options
-@_add_engine_options
-@add_report_options
-def recommend(
-    clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, usage: str, days: int,
-    rule: str, rows: int, write_to: str, engine: str, spark_conf: tuple[str, ...], form: str,
-    output_file: str | None,
-) -> None:  # fmt: skip
+@takes(FleetRecommendOptions)
+def recommend(options: FleetRecommendOptions) -> None:
     """Recommend requests for all containers of all clusters in a history, with sums by cluster, team and namespace.
 
     Reads the history of --usage, and the present requests of --clusters, and changes nothing. The result does not
     depend on the engine.
     """
-    sizing, now_seconds = _parse_settings(rule, now)
-    if not usage:
+    history = options.history
+    sizing, now_seconds = _parse_settings(history.rule, options.clusters.now)
+    if not history.usage:
         raise UsageError([ConfigError(file="command line", expected="--usage FOLDER|URL", got="none")])
-    with open_engine(engine, spark_conf) as opened:
-        files = _list_history(usage, days)
-        listed = list_clusters(clusters, kubeconfig, team_label)
+    with open_engine(options.engine) as opened:
+        files = _list_history(history.usage, history.days)
+        listed = options.clusters.list_clusters()
         at = now_seconds if now_seconds is not None else (max(one.day for one in files) + 1) * DAY
-        decided = _decide(opened, usage, files, listed, sizing, at, days, rows, write_to)
+        decided = _decide(opened, history, files, listed, sizing, at)
     failures = [*listed.failures, *decided.failures]
     report = reports.build_recommend_report(
-        decided, listed.failures, at, days, str(sizing.rule), _history_notes(files, listed)
+        decided, listed.failures, at, history.days, str(sizing.rule), _history_notes(files, listed)
     )
-    emit_report(form, output_file, report, table.RECOMMEND_VIEW)
+    write_report(options.output, report, table.RECOMMEND_VIEW)
     _finish(failures, len({one.cluster for one in files} | {one.cluster for one in listed.sources}))
 
 
@@ -246,55 +288,43 @@ def _digest(engine: Engine, listed: ClusterList) -> tuple[list[ClusterDigest], l
     return digests, [*listed.failures, *failures]
 
 
-def _list_required(
-    clusters: Sequence[str], kubeconfig: str | None, team_label: str = "team", now: str | None = None
-) -> ClusterList:
-    _, mistakes = parse_now(now)
-    if not clusters:
+def _list_required(options: FleetClusters) -> ClusterList:
+    _, mistakes = parse_now(options.now)
+    if not options.clusters:
         mistakes.append(ConfigError(file="command line", expected="--clusters FOLDER|CONTEXTS", got="none"))
     if mistakes:
         raise UsageError(mistakes)
-    return list_clusters(clusters, kubeconfig, team_label, now)
+    return list_clusters(options.clusters, options.kubeconfig, options.team_label, options.now)
 
 
 @verb.command("plan")
-@_add_cluster_options
-@_add_engine_options
-@add_report_options
-def plan(
-    clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, engine: str,
-    spark_conf: tuple[str, ...], form: str, output_file: str | None,
-) -> None:  # fmt: skip
+@takes(FleetPlanOptions)
+def plan(options: FleetPlanOptions) -> None:
     """Plan the compaction of each cluster, with its own pools and policies, and show what the fleet saves.
 
     `trimtab plan` shows one cluster's plan in full. Nodes that Karpenter created are left to Karpenter.
     """
-    listed = _list_required(clusters, kubeconfig, team_label, now)
-    with open_engine(engine, spark_conf) as opened:
+    listed = _list_required(options.clusters)
+    with open_engine(options.engine) as opened:
         digests, failures = _digest(opened, listed)
     report = reports.build_plan_report(digests, failures)
-    emit_report(form, output_file, report, table.PLAN_VIEW)
+    write_report(options.output, report, table.PLAN_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
 
 
 @verb.command("machines")
-@_add_cluster_options
-@_add_engine_options
-@add_report_options
-def machines(
-    clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, engine: str,
-    spark_conf: tuple[str, ...], form: str, output_file: str | None,
-) -> None:  # fmt: skip
+@takes(FleetPlanOptions)
+def machines(options: FleetPlanOptions) -> None:
     """Rank machine types for groups of similar clusters: one region, the same architectures, a similar ratio of GiB to
     cores."""
-    listed = _list_required(clusters, kubeconfig, team_label, now)
-    with open_engine(engine, spark_conf) as opened:
+    listed = _list_required(options.clusters)
+    with open_engine(options.engine) as opened:
         digests, failures = _digest(opened, listed)
     report = reports.FleetMachinesReport(
         groups=report_machine_groups(digests), failures=reports.report_failures(failures),
         notes=[*_workload_notes(digests), MODEL_NOTE],
     )  # fmt: skip
-    emit_report(form, output_file, report, table.MACHINES_VIEW)
+    write_report(options.output, report, table.MACHINES_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
 
 
@@ -303,27 +333,19 @@ def _workload_notes(digests: Iterable[ClusterDigest]) -> list[str]:
 
 
 @verb.command("report")
-@_add_cluster_options
-@_add_history_options
-@click.option("--control-plane-cost", type=click.FloatRange(0), default=73.0, show_default=True, metavar="DOLLARS",
-              help="The fixed monthly cost of a cluster, in addition to its nodes.")  # fmt: skip
-@_add_engine_options
-@add_report_options
-def report(
-    clusters: tuple[str, ...], kubeconfig: str | None, team_label: str, now: str | None, usage: str, days: int,
-    rule: str, rows: int, write_to: str, control_plane_cost: float, engine: str, spark_conf: tuple[str, ...],
-    form: str, output_file: str | None,
-) -> None:  # fmt: skip
+@takes(FleetReportOptions)
+def report(options: FleetReportOptions) -> None:
     """Report the costs of the fleet by cluster, team and pool, the most wasteful first; and which clusters to merge.
 
     The report also names machine types for groups of similar clusters. Reads --clusters, and the history of --usage for
     the waste by requests; changes nothing.
     """
-    sizing, now_seconds = _parse_settings(rule, now)
-    listed = _list_required(clusters, kubeconfig, team_label, now)
+    history = options.history
+    sizing, now_seconds = _parse_settings(history.rule, options.clusters.now)
+    listed = _list_required(options.clusters)
     decided, at, notes = None, now_seconds, [NO_HISTORY_NOTE]
-    with open_engine(engine, spark_conf) as opened:
-        files = _list_history(usage, days) if usage else []
+    with open_engine(options.engine) as opened:
+        files = _list_history(history.usage, history.days) if history.usage else []
         digests, failures = _digest(opened, listed)
         if files:
             failed = {failure.cluster for failure in failures}
@@ -331,15 +353,15 @@ def report(
             names = {one.cluster for one in readable.sources}
             at = now_seconds if now_seconds is not None else (max(one.day for one in files) + 1) * DAY
             own = [one for one in files if one.cluster in names]
-            decided = _decide(opened, usage, own, readable, sizing, at, days, rows, write_to)
+            decided = _decide(opened, history, own, readable, sizing, at)
             notes = _history_notes([one for one in files if one.cluster not in failed], readable)
     if decided is not None:
         failures = [*failures, *decided.failures]
         digests = [one for one in digests if one.cluster not in {failure.cluster for failure in failures}]
-    rules = MergeRules(control_plane_cost=round(control_plane_cost * MICRO_DOLLARS))
+    rules = MergeRules(control_plane_cost=round(options.control_plane_cost * MICRO_DOLLARS))
     built = reports.build_fleet_report(
         digests, decided, find_merges(digests, rules), report_machine_groups(digests), failures, at,
         [*notes, *_workload_notes(digests), MODEL_NOTE],
     )  # fmt: skip
-    emit_report(form, output_file, built, table.REPORT_VIEW)
+    write_report(options.output, built, table.REPORT_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))

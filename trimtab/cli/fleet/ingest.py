@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import click
 
 from trimtab.cli.fleet.report import FailureReport, report_failures
 from trimtab.cli.main import EXIT_FAILED
+from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
 from trimtab.cli.print_text import print_text
-from trimtab.cli.quantity_option import add_quantity_option
-from trimtab.cli.shared_options import WINDOW
+from trimtab.cli.shared_options import WINDOW, check_maximum
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import format_timestamp
@@ -22,19 +23,25 @@ from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.daily_rows import rows_of_batch
 from trimtab.histogram.time_buckets import DAY
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.flags import BY, DAYS, MATCHER, NOW, PROMETHEUS, RATE, STEP, USAGE
+from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import parse_now
-from trimtab.inputs.usage_sources import UsageHistories, add_files, note_warning, parse_headers
+from trimtab.inputs.prometheus_login import PrometheusLogin
+from trimtab.inputs.stated_quantities import QUANTITY
+from trimtab.inputs.usage_sources import UsageHistories, add_files, note_warning
 from trimtab.runtime import clock
 from trimtab.usage.cluster_label import LABELS, Matchers, escape_value
 from trimtab.usage.daily_ingest import DayReader, last_complete_day
 from trimtab.usage.daily_store import DailyStore, import_arrow
 from trimtab.usage.errors import UsageFault
 from trimtab.usage.http_client import HttpApi
-from trimtab.usage.metric_names import StatedQuantities
+from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.server_warnings import DistinctWarnings
 
+MAX_STEP = 3600
+"""The largest number of seconds between two points of a series."""
 MAX_SAMPLE_DAYS = 366
 """The largest number of days of samples that are read from files."""
 
@@ -47,81 +54,82 @@ class _Part:
     prometheus: Prometheus
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNaming:
+    """The options that say which cluster the usage is of."""
+
+    cluster_name: Annotated[str, option(
+        "--cluster-name", metavar="NAME",
+        help="The name of the cluster, if the server has the series of one cluster only.",
+    )] = ""  # fmt: skip
+    by: Annotated[str, BY.with_help(
+        "The label that names the cluster, if the server has the series of several clusters; Trimtab "
+        "stores each cluster separately."
+    )] = ""  # fmt: skip
+    prefix: Annotated[str, option(
+        "--prefix", metavar="TEXT", help="A prefix for the names of clusters that --by finds."
+    )] = ""  # fmt: skip
+    matcher: Annotated[str, MATCHER] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOptions:
+    """The options of `trimtab fleet ingest`."""
+
+    url: Annotated[str | None, PROMETHEUS.with_help(
+        "The URL of Prometheus, Thanos, Mimir or VictoriaMetrics."
+    )] = None  # fmt: skip
+    samples: Annotated[tuple[str, ...], option(
+        "--samples", metavar="PATH",
+        help="Read these files instead of --prometheus, in the forms of `trimtab recommend --usage`.",
+    )] = ()  # fmt: skip
+    stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
+    usage: Annotated[str, replace(
+        USAGE, metavar="FOLDER|URL",
+        help="The history of usage to write: a folder, or an object store such as s3://bucket/history.",
+    )]  # fmt: skip
+    naming: ClusterNaming
+    login: PrometheusLogin
+    days: Annotated[int, DAYS.with_help(
+        "The number of whole days to read, up to yesterday. Days that the history already contains are skipped."
+    )] = 14  # fmt: skip
+    again: Annotated[bool, option(
+        "--again", help="Also read days that the history already contains, and replace them."
+    )] = False  # fmt: skip
+    step: Annotated[int, STEP.with_help(
+        f"The number of seconds between two points of a series, at most {MAX_STEP}."
+    )] = 300  # fmt: skip
+    rate: Annotated[str, RATE] = "5m"
+    now: Annotated[str | None, NOW.with_help(
+        "The present time. Default: the time of this machine's clock."
+    )] = None  # fmt: skip
+
+
 @click.command("ingest")
-@click.option("--prometheus", "url", metavar="URL",
-              help="The URL of Prometheus, Thanos, Mimir or VictoriaMetrics.")  # fmt: skip
-@click.option(
-    "--samples",
-    "samples",
-    multiple=True,
-    metavar="PATH",
-    help="Read these files instead of --prometheus, in the forms of `trimtab recommend --usage`.",
-)
-@add_quantity_option
-@click.option(
-    "--usage",
-    "usage",
-    required=True,
-    metavar="FOLDER|URL",
-    help="The history of usage to write: a folder, or an object store such as s3://bucket/history.",
-)
-@click.option("--cluster-name", default="", metavar="NAME",
-              help="The name of the cluster, if the server has the series of one cluster only.")  # fmt: skip
-@click.option("--by", default="", metavar="LABEL",
-              help=
-                  "The label that names the cluster, if the server has the series of several clusters; Trimtab "
-                  "stores each cluster separately.")  # fmt: skip
-@click.option("--prefix", default="", metavar="TEXT", help="A prefix for the names of clusters that --by finds.")
-@click.option("--matcher", default="", metavar="MATCHER", help='A matcher for every query, such as env="prod".')
-@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'",
-              help="A header to log in or to select a tenant, such as Authorization or X-Scope-OrgID.")  # fmt: skip
-@click.option("--header-file", "header_files", multiple=True, metavar="FILE",
-              envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE", help=
-                  "A file with one header in each line.")  # fmt: skip
-@click.option("--token-file", metavar="FILE", envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
-              help="A bearer token to log in.")  # fmt: skip
-@click.option("--ca", metavar="FILE", envvar="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE",
-              help="A file with the authorities that sign the server's certificate.")  # fmt: skip
-@click.option(
-    "--days",
-    default=14,
-    show_default=True,
-    type=click.IntRange(1, 366),
-    help="The number of whole days to read, up to yesterday. Days that the history already contains are skipped.",
-)
-@click.option("--again", is_flag=True, help="Also read days that the history already contains, and replace them.")
-@click.option("--step", default=300, show_default=True, type=click.IntRange(15, 3600),
-              help="The number of seconds between two points of a series.")  # fmt: skip
-@click.option("--rate", default="5m", show_default=True, metavar="WINDOW",
-              help="The window over which cpu usage is averaged. It must span at least four scrapes.")  # fmt: skip
-@click.option("--now", metavar="TIME", help="The present time. Default: the time of this machine's clock.")
-def verb(
-    url: str | None, samples: tuple[str, ...], stated: StatedQuantities, usage: str, cluster_name: str, by: str,
-    prefix: str, matcher: str, headers: tuple[str, ...],
-    header_files: tuple[str, ...], token_file: str | None, ca: str | None, days: int, again: bool, step: int,
-    rate: str, now: str | None,
-) -> None:  # fmt: skip
+@takes(IngestOptions)
+def verb(options: IngestOptions) -> None:
     """Read whole days of usage from Prometheus or files, and write them to a history as daily histograms.
 
     Days that are in the history are not read again, so a nightly run reads one day. The usage of two clusters is never
     mixed: a server with several clusters needs --by or --matcher. A cluster that cannot be read is named, and the
     others are still read.
     """
-    now_seconds = _check_options(url, samples, cluster_name, by, matcher, rate, now)
-    if url is None:
-        _ingest_samples(samples, stated, DailyStore(usage), cluster_name, by, prefix, matcher)
+    now_seconds = _check_options(options)
+    naming, days = options.naming, options.days
+    if options.url is None:
+        _ingest_samples(options)
         return
-    logins = parse_headers(headers, header_files, token_file, None)
-    plan = QueryPlan(step_seconds=step, rate_window=rate, extra_matcher=matcher)
-    server = Prometheus(HttpApi(url, logins, ca, None, None), plan, DistinctWarnings(_print_warning))
+    plan = QueryPlan(step_seconds=options.step, rate_window=options.rate, extra_matcher=naming.matcher)
+    api = HttpApi(options.url, options.login.parse_headers(), options.login.ca, None, None)
+    server = Prometheus(api, plan, DistinctWarnings(_print_warning))
     last = last_complete_day(now_seconds)
     wanted = range(last - days + 1, last + 1)
-    store = DailyStore(usage)
+    store = DailyStore(options.usage)
     try:
         import_arrow()
-        present = {(one.cluster, one.day) for one in store.list_days()} if not again else set()
+        present = {(one.cluster, one.day) for one in store.list_days()} if not options.again else set()
         with show_spinner("Listing clusters"):
-            parts = list(_list_parts(server, cluster_name, by, prefix, wanted))
+            parts = list(_list_parts(server, naming, wanted))
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
     failures = [failure for part in parts for failure in _ingest_cluster(part, store, wanted, present)]
@@ -132,17 +140,18 @@ def _print_warning(warning: str) -> None:
     print_text(note_warning(warning), err=True)
 
 
-def _check_options(
-    url: str | None, samples: tuple[str, ...], cluster_name: str, by: str, matcher: str, rate: str, now: str | None
-) -> int:
-    now_seconds, mistakes = parse_now(now)
-    if (url is None) == (not samples):
-        got = "both" if samples else "neither"
+def _check_options(options: IngestOptions) -> int:
+    """Returns the present time. Raises UsageError with every mistake."""
+    url, by, rate, matcher = options.url, options.naming.by, options.rate, options.naming.matcher
+    now_seconds, mistakes = parse_now(options.now)
+    mistakes += check_maximum("--step", options.step, MAX_STEP)
+    if (url is None) == (not options.samples):
+        got = "both" if options.samples else "neither"
         mistakes.append(ConfigError(file="command line", expected="--prometheus URL or --samples PATH", got=got))
     if url is not None and not url.startswith(("http://", "https://")):
         expected = "a URL such as https://prometheus:9090"
         mistakes.append(ConfigError(file="--prometheus", expected=expected, got=url))
-    if bool(cluster_name) == bool(by):
+    if bool(options.naming.cluster_name) == bool(by):
         expected = "--cluster-name NAME for one cluster, or --by LABEL for several"
         got = "both" if by else "neither"
         mistakes.append(ConfigError(file="command line", expected=expected, got=got))
@@ -160,25 +169,18 @@ def _check_options(
     return now_seconds if now_seconds is not None else int(clock.utc_now().timestamp())
 
 
-def _ingest_samples(
-    paths: tuple[str, ...],
-    stated: StatedQuantities,
-    store: DailyStore,
-    cluster_name: str,
-    by: str,
-    prefix: str,
-    matcher: str,
-) -> None:
+def _ingest_samples(options: IngestOptions) -> None:
     """Write all days of the samples to the history. Days that the history already has are replaced.
 
     Raises UsageError with all mistakes of the files, also if the usage of several clusters would be mixed. Raises
     RuntimeFailure if the history cannot be written."""
-    histories = UsageHistories(lambda: BatchHistory(MAX_SAMPLE_DAYS), Matchers.from_text(matcher), by)
-    for note in add_files(histories, paths, OwnerIndex(), None, stated):
+    naming, store = options.naming, DailyStore(options.usage)
+    histories = UsageHistories(lambda: BatchHistory(MAX_SAMPLE_DAYS), Matchers.from_text(naming.matcher), naming.by)
+    for note in add_files(histories, options.samples, OwnerIndex(), None, options.stated):
         print_text(note, err=True)
     try:
         for value, history in sorted(histories.histories.items()):
-            cluster = prefix + value if by else cluster_name
+            cluster = naming.prefix + value if naming.by else naming.cluster_name
             for day in sorted({day for window in history.dense_windows.values() for day in window.days}):
                 rows = list(rows_of_batch(history, day))
                 store.write_day(cluster, day, rows)
@@ -187,20 +189,20 @@ def _ingest_samples(
         raise RuntimeFailure(str(error)) from None
 
 
-def _list_parts(server: Prometheus, cluster_name: str, by: str, prefix: str, days: range) -> Iterator[_Part]:
+def _list_parts(server: Prometheus, naming: ClusterNaming, days: range) -> Iterator[_Part]:
     """Yields the series of each cluster in the server. Raises UsageFault, also if the usage of several clusters would
     be mixed."""
     start, end = days[0] * DAY, days[-1] * DAY + DAY - 1
-    if not by:
-        yield _Part(cluster_name, server)
+    if not naming.by:
+        yield _Part(naming.cluster_name, server)
         return
-    for value in server.list_label_values(by, start, end):
+    for value in server.list_label_values(naming.by, start, end):
         if value:
             matchers = ",".join(
-                part for part in (server.query_plan.extra_matcher, f'{by}="{escape_value(value)}"') if part
+                part for part in (server.query_plan.extra_matcher, f'{naming.by}="{escape_value(value)}"') if part
             )
             plan = replace(server.query_plan, extra_matcher=matchers)
-            yield _Part(prefix + value, replace(server, query_plan=plan))
+            yield _Part(naming.prefix + value, replace(server, query_plan=plan))
 
 
 def _ingest_cluster(

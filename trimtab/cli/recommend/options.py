@@ -93,9 +93,6 @@ class SourceOptions:
         "`get` on nodes/proxy).",
     )] = False  # fmt: skip
     login: PrometheusLogin
-    token: Annotated[str | None, option(
-        "--token", help="The bearer token itself.", is_hidden=True, variable="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN"
-    )] = None  # fmt: skip
     certificate: Annotated[str | None, option(
         "--certificate", metavar="FILE", variable="TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE",
         help="Your client certificate, for a server that requires one.",
@@ -114,8 +111,10 @@ class SourceOptions:
     at_once: Annotated[int, option(
         "--at-once", minimum=1, maximum=16, help="The number of concurrent queries to Prometheus."
     )] = 4  # fmt: skip
-    days: Annotated[int, DAYS] = 14
-    step: Annotated[int, STEP] = 300
+    days: Annotated[int, DAYS.with_help(f"The number of days of history, at most {MAX_DAYS}.")] = 14
+    step: Annotated[int, STEP.with_help(
+        f"The number of seconds between two points of a series, at most {MAX_STEP}."
+    )] = 300  # fmt: skip
     rate: Annotated[str, RATE] = "5m"
     start_up: Annotated[int, option(
         "--start-up", minimum=0, maximum=3600, metavar="SECONDS",
@@ -124,10 +123,6 @@ class SourceOptions:
     now: Annotated[str | None, NOW.with_help(
         "The end of the history that is read from Prometheus. Ages are relative to this time."
     )] = None  # fmt: skip
-
-    def parse_headers(self) -> dict[str, str]:
-        """Returns the HTTP headers for Prometheus. Raises UsageError with every mistake."""
-        return self.login.parse_headers(self.token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +291,7 @@ def parse_options(options: RecommendOptions) -> tuple[Question, dict[str, str]]:
         least_severity=SizingSeverity(choice.severity or "unknown"),
         total_by=choice.total_by or (*([source.by] if source.by else []), NAMESPACE_TOTAL),
     )  # fmt: skip
-    return question, source.parse_headers()
+    return question, source.login.parse_headers()
 
 
 def _check_division(options: RecommendOptions) -> list[ConfigError]:

@@ -26,18 +26,6 @@ from trimtab.inputs.option import option
 from trimtab.inputs.private_file import write_private_file
 
 API_VERSION = "trimtab.dev/v1alpha1"
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def add_no_headers_option(function: F) -> F:
-    """Decorate a click command with `--no-headers`."""
-    return click.option(
-        "--no-headers",
-        is_flag=True,
-        expose_value=False,
-        callback=_note_no_headers,
-        help="Print plain columns without the line of headers.",
-    )(function)
 
 
 def _keep_no_headers(is_chosen: bool) -> bool:
@@ -55,10 +43,6 @@ OUTPUT_FILE = option(
 )
 
 
-def _note_no_headers(context: click.Context, parameter: click.Parameter, is_chosen: bool) -> None:
-    context.meta[_NO_HEADERS] = is_chosen
-
-
 _NO_HEADERS = f"{__name__}.no_headers"
 """The key of the option --no-headers in click's context."""
 
@@ -67,16 +51,6 @@ def has_headers() -> bool:
     """Return whether tables have a line of headers: False with `--no-headers`."""
     context = click.get_current_context(silent=True)
     return context is None or not context.meta.get(_NO_HEADERS, False)
-
-
-def add_output_file_option(function: F) -> F:
-    """Decorate a click command with `-O` and `--output-file`; the command receives it as `output_file`."""
-    return click.option(
-        "-O",
-        "--output-file",
-        type=click.Path(dir_okay=False, writable=True),
-        help="Write to this file instead of the terminal.",
-    )(function)
 
 
 def write_text(text: str, output_file: str | None) -> None:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import wraps
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-import click
-
-from trimtab.cli.complete_names import complete_namespaces
 from trimtab.cluster import selectors
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.selectors import requirement_matches
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import ALL_NAMESPACES, NAMESPACE, SELECTOR
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,34 +58,6 @@ class ObjectSelection:
     def is_everything(self) -> bool:
         """Whether the selection contains all objects."""
         return not self.namespaces and not self.labels
-
-
-def add_namespace_options(function: F) -> F:
-    """Decorate a click command with `-n` and `-A`; the command receives them as `selection`."""
-
-    @wraps(function)
-    def verb(*, namespaces: tuple[str, ...], all_namespaces: bool, selector: str | None = None, **more: Any) -> Any:
-        return function(selection=parse_selection(namespaces, selector, all_namespaces=all_namespaces), **more)
-
-    for option in (
-        click.option(
-            "-A", "--all-namespaces", is_flag=True, help=
-                "Include all namespaces, even if --namespace names one. This is the default."
-        ),
-        click.option(
-            "-n", "--namespace", "namespaces", multiple=True, metavar="NAME", shell_complete=complete_namespaces,
-            help="Include only objects of this namespace. You can repeat the option.",
-        ),
-    ):  # fmt: skip
-        verb = option(verb)
-    return verb  # type: ignore[return-value]
-
-
-def add_selection_options(function: F) -> F:
-    """Decorate a click command with `-n`, `-A` and `-l`; the command receives them as `selection`."""
-    return click.option(
-        "-l", "--selector", metavar="SELECTOR", help="Include only objects with these labels, in kubectl's syntax."
-    )(add_namespace_options(function))
 
 
 def parse_selection(

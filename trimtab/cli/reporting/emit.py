@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from trimtab.cli.csv_table import Cell
 
 R = TypeVar("R", bound=msgspec.Struct)
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 FORMS = ("table", "wide", "name", "json", "yaml", "csv", "html")
@@ -42,36 +41,12 @@ class ReportOutput:
     file: Annotated[str | None, OUTPUT_FILE] = None
 
 
-def add_report_options(function: F) -> F:
-    """Decorate a click command whose report has rows with the options `-o`, `-O` and `--no-headers`. The command
-    receives them as `form` and `output_file`."""
-    return add_report_options_with()(function)
-
-
-def add_report_options_with(*more_forms: str) -> Callable[[F], F]:
-    """Returns a decorator like `add_report_options` that also has the formats `more_forms`."""
-
-    def decorate(function: F) -> F:
-        function = output.add_no_headers_option(output.add_output_file_option(function))
-        return click.option(
-            "-o", "--output", "form", type=click.Choice((*FORMS, *more_forms)), default="table", show_default=True,
-            help="The format of the report.",
-        )(function)  # fmt: skip
-
-    return decorate
-
-
 def write_report(to: ReportOutput, report: R, view: ReportView[R]) -> None:
     """Prints the report in the format that was chosen, or writes it to the file."""
-    emit_report(to.form, to.file, report, view)
-
-
-def emit_report(form: str, output_file: str | None, report: R, view: ReportView[R]) -> None:
-    """Prints the report in this format, or writes it to the file."""
-    if form in ("table", "wide") and output_file is None:
-        draw_report(output.create_console(), report, view, is_wide=form == "wide")
+    if to.form in ("table", "wide") and to.file is None:
+        draw_report(output.create_console(), report, view, is_wide=to.form == "wide")
     else:
-        output.write_text(render_report(form, report, view), output_file)
+        output.write_text(render_report(to.form, report, view), to.file)
 
 
 def render_report(form: str, report: R, view: ReportView[R]) -> str:

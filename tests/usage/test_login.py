@@ -61,6 +61,14 @@ def test_files_and_the_environment_log_in(tmp_path: Path, monkeypatch: pytest.Mo
     assert "shop" in {headers.get("X-Scope-OrgID") for _, _, headers in server.asked}
 
 
+def test_the_token_of_the_environment_logs_in_for_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", "from-the-environment")
+    with serving(prometheus) as server:
+        trimtab("fleet", "ingest", "--prometheus", server.url, "--usage", tmp_path, "--cluster-name", "shop",
+                "--days", "1", *ASKED)  # fmt: skip
+    assert {headers.get("Authorization") for _, _, headers in server.asked} == {"Bearer from-the-environment"}
+
+
 def test_a_file_that_is_no_header_is_named_and_not_shown(tmp_path: Path) -> None:
     lines = tmp_path / "headers"
     lines.write_text("my secret without a colon\n")

@@ -107,6 +107,22 @@ def test_a_pod_of_an_older_revision_stays_if_its_template_says_now_where_pods_ru
     assert evictions(snapshot(tmp_path, *pods, other)) == 0
 
 
+@pytest.mark.parametrize("field", PLACEMENTS)
+@pytest.mark.parametrize(("kind", "version"), [("ReplicaSet", "apps/v1"), ("ReplicationController", "v1")])
+def test_a_template_without_revisions_is_compared_with_each_pod(
+    kind: str, version: str, field: str, tmp_path: Path
+) -> None:
+    """These kinds keep their pods when their template is edited."""
+    pods = small_pods(kind)
+    assert evictions(snapshot(tmp_path, *pods, owner_of(kind=kind, version=version))) == 2
+    assert evictions(snapshot(tmp_path, *pods, owner_of(PLACEMENTS[field], kind=kind, version=version))) == 0
+
+
+def test_the_reason_names_the_template(tmp_path: Path) -> None:
+    world = snapshot(tmp_path, *small_pods(), owner_of(PLACEMENTS["nodeSelector"]))
+    assert has_facts(str(told("plan", "--cluster", world, *KEEN)["stays"]), "the pod template", "nodeSelector")
+
+
 def test_a_toleration_that_the_template_has_lost_counts(tmp_path: Path) -> None:
     tolerations = [{"key": "team", "operator": "Exists"}]
     pods = [

@@ -99,15 +99,28 @@ def test_a_successor_that_finds_no_node_opens_the_node(stage: Stage, cluster: Cl
         cluster.eventually(lambda: stage.is_open(name))
 
 
+FEW_PODS = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "3"}}}
+
+
+def test_no_drain_begins_where_a_quota_would_refuse_the_successor(
+    stage: Stage, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.apply(FEW_PODS)
+    cluster.eventually(lambda: cluster.get("ResourceQuota", "few").get("status", {}).get("used"), what="pods counted")
+    with compactor(cluster, tmp_path) as one:
+        cluster.eventually(lambda: one.told("planned"), within=30)
+        assert not one.told("started")
+        cluster.kubectl("delete", "resourcequota", "few")
+        stage.began(one)
+
+
 def test_a_successor_that_a_quota_refuses_opens_the_node_at_once(
     stage: Stage, cluster: Cluster, tmp_path: Path
 ) -> None:
     stage.slow("3s")
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "3"}}}
-    cluster.apply(quota)
-    cluster.eventually(lambda: cluster.get("ResourceQuota", "few").get("status", {}).get("used"), what="pods counted")
     with compactor(cluster, tmp_path, DRAIN_TIMEOUT_SECONDS="600", READY_TIMEOUT_SECONDS="600") as one:
         name = stage.began(one)
+        cluster.apply(FEW_PODS)
         stage.ended(one, "drain-successor-not-created", within=60)
         cluster.eventually(lambda: stage.is_open(name))
         assert "exceeded quota: few" in one.told("released")[0]["why"]

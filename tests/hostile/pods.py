@@ -82,7 +82,8 @@ def _sized(count: int) -> Json:
 
 
 def _guaranteed(count: int) -> Json:
-    return _containers(count, resources={part: {"cpu": "1", "memory": "128Mi"} for part in ("requests", "limits")})
+    """Half a core each: at every count the pod fits on a node as it was submitted, so that the same is asked of all."""
+    return _containers(count, resources={part: {"cpu": "500m", "memory": "128Mi"} for part in ("requests", "limits")})
 
 
 def _init(count: int, **fields: Any) -> Json:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
+from trimtab.cluster.kinds import built_in
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
@@ -21,6 +22,9 @@ TEMPLATED_OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 pods of Deployments and Rollouts are those of their ReplicaSets.)"""
 REVISION_LABEL = "controller-revision-hash"
 """The label by which a StatefulSet marks its pods with the revision of the template from which it created them."""
+HASH_LABELS = ("pod-template-hash", "rollouts-pod-template-hash")
+"""The labels by which a Deployment and a Rollout mark a ReplicaSet, its template and its pods."""
+_KINDS_OF_KNOWN_REVISION = (built_in("StatefulSet"), built_in("Job"))
 _ENDED = ("Complete", "Failed")
 
 
@@ -45,10 +49,21 @@ def keep_template(owner: Templated) -> PodTemplateSpec | None:
 
 
 def has_revision_of(pod: PodInfo, template: PodTemplateSpec) -> bool:
-    """Returns whether the pod was created from this revision of the template, as far as it can be told."""
-    meta, own = template.metadata, pod.requirements.labels.get(REVISION_LABEL)
-    revision = value_or(meta.labels, {}).get(REVISION_LABEL) or value_or(meta.annotations, {}).get(REVISION_LABEL)
-    return revision is None or own is None or own == revision
+    """Returns whether the pod was created from this revision of the template. False if that cannot be told: a
+    ReplicaSet, a ReplicationController and an owner of another project may keep their pods when their template is
+    edited.
+
+    A Deployment and a Rollout mark the template of a ReplicaSet and its pods with the same hash. A StatefulSet marks
+    its pods, and `keep_template` the template while there are two revisions. The template of a Job cannot be changed.
+    """
+    meta, own = template.metadata, pod.requirements.labels
+    labels = value_or(meta.labels, {})
+    revision = labels.get(REVISION_LABEL) or value_or(meta.annotations, {}).get(REVISION_LABEL)
+    if revision is not None and REVISION_LABEL in own:
+        return own[REVISION_LABEL] == revision
+    if pod.owner is not None and pod.owner.kind in _KINDS_OF_KNOWN_REVISION:
+        return True
+    return any(name in labels and own.get(name) == labels[name] for name in HASH_LABELS)
 
 
 def is_of_template(pod: PodInfo, template: PodTemplateSpec) -> bool:

@@ -136,8 +136,9 @@ class ReadmissionState:
             pod_template = self._templates.get(owner)
             if pod_template is None:
                 return UNKNOWN_AMOUNTS
-            is_present = has_revision_of(pod, pod_template)
-            is_known = owner not in self._assumed_templates and is_of_template(pod, pod_template)
+            is_assumed = owner in self._assumed_templates
+            is_present = is_assumed or has_revision_of(pod, pod_template)
+            is_known = not is_assumed and is_of_template(pod, pod_template)
             # The admission of a template is computed only where it says something else than the pod has.
             is_plain = (
                 not has_changes
@@ -226,8 +227,8 @@ def _lacks_priority_class(template: PodTemplateSpec, facts: ClusterFacts) -> boo
 def _why_not_replaced(pod: PodInfo, owner: OwnerKey, next_pod: NextPod, *, is_present: bool) -> Unreadable | None:
     """Returns why the next pod may need another node than those that are known to fit this pod, or None.
 
-    Only a pod of an older revision can differ in every field. A pod of the present template may have more than it,
-    which another webhook has added; but a RuntimeClass may demand labels of nodes that it did not demand before.
+    Only a pod that may be of an older template can differ in every field. A pod of the present template may have more
+    than it, which another webhook has added; but a RuntimeClass may demand labels of nodes that it did not before.
     """
     before, after = pod.requirements, next_pod.requirements
     field_name = find_placement_change(before, after)

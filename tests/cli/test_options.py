@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 import click
 import pytest
-from click.testing import CliRunner
 
 import trimtab
 from trimtab.cli.command_tree import iterate_contexts
@@ -57,9 +56,7 @@ def run(*arguments: str) -> Any:
     def verb(options: Options) -> None:
         values.append(options)
 
-    result = CliRunner().invoke(verb, arguments, standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
+    verb.main(args=list(arguments), standalone_mode=False)
     return values[0]
 
 

@@ -88,9 +88,9 @@ class HistoryOptions:
     evictions: Annotated[
         bool, option("--evictions/--no-evictions", help="Whether to print a line for each evicted pod.")
     ] = True
-    watch: Annotated[
-        bool, option("-w", "--watch", help="Keep printing new decisions until you stop the command.")
-    ] = False
+    watch: Annotated[bool, option("-w", "--watch", help="Keep printing new decisions until you stop the command.")] = (
+        False
+    )
     login: ClusterLogin
     output: ReportOutput
 
@@ -101,9 +101,7 @@ class PauseOptions:
 
     why: Annotated[
         str,
-        option(
-            "--why", help="The reason for the pause. Other users see it in the annotation and in the status."
-        ),
+        option("--why", help="The reason for the pause. Other users see it in the annotation and in the status."),
     ] = ""
     pool: Annotated[str | None, POOL.with_help(
         "Pause only this pool: set `mode: rehearse` in its ConfigMap. Default: pause everything, so that the webhook "

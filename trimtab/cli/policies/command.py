@@ -166,7 +166,7 @@ _EXPLAIN_VIEW: ReportView[PoliciesReport] = ReportView(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions:
+class PoliciesCheckOptions:
     """The options of `trimtab policies check` and `trimtab policies list`."""
 
     paths: Annotated[tuple[str, ...], Argument("[PATH]...", is_required=False)] = ()
@@ -175,7 +175,7 @@ class CheckOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainOptions:
+class PoliciesExplainOptions:
     """The options of `trimtab policies explain`."""
 
     names: Annotated[tuple[str, ...], Argument("[NAME]...", is_required=False, complete=complete_policies)] = ()
@@ -186,16 +186,14 @@ class ExplainOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaOptions:
+class PoliciesSchemaOptions:
     """The options of `trimtab policies schema`."""
 
-    crd: Annotated[
-        bool, option("--crd", help="Print Trimtab's CustomResourceDefinitions instead, as YAML.")
-    ] = False
+    crd: Annotated[bool, option("--crd", help="Print Trimtab's CustomResourceDefinitions instead, as YAML.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseOptions:
+class PoliciesTestOptions:
     """The options of `trimtab policies test`."""
 
     folders: Annotated[tuple[Path, ...], Argument("FOLDER...", type=click.Path(exists=True))]
@@ -222,8 +220,8 @@ verb.add_command(show_rollout)
 
 
 @verb.command("check")
-@takes(CheckOptions)
-def check_policies(options: CheckOptions) -> None:
+@takes(PoliciesCheckOptions)
+def check_policies(options: PoliciesCheckOptions) -> None:
     """Check policies: report every mistake of every file, with its line. Exits with 2 if there is one.
 
     A valid policy that will not work as its author expects is a finding, and the command exits with 1: an amount
@@ -240,8 +238,8 @@ def check_policies(options: CheckOptions) -> None:
 
 
 @verb.command("list")
-@takes(CheckOptions)
-def list_policies(options: CheckOptions) -> None:
+@takes(PoliciesCheckOptions)
+def list_policies(options: PoliciesCheckOptions) -> None:
     """List the policies in these paths, those of --cluster, or the shipped ones, in the order in which they decide.
 
     With `--cluster` the list also has the policies that `trimtab policies compile` printed and that were applied: the
@@ -270,8 +268,8 @@ def list_policies(options: CheckOptions) -> None:
 
 
 @verb.command("explain")
-@takes(ExplainOptions)
-def explain_policies(options: ExplainOptions) -> None:
+@takes(PoliciesExplainOptions)
+def explain_policies(options: PoliciesExplainOptions) -> None:
     """Explain in sentences which pods policies match, and what they do. Default: all policies."""
     names, policies = options.names, load_given_policies(options.paths)
     policies_by_name = {policy.name: policy for policy in policies.all}
@@ -286,8 +284,8 @@ def explain_policies(options: ExplainOptions) -> None:
 
 
 @verb.command("schema")
-@takes(SchemaOptions)
-def print_schema(options: SchemaOptions) -> None:
+@takes(PoliciesSchemaOptions)
+def print_schema(options: PoliciesSchemaOptions) -> None:
     """Print the JSON Schema of a PodPolicy, for editors and CI."""
     if options.crd:
         definitions = [build_crd(), build_pool_status_crd()]
@@ -297,8 +295,8 @@ def print_schema(options: SchemaOptions) -> None:
 
 
 @verb.command("test")
-@takes(CaseOptions)
-def run_cases(options: CaseOptions) -> None:
+@takes(PoliciesTestOptions)
+def run_cases(options: PoliciesTestOptions) -> None:
     """Run the test cases of policies: compare each stored pod, and the reasons, with the expectation.
 
     A case of policy web is a few files in a folder `web`: CASE.before.yaml (a manifest), CASE.after.yaml (the pod as it

@@ -34,6 +34,21 @@ def test_what_a_policy_would_do_that_only_watches_is_told_once(tmp_path: Path) -
     assert output.count("limits.cpu") == output.count("not get this change") == 1
 
 
+def test_a_report_has_all_warnings_of_a_pod(tmp_path: Path) -> None:
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+        "spec": {"containers": [
+            {"name": f"c{number}", "image": "web:1", "resources": {"requests": {"cpu": 1}, "limits": {"cpu": 1}}}
+            for number in range(7)
+        ]},
+    }  # fmt: skip
+    watching = POLICY.replace("spec:", "spec:\n  mode: warn", 1)
+    files = "-f", write(tmp_path, json.dumps(pod)), "--policies", write(tmp_path, watching)
+    (report,) = admitted(*files)["pods"]
+    assert len([warning for warning in report["warnings"] if "limits.cpu" in warning]) == 7
+    assert "more warning" not in trimtab("admit", *files).stdout
+
+
 def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
     report = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))
     assert [(p["kind"], p["name"], p["replicas"], p["outcome"]) for p in report["pods"]] == [

@@ -129,6 +129,27 @@ def test_real_manifests_admitted_again_change_nothing(tmp_path: Path, name: str)
     )
 
 
+def beat(**container: str) -> str:
+    """Returns a Beat, whose operator completes the template of its pods."""
+    template = {"spec": {"containers": [{"name": "filebeat", "resources": {"limits": {"cpu": "1"}}, **container}]}}
+    head = {"apiVersion": "beat.k8s.elastic.co/v1beta1", "kind": "Beat", "metadata": {"name": "logs"}}
+    return json.dumps({**head, "spec": {"daemonSet": {"podTemplate": template}}})
+
+
+def test_an_object_that_changes_has_no_note_that_it_stays(tmp_path: Path) -> None:
+    files = "-f", write(tmp_path, beat(image="filebeat:8")), "--policies", write(tmp_path, POLICY)
+    report = admitted(*files)
+    assert [pod["outcome"] for pod in report["pods"]] == ["changed"]
+    assert [("stays unchanged" in note) for note in report["notes"] if "Beat logs" in note] == [False]
+
+
+def test_a_template_that_its_operator_completes_has_one_reason(tmp_path: Path) -> None:
+    alone = trimtab("admit", "-f", write(tmp_path, beat())).stderr
+    beside = admitted("-f", write(tmp_path, beat()), "-f", write(tmp_path, DEPLOYMENT))["notes"]
+    assert has_facts(alone, "containers[0].image", "completes the template") and "more pods" not in alone
+    assert [("completes the template" in note) for note in beside if "Beat" in note] == [True]
+
+
 def test_standard_input_is_a_file_called_dash(tmp_path: Path) -> None:
     result = trimtab("admit", "-f", "-", "--policies", write(tmp_path, POLICY), "-o", "json", given=DEPLOYMENT)
     assert json.loads(result.stdout)["pods"][0]["file"] == "-"

@@ -239,7 +239,6 @@ def _read_inputs(
     cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
     loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped_policies())
     located = [(document, template) for document in documents for template in read_templates(document)]
-    ignored = [cause for document in documents if (cause := why_not_admitted(document)) is not None]
     snapshot_build = build_snapshot([*cluster_documents, *documents])
     unread = [(document, template) for document, template in located if isinstance(template, ConfigError)]
     mistakes += [
@@ -251,14 +250,20 @@ def _read_inputs(
     if mistakes:
         raise UsageError(mistakes)
     pods = tuple(template for _, template in located if isinstance(template, PodTemplateLocation))
+    not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
+    with_templates = {id(document) for document, _ in located}
+    read = {id(template.document) for template in pods}
+    causes = [(id(document), cause) for document in documents if (cause := why_not_admitted(document)) is not None]
+    unchanged = [cause for document, cause in causes if document not in with_templates]
+    incomplete = [cause for document, cause in causes if document in read]
     if not pods:
         names = ", ".join(name for name, _ in contents)
         unknown = _unknown_kinds(documents)
-        ignored += (
-            [f"{unknown} has no pod template, and Trimtab does not know whether such an object creates pods"]
-            if unknown
-            else []
-        )
+        ignored = [*map(str, not_pods), *unchanged]
+        if unknown:
+            ignored.append(
+                f"{unknown} has no pod template, and Trimtab does not know whether such an object creates pods"
+            )
         got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or an object with a pod template", got=got)])
     pods = tuple(template for template in pods if selection.includes(template.namespace, _template_labels(template)))
@@ -266,14 +271,14 @@ def _read_inputs(
         expected = "at least one pod in the files that --namespace and --selector select"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     facts = from_snapshot(snapshot_build.snapshot, vpa_reach=reach_everywhere_if(vpa_acts))
-    not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
     notes = (
         *_list_notes(cluster, facts),
         *(
-            f"This object stays unchanged, because its template is not a pod template: {template}"
+            f"This template stays unchanged, because it is not a complete pod template: {template}"
             for template in not_pods
         ),
-        *(f"This object stays unchanged: {cause}" for cause in ignored),
+        *(f"This object stays unchanged: {cause}" for cause in unchanged),
+        *incomplete,
         *_note_unknown_kinds(documents),
         *(f"A key occurs twice, and only its last value is used: {key}" for key in repeated),
     )

@@ -222,6 +222,11 @@ def test_a_memory_limit_that_sizes_a_volume_stays(empty_dir: dict[str, Any], sev
     assert [one.severity for one in findings] == [LintSeverity.WARNING, severity]
 
 
+def test_a_limit_that_sizes_a_volume_has_the_outcome_of_the_volume() -> None:
+    (finding,) = find("L36", with_volume({"medium": "Memory"}))
+    assert "the volume could grow" in finding.outcome and "a sizeLimit for emptyDir shm" in finding.fix
+
+
 def test_a_jvm_with_sizes_of_its_own_may_lose_its_limits() -> None:
     free = limited(env=[{"name": "JAVA_OPTS", "value": "-Xmx1g -XX:ActiveProcessorCount=1"}])
     assert [find(code, free)[0].severity for code in ("L35", "L36")] == [LintSeverity.WARNING] * 2

@@ -136,8 +136,8 @@ def _read_limit(
         f"{format_amount(resource, limit_of(container, resource) or 0)}, which {reader} reads.",
         path=workload.container_path(container, "resources", "limits", resource),
         severity=LintSeverity.INFO,
-        outcome="Without the limit, the container would size itself by the whole node.",
-        fix="Keep the limit (container-reads-limit). To do without it, first set a size that does not depend on it.",
+        outcome=f"Without the limit, {reader.without_limit}.",
+        fix=f"Keep the limit (container-reads-limit). To do without it, first {reader.instead}.",
     )
 
 

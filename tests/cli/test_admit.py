@@ -146,7 +146,8 @@ def test_an_object_that_changes_has_no_note_that_it_stays(tmp_path: Path) -> Non
 def test_a_template_that_its_operator_completes_has_one_reason(tmp_path: Path) -> None:
     alone = trimtab("admit", "-f", write(tmp_path, beat())).stderr
     beside = admitted("-f", write(tmp_path, beat()), "-f", write(tmp_path, DEPLOYMENT))["notes"]
-    assert has_facts(alone, "containers[0].image", "completes the template") and "more pods" not in alone
+    assert has_facts(alone, "containers[0].image", "completes the template")
+    assert "more pods" not in alone
     assert [("completes the template" in note) for note in beside if "Beat" in note] == [True]
 
 

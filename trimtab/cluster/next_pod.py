@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.kinds import built_in
-from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.owner import HASH_LABELS, OwnerKey
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
@@ -23,8 +23,6 @@ TEMPLATED_OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 pods of Deployments and Rollouts are those of their ReplicaSets.)"""
 REVISION_LABEL = "controller-revision-hash"
 """The label by which a StatefulSet marks its pods with the revision of the template from which it created them."""
-HASH_LABELS = ("pod-template-hash", "rollouts-pod-template-hash")
-"""The labels by which a Deployment and a Rollout mark a ReplicaSet, its template and its pods."""
 _KINDS_OF_KNOWN_REVISION = (built_in("StatefulSet"), built_in("Job"))
 _BUILT_IN_OWNERS = frozenset(map(built_in, TEMPLATED_OWNERS))
 _ENDED = ("Complete", "Failed")
@@ -65,7 +63,7 @@ def has_revision_of(pod: PodInfo, template: PodTemplateSpec) -> bool:
         return own[REVISION_LABEL] == revision
     if pod.owner is not None and pod.owner.kind in _KINDS_OF_KNOWN_REVISION:
         return True
-    return any(name in labels and own.get(name) == labels[name] for name in HASH_LABELS)
+    return any(name in labels and own.get(name) == labels[name] for name in HASH_LABELS.values())
 
 
 def is_of_template(pod: PodInfo, template: PodTemplateSpec) -> bool:

@@ -49,6 +49,38 @@ def test_a_report_has_all_warnings_of_a_pod(tmp_path: Path) -> None:
     assert "more warning" not in trimtab("admit", *files).stdout
 
 
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small, namespace: shop}
+spec: {hard: {pods: "3"}}
+status: {hard: {pods: "3"}, used: {pods: "1"}}
+"""
+
+
+def _quota_notes(tmp_path: Path, manifest: str, *more: str | Path) -> list[str]:
+    policies = "--policies", write(tmp_path, POLICY)
+    report = admitted("-f", write(tmp_path, manifest), "-f", write(tmp_path, QUOTA), *policies, *more)
+    return [note for note in report["notes"] if "ResourceQuota shop/small" in note]
+
+
+def test_a_quota_that_admits_one_pod_and_not_all_is_noted(tmp_path: Path) -> None:
+    (note,) = _quota_notes(tmp_path, DEPLOYMENT)
+    assert has_facts(note, "refuses some", "pods 3", "1 of 3")
+
+
+def test_a_quota_has_no_note_if_all_pods_fit(tmp_path: Path) -> None:
+    assert not _quota_notes(tmp_path, DEPLOYMENT.replace("replicas: 3", "replicas: 2"))
+
+
+@pytest.mark.parametrize("exists", ["in the file", "in the cluster"])
+def test_the_pods_of_an_object_that_exists_are_already_counted_by_a_quota(tmp_path: Path, exists: str) -> None:
+    if exists == "in the file":
+        assert not _quota_notes(tmp_path, DEPLOYMENT.replace("  name: web\n", "  name: web\n  uid: a\n", 1))
+    else:
+        assert not _quota_notes(tmp_path, DEPLOYMENT, "--cluster", write(tmp_path, DEPLOYMENT))
+
+
 def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
     report = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))
     assert [(p["kind"], p["name"], p["replicas"], p["outcome"]) for p in report["pods"]] == [

@@ -20,6 +20,7 @@ from trimtab.admission.pod_templates import (
 from trimtab.admission.preview import Preview, preview_admission
 from trimtab.admission.referenced_templates import add_referenced_templates
 from trimtab.admission.template_owners import find_counted_owners
+from trimtab.admission.total_quota_use import NewPods, list_small_quotas
 from trimtab.admission.vpa_sizing import VpaSizing, size_by_vpa
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.output import show_progress, write_text
@@ -32,7 +33,8 @@ from trimtab.cli.selection import ObjectSelection, add_selection_options
 from trimtab.cli.shared_options import add_cluster_options
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.kinds import kind_name
+from trimtab.cluster.kinds import GroupKind, kind_name
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.inputs import live_cluster
@@ -57,6 +59,8 @@ class _AdmitInputs:
     policies: Policies
     facts: ClusterFacts
     notes: tuple[str, ...]
+    existing: frozenset[OwnerKey]
+    """The objects of the cluster, if it has quotas."""
 
 
 @click.command("admit")
@@ -132,6 +136,7 @@ def verb(
         return preview_admission(template.pod, inputs.policies, facts, template.namespace, settings)
 
     previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
+    inputs = replace(inputs, notes=(*inputs.notes, *list_small_quotas(_new_pods(inputs, previews), inputs.facts)))
     sizings = [_size(template, one, inputs.facts) for template, one in zip(inputs.templates, previews, strict=True)]
     if form == "yaml":
         commits = [
@@ -155,6 +160,15 @@ def _size(template: PodTemplateLocation, preview: Preview, facts: ClusterFacts) 
     if not isinstance(preview.result, PodAdmitted):
         return None
     return size_by_vpa(preview.result.pod, template.with_owners(facts), template.namespace)
+
+
+def _new_pods(inputs: _AdmitInputs, previews: Iterable[Preview]) -> Iterator[NewPods]:
+    """Yields the admitted pods of objects that do not exist in the cluster yet. A quota counts those of the others."""
+    counted_owners = find_counted_owners(inputs.templates, inputs.facts)
+    for template, preview, counted_with in zip(inputs.templates, previews, counted_owners, strict=True):
+        exists = template.key in inputs.existing or template.document.value_at(("metadata", "uid")) is not None
+        if isinstance(preview.result, PodAdmitted) and counted_with is None and not exists:
+            yield NewPods(namespace=template.namespace, pod=preview.result.pod, count=template.replicas)
 
 
 def _note_later_changes(decided: Sequence[Decided]) -> Iterator[str]:
@@ -282,7 +296,13 @@ def _read_inputs(
         *_note_unknown_kinds(documents),
         *(f"A key occurs twice, and only its last value is used: {key}" for key in repeated),
     )
-    return _AdmitInputs(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
+    existing = frozenset(map(_key_of, cluster_documents)) if facts.quotas else frozenset()
+    return _AdmitInputs(templates=pods, policies=loaded.policies, facts=facts, notes=notes, existing=existing)
+
+
+def _key_of(document: Document) -> OwnerKey:
+    namespace, name = (document.value_at(("metadata", key)) for key in ("namespace", "name"))
+    return OwnerKey(namespace or "default", document.kind or GroupKind(""), str(name))
 
 
 def _template_labels(template: PodTemplateLocation) -> dict[str, str]:

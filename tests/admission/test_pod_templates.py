@@ -53,6 +53,14 @@ def test_a_ray_job_makes_a_ray_cluster():
     assert read_of("RayJob", spec, "ray.io/v1") == [("", 1, ["RayCluster", "RayJob"])]
 
 
+@pytest.mark.parametrize(("own", "scheduler"), [({}, "volcano"), ({"schedulerName": "other"}, "other")])
+def test_a_pod_without_a_scheduler_has_that_of_its_object(own: dict, scheduler: str):
+    spec = {"schedulerName": "volcano", "tasks": [{"template": {"spec": {**POD["spec"], **own}}}]}
+    (location,) = read_templates(document("Job", spec, "batch.volcano.sh/v1alpha1"))
+    assert isinstance(location, PodTemplateLocation)
+    assert location.pod.spec.scheduler_name == scheduler
+
+
 def test_a_job_set_holds_jobs():
     job = {"name": "workers", "replicas": 2, "template": {"spec": {"parallelism": 4, "template": POD}}}
     assert read_of("JobSet", {"replicatedJobs": [job]}, "jobset.x-k8s.io/v1alpha2") == [("", 8, ["Job", "JobSet"])]

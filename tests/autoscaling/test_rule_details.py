@@ -182,6 +182,17 @@ def test_what_happens_to_a_pod_without_requests_depends_on_its_priority(class_na
     assert outcome in finding.outcome
 
 
+def test_a_windows_pod_without_requests_has_no_kernel_that_kills_it() -> None:
+    manifest = workload(replicas=2)
+    manifest["spec"]["template"]["spec"] = {
+        "priorityClassName": "system-cluster-critical", "nodeSelector": {"kubernetes.io/os": "windows"},
+        "containers": [{"name": "web", "image": "web:1"}],
+    }  # fmt: skip
+    (finding,) = find("L33", manifest)
+    assert "slows down" in finding.outcome
+    assert "kernel" not in finding.outcome
+
+
 def limited(**container: Any) -> dict[str, Any]:
     owner = workload()
     [app] = owner["spec"]["template"]["spec"]["containers"]
@@ -220,6 +231,12 @@ def with_volume(empty_dir: dict[str, Any]) -> dict[str, Any]:
 def test_a_memory_limit_that_sizes_a_volume_stays(empty_dir: dict[str, Any], severity: LintSeverity) -> None:
     findings = [find(code, with_volume(empty_dir))[0] for code in ("L35", "L36")]
     assert [one.severity for one in findings] == [LintSeverity.WARNING, severity]
+
+
+def test_a_limit_that_sizes_a_volume_has_the_outcome_of_the_volume() -> None:
+    (finding,) = find("L36", with_volume({"medium": "Memory"}))
+    assert "the volume could grow" in finding.outcome
+    assert "a sizeLimit for emptyDir shm" in finding.fix
 
 
 def test_a_jvm_with_sizes_of_its_own_may_lose_its_limits() -> None:

@@ -34,6 +34,53 @@ def test_what_a_policy_would_do_that_only_watches_is_told_once(tmp_path: Path) -
     assert output.count("limits.cpu") == output.count("not get this change") == 1
 
 
+def test_a_report_has_all_warnings_of_a_pod(tmp_path: Path) -> None:
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+        "spec": {"containers": [
+            {"name": f"c{number}", "image": "web:1", "resources": {"requests": {"cpu": 1}, "limits": {"cpu": 1}}}
+            for number in range(7)
+        ]},
+    }  # fmt: skip
+    watching = POLICY.replace("spec:", "spec:\n  mode: warn", 1)
+    files = "-f", write(tmp_path, json.dumps(pod)), "--policies", write(tmp_path, watching)
+    (report,) = admitted(*files)["pods"]
+    assert len([warning for warning in report["warnings"] if "limits.cpu" in warning]) == 7
+    assert "more warning" not in trimtab("admit", *files).stdout
+
+
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small, namespace: shop}
+spec: {hard: {pods: "3"}}
+status: {hard: {pods: "3"}, used: {pods: "1"}}
+"""
+
+
+def _quota_notes(tmp_path: Path, manifest: str, *more: str | Path) -> list[str]:
+    policies = "--policies", write(tmp_path, POLICY)
+    report = admitted("-f", write(tmp_path, manifest), "-f", write(tmp_path, QUOTA), *policies, *more)
+    return [note for note in report["notes"] if "ResourceQuota shop/small" in note]
+
+
+def test_a_quota_that_admits_one_pod_and_not_all_is_noted(tmp_path: Path) -> None:
+    (note,) = _quota_notes(tmp_path, DEPLOYMENT)
+    assert has_facts(note, "refuses some", "pods 3", "1 of 3")
+
+
+def test_a_quota_has_no_note_if_all_pods_fit(tmp_path: Path) -> None:
+    assert not _quota_notes(tmp_path, DEPLOYMENT.replace("replicas: 3", "replicas: 2"))
+
+
+@pytest.mark.parametrize("exists", ["in the file", "in the cluster"])
+def test_the_pods_of_an_object_that_exists_are_already_counted_by_a_quota(tmp_path: Path, exists: str) -> None:
+    if exists == "in the file":
+        assert not _quota_notes(tmp_path, DEPLOYMENT.replace("  name: web\n", "  name: web\n  uid: a\n", 1))
+    else:
+        assert not _quota_notes(tmp_path, DEPLOYMENT, "--cluster", write(tmp_path, DEPLOYMENT))
+
+
 def test_a_deployment_stands_for_the_pods_it_would_make(tmp_path: Path) -> None:
     report = admitted("-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY))
     assert [(p["kind"], p["name"], p["replicas"], p["outcome"]) for p in report["pods"]] == [
@@ -112,6 +159,28 @@ def test_real_manifests_admitted_again_change_nothing(tmp_path: Path, name: str)
     assert list(yaml.safe_load_all(trimtab("admit", "-f", once, "-o", "yaml").stdout)) == list(
         yaml.safe_load_all(once.read_text())
     )
+
+
+def beat(**container: str) -> str:
+    """Returns a Beat, whose operator completes the template of its pods."""
+    template = {"spec": {"containers": [{"name": "filebeat", "resources": {"limits": {"cpu": "1"}}, **container}]}}
+    head = {"apiVersion": "beat.k8s.elastic.co/v1beta1", "kind": "Beat", "metadata": {"name": "logs"}}
+    return json.dumps({**head, "spec": {"daemonSet": {"podTemplate": template}}})
+
+
+def test_an_object_that_changes_has_no_note_that_it_stays(tmp_path: Path) -> None:
+    files = "-f", write(tmp_path, beat(image="filebeat:8")), "--policies", write(tmp_path, POLICY)
+    report = admitted(*files)
+    assert [pod["outcome"] for pod in report["pods"]] == ["changed"]
+    assert [("stays unchanged" in note) for note in report["notes"] if "Beat logs" in note] == [False]
+
+
+def test_a_template_that_its_operator_completes_has_one_reason(tmp_path: Path) -> None:
+    alone = trimtab("admit", "-f", write(tmp_path, beat())).stderr
+    beside = admitted("-f", write(tmp_path, beat()), "-f", write(tmp_path, DEPLOYMENT))["notes"]
+    assert has_facts(alone, "containers[0].image", "completes the template")
+    assert "more pods" not in alone
+    assert [("completes the template" in note) for note in beside if "Beat" in note] == [True]
 
 
 def test_standard_input_is_a_file_called_dash(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_less_than_an_hour_of_history_proposes_nothing_and_say_what_is_missing(t
 def test_the_table_says_what_there_is_and_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     result = trimtab("recommend", "--usage", usage(tmp_path, hours=1), "--cluster", snapshot(tmp_path, web()))
-    text = "too little cpu usage of the container is known: 0.8 hours, 6 samples of an hour, 10 samples"
+    text = "too little cpu usage of the container is known (have 0.8 hours, 6 samples; need an hour, 10 samples)"
     assert text in result.output
 
 

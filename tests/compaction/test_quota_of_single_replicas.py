@@ -8,6 +8,7 @@ import pytest
 from tests.cluster_of import ALL, Item, node, pod
 from tests.compaction.plans import planned
 from trimtab.cluster.pool import Pool
+from trimtab.compaction import reasons
 
 MOVES_SINGLES = replace(ALL, single_replicas=True)
 
@@ -67,3 +68,7 @@ def test_a_workload_that_needs_no_second_replica_first_is_not_asked() -> None:
     full = quota({"pods": "3"}, {"pods": "3"})
     assert code(full, owner="StatefulSet") == "moves"
     assert code(full, pod("solo-1", "b")) == "moves"
+
+
+def test_the_advice_is_no_second_replica_which_the_quota_rejects() -> None:
+    assert "two replicas" not in reasons.NO_QUOTA_FOR_SECOND_REPLICA.todo

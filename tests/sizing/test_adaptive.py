@@ -91,6 +91,15 @@ def test_the_tail_does_not_depend_on_the_unit_of_what_is_used(values: Sequence[f
     assert estimate_tail("cpu", days) == pytest.approx(estimate_tail("cpu", scaled))
 
 
+@given(AMOUNTS)
+def test_all_usage_is_within_an_amount_that_no_usage_exceeds(values: Sequence[float]) -> None:
+    """The weights of all values need not add up to one in floating point, and do so differently from Python 3.12 on."""
+    days = dict[int, UsageHistogram]()
+    for number, value in enumerate(values):
+        days.setdefault(number // 4, UsageHistogram()).add_value(value)
+    assert weigh_recent_use(days).share_of(max(values)) == 1.0
+
+
 def test_nothing_but_zeros_asks_for_nothing() -> None:
     counts = UsageHistogram()
     counts.add_values([0.0] * 10)

@@ -244,7 +244,8 @@ def _unchanged_finding(outcome: AdmissionOutcome, problem: str) -> AdmissionFind
 
 def _build_finding(result: PodDecision) -> AdmissionFinding:
     decision, outcome = result.decision, result.outcome
-    warnings = decision_warnings(decision) if outcome in (AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED) else ()
+    is_admitted = outcome in (AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED)
+    warnings = _limit_count(decision_warnings(decision)) if is_admitted else ()
     if result.problem and outcome is not AdmissionOutcome.DENIED:
         warnings = (f"trimtab: the pod is unchanged: {result.problem}",)
     changes = decision.changes if outcome is AdmissionOutcome.CHANGED else ()
@@ -267,7 +268,7 @@ _MAX_WARNING_CHARACTERS = 250
 
 
 def decision_warnings(decision: Decision) -> tuple[str, ...]:
-    """Returns the warnings for the author of the pod: what could not be done, and what policies in mode `warn` would
+    """Returns all warnings for the author of the pod: what could not be done, and what policies in mode `warn` would
     change."""
     modes = decision.mode_by_policy
     warnings = [
@@ -276,12 +277,15 @@ def decision_warnings(decision: Decision) -> tuple[str, ...]:
         if kept_field.loud
     ]
     warnings += [_would_change(would) for would in decision.would if modes.get(would.policy) == "warn"]
-    if len(warnings) > MAX_WARNINGS:
-        warnings = [
-            *warnings[: MAX_WARNINGS - 1],
-            f"trimtab: there are {len(warnings) - MAX_WARNINGS + 1} more warnings",
-        ]
     return tuple(warnings)
+
+
+def _limit_count(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the warnings that fit into a response, and the number of the others."""
+    if len(warnings) <= MAX_WARNINGS:
+        return warnings
+    shown = warnings[: MAX_WARNINGS - 1]
+    return (*shown, f"trimtab: there are {len(warnings) - len(shown)} more warnings")
 
 
 def _would_change(would: FieldChange) -> str:

@@ -7,11 +7,12 @@ room for that.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated
 from trimtab.cluster.kinds import built_in
-from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.owner import HASH_LABELS, OwnerKey
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
@@ -22,9 +23,8 @@ TEMPLATED_OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 pods of Deployments and Rollouts are those of their ReplicaSets.)"""
 REVISION_LABEL = "controller-revision-hash"
 """The label by which a StatefulSet marks its pods with the revision of the template from which it created them."""
-HASH_LABELS = ("pod-template-hash", "rollouts-pod-template-hash")
-"""The labels by which a Deployment and a Rollout mark a ReplicaSet, its template and its pods."""
 _KINDS_OF_KNOWN_REVISION = (built_in("StatefulSet"), built_in("Job"))
+_BUILT_IN_OWNERS = frozenset(map(built_in, TEMPLATED_OWNERS))
 _ENDED = ("Complete", "Failed")
 
 
@@ -63,7 +63,7 @@ def has_revision_of(pod: PodInfo, template: PodTemplateSpec) -> bool:
         return own[REVISION_LABEL] == revision
     if pod.owner is not None and pod.owner.kind in _KINDS_OF_KNOWN_REVISION:
         return True
-    return any(name in labels and own.get(name) == labels[name] for name in HASH_LABELS)
+    return any(name in labels and own.get(name) == labels[name] for name in HASH_LABELS.values())
 
 
 def is_of_template(pod: PodInfo, template: PodTemplateSpec) -> bool:
@@ -116,23 +116,51 @@ def has_requests(pod: PodInfo, requests: Amounts | None) -> bool:
     return own == requests or all(own.get(name, 0) == requests.get(name, 0) for name in own.keys() | requests.keys())
 
 
-def largest_requests(pods: Iterable[PodInfo]) -> Mapping[OwnerKey, Amounts]:
-    """Returns owner → the largest requests of its pods, for owners whose pods do not all request the same.
+@dataclass(frozen=True, slots=True)
+class TemplateKey:
+    """An owner and what distinguishes one of its templates from the others."""
 
-    An owner creates all its pods from one template, so the template of an owner whose template is not known requests as
-    much as some of its pods.
+    owner: OwnerKey
+    labels: frozenset[tuple[str, str]] = frozenset()
+    """The labels that pods of one template have in common; empty if the owner has one template only."""
+
+
+def template_key(pod: PodInfo) -> TemplateKey | None:
+    """Returns the same for all pods that an owner creates from one template; None for a pod without an owner.
+
+    A built-in owner has one template. One of another project may have several, for example for a head and for workers,
+    and tells their pods apart by labels. Labels that number a pod, repeat the end of its name or mark a revision do
+    not distinguish templates.
     """
-    first: dict[OwnerKey, PodInfo] = {}
-    largest: dict[OwnerKey, Amounts] = {}
+    owner = pod.owner
+    if owner is None:
+        return None
+    if owner.kind in _BUILT_IN_OWNERS:
+        return TemplateKey(owner)
+    labels = [
+        (name, value)
+        for name, value in pod.requirements.labels.items()
+        if not (value.isdecimal() or f"-{pod.name}".endswith(f"-{value}") or name.endswith("-hash"))
+    ]
+    return TemplateKey(owner, frozenset(labels))
+
+
+def largest_requests(pods: Iterable[PodInfo]) -> Mapping[TemplateKey, Amounts]:
+    """Returns template → the largest requests of its pods, for templates whose pods do not all request the same.
+
+    A template that is not known requests as much as some of its pods.
+    """
+    first: dict[TemplateKey, PodInfo] = {}
+    largest: dict[TemplateKey, Amounts] = {}
     for pod in pods:
-        owner, requests = pod.owner, pod.requirements.requests
-        if owner is None or isinstance(requests, Unreadable) or pod.is_daemon or pod.is_static:
+        requests = pod.requirements.requests
+        if isinstance(requests, Unreadable) or pod.is_daemon or pod.is_static or (key := template_key(pod)) is None:
             continue
-        other = first.setdefault(owner, pod)
+        other = first.setdefault(key, pod)
         if other.requirements is pod.requirements or has_requests(other, requests):
             continue
-        known = largest.get(owner)
+        known = largest.get(key)
         if known is None:
             known = other.requirements.requests  # type: ignore[assignment]
-        largest[owner] = larger_amounts(known, requests)  # type: ignore[arg-type]
+        largest[key] = larger_amounts(known, requests)  # type: ignore[arg-type]
     return largest

@@ -17,6 +17,11 @@ from trimtab.cluster.kinds import (
     scale_target_kind,
 )
 
+TEMPLATE_HASH = "pod-template-hash"
+HASH_LABELS = {"Deployment": TEMPLATE_HASH, "Rollout": "rollouts-pod-template-hash"}
+"""Kind → the label by which it marks its ReplicaSets, their templates and their pods: the hash in which
+the ReplicaSet's name ends."""
+
 
 # A NamedTuple, because its hash and its comparison are those of a tuple: it is the key of every lookup of a review.
 class OwnerKey(NamedTuple):

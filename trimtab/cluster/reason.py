@@ -50,6 +50,11 @@ class NotYet:
         return f"{self.reason} (have {self.have}, need {self.need})"
 
 
+def format_shortage(have: str, need: str) -> str:
+    """Returns what there is and what is needed, each of which may contain commas."""
+    return f"have {have}; need {need}"
+
+
 @dataclass(frozen=True, slots=True)
 class Unreadable:
     """Says that there is a value, but that it is not valid."""

@@ -43,7 +43,7 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.bounded_decode import BytesRefused, decode_json
 from trimtab.cluster.owner import OwnerKey, former_stored
 from trimtab.cluster.quantity import NotAQuantity, Written, is_quantity, parse
-from trimtab.cluster.reason import Code, NotYet, Unreadable
+from trimtab.cluster.reason import Code, NotYet, Unreadable, format_shortage
 from trimtab.cluster.timestamps import Seconds
 
 RECOMMENDATIONS_LABEL = "trimtab.dev/recommendations"
@@ -183,7 +183,7 @@ class Recommendations:
         # The collector knows more than "nothing": say how much history there is.
         not_yet = self.missing.get((workload, container))
         if not_yet is not None:
-            sentence = f"{not_yet.reason} (container {container}): {not_yet.have} of {not_yet.need}"
+            sentence = f"{not_yet.reason} (container {container}; {format_shortage(not_yet.have, not_yet.need)})"
             return NotYet(reason=not_yet.reason.code(sentence), have=not_yet.have, need=not_yet.need)
         unknown = f"no usage is known of container {container} of {owner.described}"
         return NotYet(reason=NO_RECOMMENDATION(unknown), have="no history", need="a day of usage")

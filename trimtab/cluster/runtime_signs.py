@@ -64,6 +64,10 @@ class LimitReader:
     """The name of the runtime, or `the downward API`."""
     shown_by: str
     """What shows this."""
+    without_limit: str = "the container would size itself by the whole node"
+    """What would happen without the limit."""
+    instead: str = "set a size that does not depend on it"
+    """What makes the limit unnecessary."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.shown_by})"

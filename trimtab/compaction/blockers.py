@@ -13,7 +13,7 @@ from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
-from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.owner import TEMPLATE_HASH, OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pod_groups import PodGroup, find_groups
@@ -31,7 +31,6 @@ SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
-TEMPLATE_HASH = "pod-template-hash"
 OUR_WEBHOOK = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/component": "webhook"}
 HOUR_SECONDS = 3600
 LONG_UNREADY_SECONDS = 600

@@ -44,7 +44,7 @@ NO_QUOTA_FOR_SECOND_REPLICA = Code(
     "single-replica-without-quota",
     "The pod is the only replica of its workload, and a ResourceQuota of its namespace rejects the second replica that "
     "the compactor would add before the eviction.",
-    "Raise the quota by one pod of this size, or run two replicas. No setting of the pool changes this.",
+    "Raise the quota by one pod of this size. No setting of the pool changes this.",
 )
 JOB = Code(
     "job-running",

@@ -50,7 +50,7 @@ def owners_of_pods(inventory: Inventory) -> frozenset[OwnerKey]:
 
 def may_differ(inventory: Inventory, snapshot: Snapshot, templates: Templates) -> bool:
     """Returns whether an owner's next pod may be another than one of its pods, or may not be created at all."""
-    if any(owner not in templates for owner in largest_requests(inventory.pods)):
+    if any(key.owner not in templates for key in largest_requests(inventory.pods)):
         return True
     if any(map(is_exceeded, snapshot.objects_of(ResourceQuota))) or _has_lost_classes(snapshot, templates):
         return True

@@ -13,7 +13,7 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.daemon_sets import DaemonPods
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.measured_use import owner_key
-from trimtab.cluster.next_pod import largest_requests
+from trimtab.cluster.next_pod import largest_requests, template_key
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pod import FINISHED_PHASES, PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
@@ -143,8 +143,8 @@ def _sum_growth(model: ClusterModel, pods: Iterable[int]) -> None:
 
 
 def with_largest_requests(inventory: Inventory, again: Again | None) -> Again | None:
-    """Returns a function like `again`. Where the template of the owner is not known, the largest requests of the
-    owner's pods count."""
+    """Returns a function like `again`. Where the template of the pod is not known, the largest requests of the pods
+    of this template count."""
     if again is None:
         return None
     largest = largest_requests(inventory.pods)
@@ -153,8 +153,8 @@ def with_largest_requests(inventory: Inventory, again: Again | None) -> Again | 
         requests = again(pod)
         if not isinstance(requests, LeastAmounts):
             return requests
-        owner = pod.owner
-        others = None if owner is None else largest.get(owner)
+        key = template_key(pod)
+        others = None if key is None else largest.get(key)
         if others is not None:
             requests = LeastAmounts(larger_amounts(requests, others))
         own = pod.requirements.requests

@@ -88,7 +88,9 @@ class RecentUse:
 
     def share_of(self, amount: float) -> float:
         """Returns the share of recent usage that does not exceed an amount; 1 if no usage exceeds it."""
-        return min(1.0, sum(weight for value, weight in zip(self.values, self.weights, strict=True) if value <= amount))
+        # The weights above it, because those of all values add up to a little less or more than one.
+        above = sum(weight for value, weight in zip(self.values, self.weights, strict=True) if value > amount)
+        return max(0.0, 1.0 - above)
 
 
 def weigh_recent_use(days: Mapping[int, UsageHistogram]) -> RecentUse:

@@ -15,7 +15,7 @@ from math import ceil
 
 from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.reason import NotYet, Reason
+from trimtab.cluster.reason import NotYet, Reason, format_shortage
 from trimtab.cluster.recommendation import VpaRecommendation
 from trimtab.cluster.request_bounds import RequestBound
 from trimtab.cluster.resources import QoS, Role
@@ -264,7 +264,7 @@ def _amount_from_vpa(
     """Returns the amount that a VPA recommends, and the reason."""
     assert advice is not None
     history = (
-        f"{statistics.have} of {statistics.need}"
+        format_shortage(statistics.have, statistics.need)
         if isinstance(statistics, NotYet)
         else f"{statistics.span_text} of a day"
     )

@@ -32,6 +32,11 @@ def add_quantities(a: Written, b: Written) -> str:
     return _format_like(first + quantity.parse(b), like=str(a if first else b))
 
 
+def multiply_quantity(a: Written, count: int) -> str:
+    """Returns a multiple of a quantity in its notation."""
+    return _format_like(count * quantity.parse(a), like=str(a))
+
+
 def _format_like(nano: int, like: str) -> str:
     if like.endswith("i") and nano % NANO_PER_UNIT == 0 and abs(nano) >= 1024 * NANO_PER_UNIT:
         return quantity.format_signed_memory(nano // NANO_PER_UNIT)

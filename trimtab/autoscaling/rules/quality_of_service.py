@@ -52,7 +52,7 @@ def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             f"{workload.subject}{priority} has no requests and no limits.",
             path=workload.template_path,
             severity=LintSeverity.ERROR if workload.is_critical else LintSeverity.WARNING,
-            outcome=_CRITICAL_OUTCOMES[class_name] if workload.is_critical else "",
+            outcome=_critical_outcome(class_name, workload.is_windows) if workload.is_critical else "",
         )
 
 
@@ -66,7 +66,16 @@ _CRITICAL_OUTCOMES = {
         "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, where the kubelet "
         "evicts other pods in its place, because it does not evict this one.",
 }  # fmt: skip
-"""Priority class → what the missing requests cause."""
+"""Priority class → what the missing requests cause on Linux."""
+_WINDOWS_OUTCOME = (
+    "The scheduler counts the pod as if it used no resources: the pod may run on full nodes. Windows ends no process "
+    "if the memory runs out: it writes memory to disk, which slows down the whole node."
+)
+
+
+def _critical_outcome(class_name: str, is_windows: bool) -> str:
+    """Returns what the missing requests of a pod with this priority class cause."""
+    return _WINDOWS_OUTCOME if is_windows else _CRITICAL_OUTCOMES[class_name]
 
 
 @lint_rule(
@@ -136,8 +145,8 @@ def _read_limit(
         f"{format_amount(resource, limit_of(container, resource) or 0)}, which {reader} reads.",
         path=workload.container_path(container, "resources", "limits", resource),
         severity=LintSeverity.INFO,
-        outcome="Without the limit, the container would size itself by the whole node.",
-        fix="Keep the limit (container-reads-limit). To do without it, first set a size that does not depend on it.",
+        outcome=f"Without the limit, {reader.without_limit}.",
+        fix=f"Keep the limit (container-reads-limit). To do without it, first {reader.instead}.",
     )
 
 

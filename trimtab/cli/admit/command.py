@@ -21,6 +21,7 @@ from trimtab.admission.pod_templates import (
 from trimtab.admission.preview import Preview, preview_admission
 from trimtab.admission.referenced_templates import add_referenced_templates
 from trimtab.admission.template_owners import find_counted_owners
+from trimtab.admission.total_quota_use import NewPods, list_small_quotas
 from trimtab.admission.vpa_sizing import VpaSizing, size_by_vpa
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.options import takes
@@ -33,7 +34,8 @@ from trimtab.cli.reports.running_pods import audit_running_pods
 from trimtab.cli.selection import SelectionOptions
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.kinds import kind_name
+from trimtab.cluster.kinds import GroupKind, kind_name
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.inputs import live_cluster
@@ -61,6 +63,8 @@ class _AdmitInputs:
     policies: Policies
     facts: ClusterFacts
     notes: tuple[str, ...]
+    existing: frozenset[OwnerKey]
+    """The objects of the cluster, if it has quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,7 @@ def verb(options: AdmitOptions) -> None:
         return preview_admission(template.pod, inputs.policies, facts, template.namespace, settings)
 
     previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
+    inputs = replace(inputs, notes=(*inputs.notes, *list_small_quotas(_new_pods(inputs, previews), inputs.facts)))
     sizings = [_size(template, one, inputs.facts) for template, one in zip(inputs.templates, previews, strict=True)]
     if options.output.form == "yaml":
         commits = [
@@ -148,6 +153,15 @@ def _size(template: PodTemplateLocation, preview: Preview, facts: ClusterFacts) 
     if not isinstance(preview.result, PodAdmitted):
         return None
     return size_by_vpa(preview.result.pod, template.with_owners(facts), template.namespace)
+
+
+def _new_pods(inputs: _AdmitInputs, previews: Iterable[Preview]) -> Iterator[NewPods]:
+    """Yields the admitted pods of objects that do not exist in the cluster yet. A quota counts those of the others."""
+    counted_owners = find_counted_owners(inputs.templates, inputs.facts)
+    for template, preview, counted_with in zip(inputs.templates, previews, counted_owners, strict=True):
+        exists = template.key in inputs.existing or template.document.value_at(("metadata", "uid")) is not None
+        if isinstance(preview.result, PodAdmitted) and counted_with is None and not exists:
+            yield NewPods(namespace=template.namespace, pod=preview.result.pod, count=template.replicas)
 
 
 def _note_later_changes(decided: Sequence[Decided]) -> Iterator[str]:
@@ -226,7 +240,6 @@ def _read_inputs(contents: list[live_cluster.Content], options: AdmitOptions) ->
     cluster_documents, more, _ = _parse_documents(live_cluster.read_live_objects(cluster, KINDS_OF_FACTS))
     loaded = load_policies(live_cluster.read_paths(policy_paths) if policy_paths else live_cluster.shipped_policies())
     located = [(document, template) for document in documents for template in read_templates(document)]
-    ignored = [cause for document in documents if (cause := why_not_admitted(document)) is not None]
     snapshot_build = build_snapshot([*cluster_documents, *documents])
     unread = [(document, template) for document, template in located if isinstance(template, ConfigError)]
     mistakes += [
@@ -238,14 +251,20 @@ def _read_inputs(contents: list[live_cluster.Content], options: AdmitOptions) ->
     if mistakes:
         raise UsageError(mistakes)
     pods = tuple(template for _, template in located if isinstance(template, PodTemplateLocation))
+    not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
+    with_templates = {id(document) for document, _ in located}
+    read = {id(template.document) for template in pods}
+    causes = [(id(document), cause) for document in documents if (cause := why_not_admitted(document)) is not None]
+    unchanged = [cause for document, cause in causes if document not in with_templates]
+    incomplete = [cause for document, cause in causes if document in read]
     if not pods:
         names = ", ".join(name for name, _ in contents)
         unknown = _unknown_kinds(documents)
-        ignored += (
-            [f"{unknown} has no pod template, and Trimtab does not know whether such an object creates pods"]
-            if unknown
-            else []
-        )
+        ignored = [*map(str, not_pods), *unchanged]
+        if unknown:
+            ignored.append(
+                f"{unknown} has no pod template, and Trimtab does not know whether such an object creates pods"
+            )
         got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or an object with a pod template", got=got)])
     pods = tuple(template for template in pods if selection.includes(template.namespace, _template_labels(template)))
@@ -253,18 +272,24 @@ def _read_inputs(contents: list[live_cluster.Content], options: AdmitOptions) ->
         expected = "at least one pod in the files that --namespace and --selector select"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
     facts = from_snapshot(snapshot_build.snapshot, vpa_reach=reach_everywhere_if(options.vpa_acts))
-    not_pods = [template for document, template in unread if document.kind not in SHAPES_BY_KIND]
     notes = (
         *_list_notes(cluster, facts),
         *(
-            f"This object stays unchanged, because its template is not a pod template: {template}"
+            f"This template stays unchanged, because it is not a complete pod template: {template}"
             for template in not_pods
         ),
-        *(f"This object stays unchanged: {cause}" for cause in ignored),
+        *(f"This object stays unchanged: {cause}" for cause in unchanged),
+        *incomplete,
         *_note_unknown_kinds(documents),
         *(f"A key occurs twice, and only its last value is used: {key}" for key in repeated),
     )
-    return _AdmitInputs(templates=pods, policies=loaded.policies, facts=facts, notes=notes)
+    existing = frozenset(map(_key_of, cluster_documents)) if facts.quotas else frozenset()
+    return _AdmitInputs(templates=pods, policies=loaded.policies, facts=facts, notes=notes, existing=existing)
+
+
+def _key_of(document: Document) -> OwnerKey:
+    namespace, name = (document.value_at(("metadata", key)) for key in ("namespace", "name"))
+    return OwnerKey(namespace or "default", document.kind or GroupKind(""), str(name))
 
 
 def _template_labels(template: PodTemplateLocation) -> dict[str, str]:

@@ -18,6 +18,7 @@ from trimtab.cli.recommend.report import (
 )
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.reason import format_shortage
 from trimtab.sizing.reasons import NO_USAGE
 
 GREY = "bright_black"
@@ -170,7 +171,7 @@ def _resource_reasons(part: ResourceReport) -> str:
     If there is too little usage, the text also says how much there is and how much is needed."""
     text = "; ".join(reason.text for reason in part.reasons)
     is_little = part.missing is not None and part.missing.reason.code != NO_USAGE.name
-    return f"{text}: {part.missing.have} of {part.missing.need}" if part.missing and is_little else text
+    return f"{text} ({format_shortage(part.missing.have, part.missing.need)})" if part.missing and is_little else text
 
 
 COLUMNS = ("now", "limit", "proposed", "p5", "p50", "p95", "p99", "max", "days", "samples", "confidence")

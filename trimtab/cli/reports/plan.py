@@ -308,7 +308,7 @@ def build_report(
         evictions=len(plan.all_moves),
         evictions_without_requests=count_pods_without_requests(pods[move.pod] for move in plan.all_moves),
         saves=convert_saving(plan.total_savings, plan.unit),
-        bound=report_bound(plan.bound, plan.unit),
+        bound=report_bound(plan.bound, plan.unit, len(inventory.machines)),
         guessed=convert_saving(sum_guessed_savings(inventory, inputs.pools, plan), plan.unit),
         prices=report_prices(inventory, inputs.pools),
         pool_prices=report_pool_prices(inventory, inputs.pools),

@@ -21,8 +21,8 @@ class BoundReport(ReportPart, frozen=True, kw_only=True):
     text: str
 
 
-def report_bound(bound: Bound, unit: str) -> BoundReport:
-    """Returns the plan's upper bound, with a sentence that states it."""
+def report_bound(bound: Bound, unit: str, nodes: int) -> BoundReport:
+    """Returns the plan's upper bound, with a sentence that states it. `nodes` is the number of all nodes."""
     unpinned_more = bound.unpinned_nodes - bound.nodes
     # Beside no drained node there are no others.
     most, other, more = (f"more than {format_count(bound.nodes, 'node')}", "other ", "more ") if bound.nodes else (
@@ -34,6 +34,8 @@ def report_bound(bound: Bound, unit: str) -> BoundReport:
         else f"because no {other}node may be drained"
     )
     text = f"No plan can drain {most}, {limit}."
+    if nodes and bound.nodes >= nodes:
+        text = f"The requests of the pods do not limit the plan: all {format_count(nodes, 'node')} may be drained."
     if bound.pinned:
         pinned_text = format_count(bound.pinned, "node holds a pod", "nodes hold a pod")
         # A bound, not a plan: other rules may keep the nodes as well, such as the anti-affinity of these pods.

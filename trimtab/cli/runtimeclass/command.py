@@ -26,7 +26,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.reason import NotYet
+from trimtab.cluster.reason import NotYet, format_shortage
 from trimtab.cluster.resources import is_same_list, pod_requests
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.inputs import live_cluster
@@ -277,7 +277,7 @@ def _measure_class(
         pods=len(uses),
         overhead={key: str(value) for key, value in runtime_class.overhead.pod_fixed.items()},
         measured=cost.pod_fixed if isinstance(cost, SandboxCost) else None,
-        missing=f"{cost.have} of {cost.need}" if isinstance(cost, NotYet) else "",
+        missing=format_shortage(cost.have, cost.need) if isinstance(cost, NotYet) else "",
         over=_pods_over_requests(runtime_class.metadata.name, snapshot, summaries),
         no_nodes=no_nodes,
     )

@@ -99,7 +99,7 @@ def build_report(
         saves=convert_saving(simulation.saved, simulation.unit),
         cost_before=convert_saving(sum(costs.values()), unit),
         cost_after=convert_saving(sum(costs[node.name] for node in after), unit),
-        bound=report_bound(simulation.first.bound, simulation.unit),
+        bound=report_bound(simulation.first.bound, simulation.unit, simulation.nodes_before),
         rounds=_report_rounds(simulation),
         stays=report_stays(simulation.last, pool_names_by_node(inputs), simulation.after.pods),
         explained=list(explained),

@@ -7,12 +7,11 @@ from pydantic import Field
 
 from trimtab.cluster.api.meta import UNSET, LabelSelector, change, value_or
 from trimtab.cluster.api.pod import TopologySpreadConstraint
+from trimtab.cluster.owner import TEMPLATE_HASH
 from trimtab.policy import reasons
 from trimtab.policy.field_types import LabelKey, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
-
-_TEMPLATE_HASH = "pod-template-hash"
 
 
 @policy_type
@@ -99,6 +98,6 @@ def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> No
             label_selector=LabelSelector(match_labels={key: draft.subject.labels[key]}),
             min_domains=UNSET if spread.min_domains is None else spread.min_domains,
             # Replicas of an old revision must not keep those of the new one from spreading (KEP-3243).
-            match_label_keys=(_TEMPLATE_HASH,) if _TEMPLATE_HASH in draft.subject.labels else (),
+            match_label_keys=(TEMPLATE_HASH,) if TEMPLATE_HASH in draft.subject.labels else (),
         )
         draft.spec = change(draft.spec, topology_spread_constraints=(*present, constraint))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from trimtab.cluster import quantity
 from trimtab.cluster.kinds import CONTROLLER_KINDS, groups_of
+from trimtab.cluster.owner import HASH_LABELS
 from trimtab.policy.cel import (
     Manifest,
     NotExpressible,
@@ -32,8 +33,6 @@ from trimtab.policy.shell_regex import shell_regex
 
 NAMESPACE_LABELS = "namespaceObject.metadata.labels"
 _LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
-_HASHES = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
-"""Kind of a ReplicaSet's controller → the label of the pod with the hash in which the ReplicaSet's name ends."""
 _UNKNOWN_KINDS = ("CronJob",)
 """Kinds of controllers above a Job. They cannot be matched, because nothing in a pod names its CronJob."""
 
@@ -184,7 +183,7 @@ def _owned(patterns: tuple[str, ...], where: str) -> str:
     direct = [pattern for pattern in full if not pattern.startswith("Pod/")]
     if direct:
         tests.append(_controller(f"(o.apiVersion + ' ' + o.kind + '/' + o.name).matches({_owner_regex(direct)})"))
-    for kind, label in _HASHES.items():
+    for kind, label in HASH_LABELS.items():
         above = tuple(pattern for pattern in full if pattern.startswith(f"{kind}/"))
         if above:
             hash_ = f"{_LABELS}[{cel_string(label)}]"
@@ -237,7 +236,7 @@ OWNER_KEY = (
         f"{_is_of('ReplicaSet')} && {has_entry(_LABELS, label)} && {_LABELS}[{cel_string(label)}] != '' && "
         f"o.name.endsWith('-' + {_LABELS}[{cel_string(label)}]) ? "
         f"'{kind}.' + o.name.substring(0, o.name.size() - {_LABELS}[{cel_string(label)}].size() - 1) : "
-        for kind, label in _HASHES.items()
+        for kind, label in HASH_LABELS.items()
     )
     + f"{_IS_OF_MEANT_GROUP} ? o.kind + '.' + o.name : '')[0] : ''"
 )

@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import trimtab
 from trimtab.cli.command_tree import iterate_contexts
+from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.options import given_settings, takes
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.option import Argument, option
@@ -45,6 +47,7 @@ class Options:
     is_loud: Annotated[bool, option("--loud", help="Loud.")] = False
     compares: Annotated[bool | None, option("--compare/--no-compare", help="Compare.")] = None
     length: Annotated[int, option("--word", convert=len, help="A word.")] = 0
+    size: Annotated[int, option("--size", former="--amount", help="How large.")] = 0
     login: Login
 
 
@@ -150,3 +153,29 @@ def test_options_of_click_are_made_in_one_module() -> None:
 
 def test_a_flag_is_declared_once() -> None:
     assert sum(count_calls("option").values()) <= MAX_DECLARATIONS
+
+
+@pytest.mark.parametrize("words", [("--amount", "4"), ("--amount=4",)])
+def test_the_former_name_of_an_option_works_and_names_the_present_one(words: tuple[str, ...]) -> None:
+    values: list[Options] = []
+
+    @click.group(cls=SuggestingGroup)
+    def group() -> None:
+        pass
+
+    @group.command()
+    @takes(Options)
+    def verb(options: Options) -> None:
+        values.append(options)
+
+    result = CliRunner().invoke(group, ["verb", *words, "--", "--amount"])
+    assert result.exit_code == 0, result.output
+    assert (values[0].size, values[0].names) == (4, ("--amount",))
+    assert "--amount" in result.stderr
+    assert "--size" in result.stderr
+
+
+def test_no_former_name_is_that_of_an_option_of_the_same_command() -> None:
+    for context in iterate_contexts():
+        former_names = getattr(context.command.callback, "former_names", {})
+        assert not former_names.keys() & {name for option in context.command.params for name in option.opts}

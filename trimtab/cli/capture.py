@@ -3,7 +3,7 @@
 import gzip
 import secrets
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import click
 
@@ -26,6 +26,7 @@ class CaptureOptions:
     output_file: Annotated[
         str | None, OUTPUT_FILE.with_help("Write to this file (gzip if it ends in .gz). Default: standard output.")
     ] = None
+    form: Annotated[Literal["json"], option("-o", "--output", help="The format of the snapshot.")] = "json"
     hash_names: Annotated[
         bool, option("--hash-names", help="Replace names and label values by hashes; plans stay the same.")
     ] = False

@@ -106,7 +106,13 @@ class SuggestingGroup(click.Group):
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             names = self.list_commands(ctx)
             ctx.fail(f"There is no command {name!r}; {suggest_name(name, names) or 'there are ' + ', '.join(names)}")
-        return super().resolve_command(ctx, args)
+        resolved, command, rest = super().resolve_command(ctx, args)
+        if command is None:
+            return resolved, command, rest
+        # Imported here, because `trimtab --help` needs no options.
+        from trimtab.cli.options import rename_former_options
+
+        return resolved, command, rename_former_options(command, rest)
 
 
 class Verbs(SuggestingGroup):

@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import click
 
 from trimtab.cli import complete_names
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.option import Argument, Option
@@ -29,11 +30,33 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
             function(*context, _build(options, values))
 
         decorated: Any = command
+        vars(command)[_FORMER_NAMES] = {
+            declared.former: declared.names[-1]
+            for _, _, _, declared in _iterate_parameters(fields)
+            if isinstance(declared, Option) and declared.former
+        }
         for field in reversed(list(_iterate_parameters(fields))):
             decorated = _make_parameter(*field)(decorated)
         return decorated  # type: ignore[no-any-return]
 
     return decorate
+
+
+_FORMER_NAMES = "former_names"
+
+
+def rename_former_options(command: click.Command, words: list[str]) -> list[str]:
+    """Returns the words of a command line with the present names of its options, and prints a line for each other
+    name."""
+    former_names: Mapping[str, str] = getattr(command.callback, _FORMER_NAMES, {})
+    result, end = [], words.index("--") if "--" in words else len(words)
+    for word in words[:end]:
+        flag, separator, value = word.partition("=")
+        if flag in former_names:
+            print_text(f"Note: {flag} is now called {former_names[flag]}.", err=True)
+            flag = former_names[flag]
+        result.append(flag + separator + value)
+    return [*result, *words[end:]]
 
 
 def given_settings(options: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from trimtab.machines.packing_scheduler import (
 from trimtab.sizing.ranking.candidates import MEMORY_WEIGHTS, OTHER_MEMORY_WEIGHT
 
 DEFAULT_VERSION = "v1.36.0"
-SCHEDULER_NAME = option("--scheduler-name", help="The schedulerName of the profile.")
+SCHEDULER_NAME = option("--scheduler-name", former="--name", help="The schedulerName of the profile.")
 
 
 @click.group("scheduler", cls=SuggestingGroup)

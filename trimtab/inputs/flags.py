@@ -113,7 +113,7 @@ EXPLAIN = option(
     repeats=True,
     help="Show all reasons for one node or one pod (NAMESPACE/NAME).",
 )
-DETAILS = option("--details", help="Also show what stays unchanged and why.")
+DETAILS = option("--details", former="--explain", help="Also show what stays unchanged and why.")
 COMPARE = option("--compare/--no-compare", help="Compare with the alternatives.")
 RESIZE = option(
     "--resize",

@@ -38,6 +38,8 @@ class Option:
     """An environment variable that is read if the option is not given."""
     is_required: bool = False
     is_hidden: bool = False
+    former: str = ""
+    """The long name that the option had before; it still works, and no help lists it."""
 
     def with_help(self, text: str) -> Option:
         """Returns the same option with the help of a verb for which it means something narrower."""

@@ -56,6 +56,7 @@ POOLS = option(
 PRESET = option(
     "--preset",
     metavar="POOL=PRESET",
+    former="--pool",
     help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node.",
 )
 

@@ -52,7 +52,7 @@ class AutoscalerProposeOptions:
     )] = ""  # fmt: skip
     price_paths: Annotated[tuple[str, ...], PRICES] = ()
     replay_step: Annotated[str, option(
-        "--replay-step", metavar="DURATION", help="The time between two steps of the replay."
+        "--replay-step", metavar="DURATION", former="--step", help="The time between two steps of the replay."
     )] = "5m"  # fmt: skip
     provision_time: Annotated[str, option(
         "--provision-time", metavar="DURATION",

@@ -69,7 +69,7 @@ class LintOptions:
         help="The Kubernetes version to check for, such as 1.37. Default: the version of the cluster.",
     )] = None  # fmt: skip
     only: Annotated[tuple[str, ...], option(
-        "--only", metavar="CODE", help="Check only this rule. You can repeat the option."
+        "--only", metavar="CODE", former="--rule", help="Check only this rule. You can repeat the option."
     )] = ()  # fmt: skip
     without: Annotated[tuple[str, ...], WITHOUT] = ()
     fix_folder: Annotated[str | None, option(

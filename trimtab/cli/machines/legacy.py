@@ -63,6 +63,7 @@ class MachinesLegacyOptions:
         str | None,
         option(
             "--to-pool",
+            former="--to",
             metavar="POOL",
             help="The pool that receives the pods. The option is required unless you pass --undo.",
         ),

@@ -67,7 +67,8 @@ class VpaSimulateOptions:
     )] = ()  # fmt: skip
     workload: Annotated[str, option("--workload", metavar="KIND/NAME", help="Simulate only this workload.")] = ""
     update_mode: Annotated[Literal["Recreate", "InPlaceOrRecreate", "Initial"], option(
-        "--update-mode", help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.",
+        "--update-mode", former="--mode",
+        help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.",
     )] = "Recreate"  # fmt: skip
     namespaces: Annotated[tuple[str, ...], _NAMESPACE] = ()
     output: ReportOutput

@@ -236,7 +236,7 @@ def test_a_memory_limit_that_sizes_a_volume_stays(empty_dir: dict[str, Any], sev
 def test_a_limit_that_sizes_a_volume_has_the_outcome_of_the_volume() -> None:
     (finding,) = find("L36", with_volume({"medium": "Memory"}))
     assert "the volume could grow" in finding.outcome
-    assert "a sizeLimit for emptyDir shm" in finding.fix
+    assert has_facts(finding.fix, "sizeLimit", "emptyDir shm")
 
 
 def test_a_jvm_with_sizes_of_its_own_may_lose_its_limits() -> None:

@@ -160,10 +160,9 @@ def test_a_file_without_headers_has_only_the_objects_too(tmp_path: Path) -> None
     assert "PRIORITY" not in (tmp_path / "list").read_text()
 
 
-def test_the_file_of_a_capture_is_not_its_form(tmp_path: Path) -> None:
-    result = run("capture", "--output", "snapshot", "--kubeconfig", tmp_path / "nosuch")
-    assert result.exit_code == 2
-    assert has_facts(result.output, "--output", "--output-file")
+def test_o_of_capture_is_a_form_and_not_a_file(tmp_path: Path) -> None:
+    result = run("capture", "-o", "snapshot", "--kubeconfig", tmp_path / "nosuch")
+    assert has_facts(result.output, "--output", "json", "snapshot", "-O")
 
 
 def test_every_group_gives_its_commands_the_help_options_by_itself() -> None:

@@ -3,20 +3,29 @@
 import gzip
 import secrets
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import click
 
 from trimtab.cli.options import takes
 from trimtab.cli.output import OUTPUT_FILE
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.control_characters import escape_in_json
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import SHAPES_BY_KIND
 from trimtab.inputs import live_cluster
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.live_cluster import Login
 from trimtab.inputs.option import option
 from trimtab.inputs.private_file import write_private_file
+
+
+class _FormatOrFile(click.Choice[str]):
+    """A format. Another text is not refused here, because `-o FILE` was once the option for the file."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +35,9 @@ class CaptureOptions:
     output_file: Annotated[
         str | None, OUTPUT_FILE.with_help("Write to this file (gzip if it ends in .gz). Default: standard output.")
     ] = None
-    form: Annotated[Literal["json"], option("-o", "--output", help="The format of the snapshot.")] = "json"
+    form: Annotated[str, option("-o", "--output", type=_FormatOrFile(["json"]), help="The format of the snapshot.")] = (
+        "json"
+    )
     hash_names: Annotated[
         bool, option("--hash-names", help="Replace names and label values by hashes; plans stay the same.")
     ] = False
@@ -46,7 +57,7 @@ def verb(options: CaptureOptions) -> None:
     Hashed names are the same everywhere in a snapshot, but differ between captures; PodPolicies, which contain names,
     are then left out, so a plan counts pods with their present requests.
     """
-    output_file = options.output_file
+    output_file = _choose_file(options.form, options.output_file)
     salt = secrets.token_bytes(32) if options.hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)
     capture = live_cluster.capture_cluster(options.login, kinds, salt, templates=True, pod_metrics=True)
@@ -68,3 +79,18 @@ def verb(options: CaptureOptions) -> None:
         print_text(capture.metrics_problem, err=True)
     for problem in capture.unreadable:
         print_text(f"The snapshot contains only the name of an object that cannot be read: {problem}", err=True)
+
+
+def _choose_file(output: str, output_file: str | None) -> str | None:
+    """Returns the file to write, or None for standard output.
+
+    `-o FILE` was once the option for the file; it still works if FILE is not the name of a format. Raises UsageError
+    for another format than json.
+    """
+    if output == "json":
+        return output_file
+    if output_file is None and ("." in output or "/" in output):
+        print_text("-o sets a format; the option for the file is -O", err=True)
+        return output
+    todo = "the option for the file is -O"
+    raise UsageError([ConfigError(file="--output", expected="json", got=repr(output), todo=todo)])

@@ -55,10 +55,11 @@ def test_a_ray_job_makes_a_ray_cluster():
 
 @pytest.mark.parametrize(("own", "scheduler"), [({}, "volcano"), ({"schedulerName": "other"}, "other")])
 def test_a_pod_without_a_scheduler_has_that_of_its_object(own: dict, scheduler: str):
-    spec = {"schedulerName": "volcano", "tasks": [{"template": {"spec": {**POD["spec"], **own}}}]}
-    (location,) = read_templates(document("Job", spec, "batch.volcano.sh/v1alpha1"))
-    assert isinstance(location, PodTemplateLocation)
-    assert location.pod.spec.scheduler_name == scheduler
+    job = {"schedulerName": "volcano", "tasks": [{"template": {"spec": {**POD["spec"], **own}}}]}
+    for kind, spec in (("Job", job), ("CronJob", {"jobTemplate": {"spec": job}})):
+        (location,) = read_templates(document(kind, spec, "batch.volcano.sh/v1alpha1"))
+        assert isinstance(location, PodTemplateLocation)
+        assert location.pod.spec.scheduler_name == scheduler
 
 
 def test_a_job_set_holds_jobs():

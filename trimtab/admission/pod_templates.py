@@ -243,16 +243,16 @@ def _read_template(
                 return document.error_at(
                     where, "a value", "nothing", f"nothing, because the operator of {kind} completes the template"
                 )
-    if path and not pod.spec.scheduler_name and (scheduler := _scheduler_of(document)):
+    if path and not pod.spec.scheduler_name and (scheduler := _scheduler_of(document, path)):
         pod = change(pod, spec=change(pod.spec, scheduler_name=scheduler))
     return _build_location(document, kind, path, pod, is_one_of_many=is_one_of_many)
 
 
-def _scheduler_of(document: Document) -> str:
-    """Returns the scheduler that the object names outside of its templates, or an empty string. Its controller writes
-    it into pods whose template names none (Volcano, pkg/controllers/job/job_controller_util.go)."""
-    scheduler = value_at(document.value, ("spec", "schedulerName"))
-    return scheduler if isinstance(scheduler, str) else ""
+def _scheduler_of(document: Document, path: Path) -> str:
+    """Returns the scheduler that the object names above the template, or an empty string. Its controller writes it into
+    pods whose template names none (Volcano, pkg/controllers/job/job_controller_util.go)."""
+    schedulers = (value_at(document.value, (*path[:end], "schedulerName")) for end in range(len(path) - 1, 0, -1))
+    return next((scheduler for scheduler in schedulers if isinstance(scheduler, str)), "")
 
 
 def is_knative(value: Any) -> bool:

@@ -107,8 +107,8 @@ def _template_notes(inventory: Inventory, lookup: Again) -> list[str]:
         return []
     count, they = format_count(len(larger), "pod"), "it requests" if len(larger) == 1 else "they request"
     return [
-        f"the plan counts {count} with what the pod templates of the owners request, because {they} less, as after a "
-        "resize in place or before an update: "
+        f"the plan counts {count} with what the next pods of the owners may request, because {they} less, as after a "
+        "resize in place, before an update, or if an owner has several templates: "
         f"{join_first([pod.key for pod in larger], 3)}"
     ]
 

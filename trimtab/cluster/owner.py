@@ -18,9 +18,11 @@ from trimtab.cluster.kinds import (
 )
 
 TEMPLATE_HASH = "pod-template-hash"
-HASH_LABELS = {"Deployment": TEMPLATE_HASH, "Rollout": "rollouts-pod-template-hash"}
-"""Kind → the label by which it marks its ReplicaSets, their templates and their pods: the hash in which
-the ReplicaSet's name ends."""
+CONTROLLER_BY_HASH_LABEL = {TEMPLATE_HASH: DEPLOYMENT, "rollouts-pod-template-hash": ROLLOUT}
+"""Label → the kind of the controller that marks its ReplicaSets, their templates and their pods with it: the hash in
+which the ReplicaSet's name ends."""
+HASH_LABELS = {kind_name(kind): label for label, kind in CONTROLLER_BY_HASH_LABEL.items()}
+"""Name of the kind → its label."""
 
 
 # A NamedTuple, because its hash and its comparison are those of a tuple: it is the key of every lookup of a review.
@@ -129,13 +131,6 @@ def owners_from(controller: OwnerKey, labels: Mapping[str, str], above: Above) -
         owners.append(owner)
         owner = above(owner) or controller_by_hash(labels, owner)
     return tuple(owners)
-
-
-CONTROLLER_BY_HASH_LABEL = {
-    "pod-template-hash": DEPLOYMENT,
-    "rollouts-pod-template-hash": ROLLOUT,
-}
-"""Label with a hash → the kind of the controller whose ReplicaSets have this hash in their names."""
 
 
 def controller_by_hash(labels: Mapping[str, str], owner: OwnerKey) -> OwnerKey | None:

@@ -129,7 +129,9 @@ def verb(options: AdmitOptions) -> None:
         return preview_admission(template.pod, inputs.policies, facts, template.namespace, settings)
 
     previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
-    inputs = replace(inputs, notes=(*inputs.notes, *list_small_quotas(_new_pods(inputs, previews), inputs.facts)))
+    counted_owners = find_counted_owners(inputs.templates, inputs.facts)
+    new_pods = _new_pods(inputs, previews, counted_owners)
+    inputs = replace(inputs, notes=(*inputs.notes, *list_small_quotas(new_pods, inputs.facts)))
     sizings = [_size(template, one, inputs.facts) for template, one in zip(inputs.templates, previews, strict=True)]
     if options.output.form == "yaml":
         commits = [
@@ -141,7 +143,7 @@ def verb(options: AdmitOptions) -> None:
             print_text(note, err=True)
         write_text(rewrite_manifests(contents, commits), options.output.file)
     else:
-        admit_report = _build_report(inputs, previews, sizings)
+        admit_report = _build_report(inputs, previews, counted_owners, sizings)
         write_report(options.output, admit_report, view_admission(explain=options.details))
     is_refused_by_size = any(sizing is not None and sizing.refused is not None for sizing in sizings)
     if options.strict and (is_refused_by_size or any(has_problem(pod_preview) for pod_preview in previews)):
@@ -155,9 +157,10 @@ def _size(template: PodTemplateLocation, preview: Preview, facts: ClusterFacts) 
     return size_by_vpa(preview.result.pod, template.with_owners(facts), template.namespace)
 
 
-def _new_pods(inputs: _AdmitInputs, previews: Iterable[Preview]) -> Iterator[NewPods]:
+def _new_pods(
+    inputs: _AdmitInputs, previews: Iterable[Preview], counted_owners: Iterable[OwnerKey | None]
+) -> Iterator[NewPods]:
     """Yields the admitted pods of objects that do not exist in the cluster yet. A quota counts those of the others."""
-    counted_owners = find_counted_owners(inputs.templates, inputs.facts)
     for template, preview, counted_with in zip(inputs.templates, previews, counted_owners, strict=True):
         exists = template.key in inputs.existing or template.document.value_at(("metadata", "uid")) is not None
         if isinstance(preview.result, PodAdmitted) and counted_with is None and not exists:
@@ -345,9 +348,13 @@ def _list_notes(cluster: live_cluster.ClusterOptions, facts: ClusterFacts) -> tu
     return tuple(notes)
 
 
-def _build_report(inputs: _AdmitInputs, previews: list[Preview], sizings: Sequence[VpaSizing | None]) -> AdmitReport:
+def _build_report(
+    inputs: _AdmitInputs,
+    previews: list[Preview],
+    counted_owners: Sequence[OwnerKey | None],
+    sizings: Sequence[VpaSizing | None],
+) -> AdmitReport:
     pods = []
-    counted_owners = find_counted_owners(inputs.templates, inputs.facts)
     rows = zip(inputs.templates, previews, counted_owners, sizings, strict=True)
     for template, pod_preview, counted_with, sizing in rows:
         warnings = tuple(dict.fromkeys(text for call in pod_preview.calls for text in decision_warnings(call.decision)))

@@ -139,7 +139,7 @@ def _new_entries(
     for key, value in wanted.items():
         before = present.get(key)
         name = f"{part}[{key}]"
-        if part == "labels" and draft.subject.owners and _is_controller_label(key):
+        if part == "labels" and draft.subject.owners and is_controller_label(key):
             reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by the label {key}")
             draft.leave_unchanged(name, reason, loud=True)
         # A label of the author may be what a selector uses, so a policy must say that it replaces it.
@@ -171,7 +171,7 @@ def _selector_use(key: str, subject: PodContext) -> str:
     return f"Trimtab does not know whether {subject.owners[0]} finds its pods by the label {key}"
 
 
-def _is_controller_label(key: str) -> bool:
+def is_controller_label(key: str) -> bool:
     """Returns whether a controller finds its pods by this label. If its value were changed, the controller would count
     the pod as lost."""
     return key in _CONTROLLER_LABELS or key.startswith(_CONTROLLER_LABEL_PREFIXES)

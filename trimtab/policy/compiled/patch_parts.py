@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trimtab.policy.actions.empty_dirs import EmptyDirs
-from trimtab.policy.actions.labels import Annotations, Labels
+from trimtab.policy.actions.labels import Annotations, Labels, is_controller_label
 from trimtab.policy.actions.placement_fields import NodeLabel
 from trimtab.policy.actions.safe_to_evict_volumes import LOCAL_VOLUMES, SAFE_TO_EVICT, SafeToEvictVolumes
 from trimtab.policy.actions.scheduler_name import SchedulerChoice
@@ -88,12 +88,6 @@ def ensure_map(path: str, *steps: str) -> str:
     return f"(has({path}) ? [] : [{operation('add', pointer(*steps), '{}')}])"
 
 
-_CONTROLLERS = (
-    "pod-template-hash", "controller-revision-hash", "job-name", "controller-uid", "pod-template-generation",
-)  # fmt: skip
-_CONTROLLER_PREFIXES = ("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/")
-
-
 def entry_part(
     part: str, key: str, value: str, *, override: bool, source: str = "true", late: bool = False
 ) -> PatchPart:
@@ -105,10 +99,7 @@ def entry_part(
     present = has_entry(path, key)
     replaceable = f"{path}[{cel_string(key)}] != {value} && !{IS_APPLIED}" if override else "false"
     tests = [source, f"!({present}) || ({present} && {replaceable})"]
-    if part == "labels" and (
-        key in _CONTROLLERS
-        or key.startswith(("batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/"))
-    ):
+    if part == "labels" and is_controller_label(key):
         tests.append(f"!({HAS_OWNER})")
     operations = f"[{operation('add', pointer('metadata', part, key), value)}]"
     name = f"{part}[{key}]"

@@ -77,8 +77,19 @@ def judged(report: dict[str, Any], known: Iterable[Accepted], today: date) -> tu
 
 def reported(constraints: str) -> dict[str, Any] | str:
     """pip-audit's report, or why there is none."""
-    command = [sys.executable, "-m", "pip_audit", "--requirement", constraints, "--no-deps", "--disable-pip",
-               "--format", "json", "--progress-spinner", "off"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pip_audit",
+        "--requirement",
+        constraints,
+        "--no-deps",
+        "--disable-pip",
+        "--format",
+        "json",
+        "--progress-spinner",
+        "off",
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         found = json.loads(done.stdout)

@@ -64,10 +64,7 @@ def resources(requests: ResourceList | None = None, limits: ResourceList | None 
     """UNSET where nothing is said, as in a manifest that says nothing."""
     if requests is None and limits is None:
         return UNSET
-    return Resources(
-        requests=UNSET if requests is None else requests,
-        limits=UNSET if limits is None else limits,
-    )
+    return Resources(requests=UNSET if requests is None else requests, limits=UNSET if limits is None else limits)
 
 
 def container(
@@ -161,14 +158,17 @@ def owners(owner: str) -> tuple[OwnerReference, ...]:
 
 
 def workload(
-    name: str, *, owner: str = "", namespace: str = NAMESPACE, created: str | None = None, replicas: Any = UNSET,
+    name: str,
+    *,
+    owner: str = "",
+    namespace: str = NAMESPACE,
+    created: str | None = None,
+    replicas: Any = UNSET,
     **status: int,
-) -> Workload:  # fmt: skip
+) -> Workload:
     """ "Kind/name", perhaps with an owner of its own; `status`: what its controller says."""
     kind, _, own = name.partition("/")
-    metadata = Revised(
-        name=own, namespace=namespace, owner_references=owners(owner), creation_timestamp=created
-    )  # fmt: skip
+    metadata = Revised(name=own, namespace=namespace, owner_references=owners(owner), creation_timestamp=created)
     return Workload(kind=kind, metadata=metadata, spec=WorkloadSpec(replicas=replicas), status=WorkloadStatus(**status))
 
 
@@ -176,13 +176,15 @@ def namespace(name: str = NAMESPACE, **labels: str) -> Namespace:
     return Namespace(metadata=Metadata(name=name, labels=labels))
 
 
-def node(name: str = "n1", *, labels: Any = UNSET, taints: tuple[Taint, ...] = (), provider: str = "",
-         **allocatable: str) -> Node:  # fmt: skip
+def node(
+    name: str = "n1", *, labels: Any = UNSET, taints: tuple[Taint, ...] = (), provider: str = "", **allocatable: str
+) -> Node:
     """`provider`: the machine's address in its cloud."""
     return Node(
-        metadata=Metadata(name=name, labels=labels), spec=NodeSpec(taints=taints, provider_id=provider),
+        metadata=Metadata(name=name, labels=labels),
+        spec=NodeSpec(taints=taints, provider_id=provider),
         status=NodeStatus(allocatable=dict(allocatable)),
-    )  # fmt: skip
+    )
 
 
 def vpa(
@@ -212,9 +214,15 @@ def vpa(
 
 
 def usage(
-    workload: str = "Deployment/web", name: str = "app", *, shard: str = "00", last: int | None = None,
-    ends: int | None = None, confidence: float | None = None, **seen: tuple[str, ...],
-) -> ConfigMap:  # fmt: skip
+    workload: str = "Deployment/web",
+    name: str = "app",
+    *,
+    shard: str = "00",
+    last: int | None = None,
+    ends: int | None = None,
+    confidence: float | None = None,
+    **seen: tuple[str, ...],
+) -> ConfigMap:
     """A published recommendation for one container: resource → (P5, P95), or with the greatest behind them."""
     actual_container_usage = container_usage(seen, confidence=confidence)
     return shard_of_usage(

@@ -25,15 +25,26 @@ def node(name: str, cpu: str = "4", memory: str = "64Gi", pods: int = 110, **mor
     labels = {HOST: name, **more.get("labels", {})}
     extra = more.get("extra", {})
     return {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels, "annotations": more.get("annotations", {}),
-                     "creationTimestamp": more.get("created", AT)},
-        "spec": {"taints": more.get("taints", []), "unschedulable": more.get("cordoned", False),
-                 "providerID": more.get("provider", "")},
-        "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": str(pods), **extra},
-                   "conditions": [{"type": "Ready", "status": "True" if more.get("ready", True) else "Unknown"}],
-                   **more.get("status", {})},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "labels": labels,
+            "annotations": more.get("annotations", {}),
+            "creationTimestamp": more.get("created", AT),
+        },
+        "spec": {
+            "taints": more.get("taints", []),
+            "unschedulable": more.get("cordoned", False),
+            "providerID": more.get("provider", ""),
+        },
+        "status": {
+            "allocatable": {"cpu": cpu, "memory": memory, "pods": str(pods), **extra},
+            "conditions": [{"type": "Ready", "status": "True" if more.get("ready", True) else "Unknown"}],
+            **more.get("status", {}),
+        },
+    }
 
 
 def pod(name: str, on: str = "", cpu: str = "500m", memory: str = "", app: str = "", **more: Any) -> Item:
@@ -43,30 +54,41 @@ def pod(name: str, on: str = "", cpu: str = "500m", memory: str = "", app: str =
     requests = {k: v for k, v in {"cpu": cpu, "memory": memory, **more.get("extra", {})}.items() if v}
     container = {"name": "c", "resources": {"requests": requests}, "ports": more.get("ports", [])}
     metadata: Item = {
-        "name": name, "namespace": more.get("namespace", "default"), "uid": f"uid-{name}",
-        "labels": {"app": app, **more.get("labels", {})}, "annotations": more.get("annotations", {}),
+        "name": name,
+        "namespace": more.get("namespace", "default"),
+        "uid": f"uid-{name}",
+        "labels": {"app": app, **more.get("labels", {})},
+        "annotations": more.get("annotations", {}),
         "creationTimestamp": more.get("created", AT),
-    }  # fmt: skip
+    }
     if owner:
         metadata["ownerReferences"] = [{"kind": owner, "name": app, "uid": f"{owner}-{app}", "controller": True}]
     if "deleted" in more:
         metadata["deletionTimestamp"] = more["deleted"]
     ready = "True" if more.get("ready", True) else "False"
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
         "spec": {"containers": [container], "nodeName": on, **more.get("spec", {})},
         "status": {"phase": more.get("phase", "Running"), "conditions": [{"type": "Ready", "status": ready}]},
-    }  # fmt: skip
+    }
 
 
 def budget(app: str, allowed: int, **more: Any) -> Item:
     return {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
         "metadata": {"name": more.get("name", app), "namespace": more.get("namespace", "default"), "generation": 2},
         "spec": {"selector": more.get("selector", {"matchLabels": {"app": app}}), **more.get("spec", {})},
-        "status": {"observedGeneration": more.get("observed", 2), "disruptionsAllowed": allowed, "currentHealthy": 3,
-                   "desiredHealthy": 3 - max(allowed, more.get("most", allowed)), "expectedPods": 3},
-    }  # fmt: skip
+        "status": {
+            "observedGeneration": more.get("observed", 2),
+            "disruptionsAllowed": allowed,
+            "currentHealthy": 3,
+            "desiredHealthy": 3 - max(allowed, more.get("most", allowed)),
+            "expectedPods": 3,
+        },
+    }
 
 
 def apart(app: str, key: str = HOST) -> Item:
@@ -76,8 +98,13 @@ def apart(app: str, key: str = HOST) -> Item:
 
 
 def spread(app: str, key: str = HOST, **more: Any) -> Item:
-    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
-                  "labelSelector": {"matchLabels": {"app": app}}, **more}  # fmt: skip
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": app}},
+        **more,
+    }
     return {"topologySpreadConstraints": [constraint]}
 
 

@@ -19,9 +19,12 @@ for name, (examples, of_clusters) in {
 }.items():
     # What is drawn in tests/property are whole clusters and policies: fewer of them.
     settings.register_profile(
-        name, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=name in ("steady", "brief"),
+        name,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=name in ("steady", "brief"),
         max_examples=examples,
-    )  # fmt: skip
+    )
     settings.register_profile(f"{name} of clusters", settings.get_profile(name), max_examples=of_clusters)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "usual")
 # The tests themselves are a million objects: walks through them take an eighth of the time. With far more young objects

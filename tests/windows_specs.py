@@ -38,6 +38,7 @@ NOT_ON_WINDOWS: dict[str, dict[str, Any]] = {
     "other-label": {"nodeSelector": {"system": "windows"}},
     "no-host-process": {"securityContext": {"windowsOptions": {"hostProcess": False}}},
     "selector-before-options": {
-        "nodeSelector": {OS: "linux"}, "securityContext": {"windowsOptions": {"runAsUserName": "ContainerUser"}},
+        "nodeSelector": {OS: "linux"},
+        "securityContext": {"windowsOptions": {"runAsUserName": "ContainerUser"}},
     },
-}  # fmt: skip
+}

@@ -4,15 +4,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from trimtab.runtime.metrics import CONTENT_TYPE
-from webhook.handlers import (
-    HEALTHZ,
-    READYZ,
-    HttpReply,
-    Service,
-    answer_probe,
-    answer_review,
-    problem_reply,
-)
+from webhook.handlers import HEALTHZ, READYZ, HttpReply, Service, answer_probe, answer_review, problem_reply
 from webhook.request_body import MAX_BODY_BYTES, MAX_CHECKED_BYTES, MUTATE, VALIDATE
 
 ROUTES = "POST /mutate, POST /validate, GET /healthz, GET /readyz, GET /metrics"

@@ -17,15 +17,7 @@ from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
 from trimtab.runtime.settings import Settings
 from webhook import request_body
 from webhook.app import create_app
-from webhook.handlers import (
-    PROBES,
-    HttpReply,
-    Service,
-    answer_probe,
-    answer_review,
-    attempt_review,
-    problem_reply,
-)
+from webhook.handlers import PROBES, HttpReply, Service, answer_probe, answer_review, attempt_review, problem_reply
 from webhook.request_body import MAX_BYTES_BY_PATH, MUTATE, VALIDATE
 
 Scope = dict[str, Any]
@@ -210,10 +202,7 @@ class WebhookASGI:
 
 
 async def _send_reply(send: Send, reply: HttpReply, *, close: bool) -> None:
-    headers = [
-        (b"content-type", reply.content_type.encode("latin-1")),
-        (b"content-length", b"%d" % len(reply.body)),
-    ]
+    headers = [(b"content-type", reply.content_type.encode("latin-1")), (b"content-length", b"%d" % len(reply.body))]
     if close:
         headers.append(_CLOSE)
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})

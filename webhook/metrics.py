@@ -293,10 +293,12 @@ def _log_fields(record: AdmissionRecord) -> dict[str, object]:
     metadata = decision.pod.metadata if decision is not None else None
     owners = owner_chain(metadata, record.namespace, _no_controller) if metadata is not None else ()
     return {
-        "uid": record.uid, "namespace": record.namespace,
+        "uid": record.uid,
+        "namespace": record.namespace,
         "pod": record.name or (metadata.generate_name if metadata is not None else ""),
-        "owner": str(owners[-1]) if owners else "", "dry_run": record.dry_run,
-    }  # fmt: skip
+        "owner": str(owners[-1]) if owners else "",
+        "dry_run": record.dry_run,
+    }
 
 
 def _no_controller(owner: OwnerKey) -> None:

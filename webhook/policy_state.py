@@ -20,13 +20,7 @@ from trimtab.cluster.snapshot import load_snapshot
 from trimtab.cluster.timestamps import Seconds
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
-from trimtab.kube.resources import (
-    LIST_SOURCES,
-    ListSource,
-    autoscaler_status,
-    fact_list_sources,
-    sources_by_name,
-)
+from trimtab.kube.resources import LIST_SOURCES, ListSource, autoscaler_status, fact_list_sources, sources_by_name
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS, ClusterFacts, from_snapshot

@@ -13,12 +13,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-UNUSED_FOLDERS = (
-    "kubernetes/aio",
-    "kubernetes/client/api",
-    "kubernetes/client/apis",
-    "kubernetes/client/models",
-)
+UNUSED_FOLDERS = ("kubernetes/aio", "kubernetes/client/api", "kubernetes/client/apis", "kubernetes/client/models")
 """Below site-packages."""
 
 UNUSED_DISTRIBUTIONS = (

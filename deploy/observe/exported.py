@@ -18,27 +18,58 @@ from webhook.metrics import WebhookMetrics
 
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 _UNITS = (
-    ("_timestamp_seconds", "seconds since 1970"), ("_seconds", "seconds"), ("_bytes", "bytes"),
-    ("_dollars_per_hour", "dollars an hour"), ("_pods", "pods"), ("_nodes", "nodes"), ("_containers", "containers"),
-    ("_capacity", "cores, bytes, pods"), ("_allocatable", "cores, bytes, pods"), ("_requested", "cores, bytes, pods"),
-    ("_reviews", "reviews"), ("_outcomes", "reviews"), ("_decisions", "actions"), ("_policies", "policies"),
-    ("_invalid_objects", "objects"), ("_evictions", "evictions"), ("_drains", "nodes"),
+    ("_timestamp_seconds", "seconds since 1970"),
+    ("_seconds", "seconds"),
+    ("_bytes", "bytes"),
+    ("_dollars_per_hour", "dollars an hour"),
+    ("_pods", "pods"),
+    ("_nodes", "nodes"),
+    ("_containers", "containers"),
+    ("_capacity", "cores, bytes, pods"),
+    ("_allocatable", "cores, bytes, pods"),
+    ("_requested", "cores, bytes, pods"),
+    ("_reviews", "reviews"),
+    ("_outcomes", "reviews"),
+    ("_decisions", "actions"),
+    ("_policies", "policies"),
+    ("_invalid_objects", "objects"),
+    ("_evictions", "evictions"),
+    ("_drains", "nodes"),
     ("_plan_savings", "micro-dollars an hour, millicores or nodes: the label `unit`"),
     ("_resize_freed", "cores or bytes: the label `resource`"),
-    ("_uncovered_resizes", "pods"), ("_resizes", "resizes"),
+    ("_uncovered_resizes", "pods"),
+    ("_resizes", "resizes"),
     ("_resize_backoffs", "workloads"),
     ("_compactor_savings", "micro-dollars an hour, millicores or nodes: the label `unit`"),
-    ("_unreadable_objects", "nodes, pods"), ("_unreadable_states", "ConfigMaps"),
-    ("_without_recommendation", "containers"), ("_series", "series"), ("_samples", "samples"),
+    ("_unreadable_objects", "nodes, pods"),
+    ("_unreadable_states", "ConfigMaps"),
+    ("_without_recommendation", "containers"),
+    ("_series", "series"),
+    ("_samples", "samples"),
     ("_writes", "ConfigMaps"),
-    ("_shards", "ConfigMaps"), ("_errors", "times"), ("_lost_events", "events"),
-    ("_collections", "collections"), ("_pod_groups", "groups"), ("_node_groups", "groups"), ("_harm_brakes", "times"),
-    ("_api_rules", "rules"), ("_api_targets", "pages"), ("_api_failures", "scrapes, queries"),
-    ("_api_requests", "requests"), ("_api_answers", "answers"), ("_slots_in_use", "slots"),
-    ("_node_overhead", "cores, bytes"), ("_overhead_base", "cores, bytes"), ("_per_pod", "cores, bytes"),
-    ("_node_reserved", "cores, bytes"), ("_reserved_recommended", "cores, bytes"), ("_coverage_ratio", "0 to 1"),
-    ("_performance_ratio", "1: a core of m5.large"), ("_cpu_cores", "cores"), ("_node_types", "types of nodes"),
-)  # fmt: skip
+    ("_shards", "ConfigMaps"),
+    ("_errors", "times"),
+    ("_lost_events", "events"),
+    ("_collections", "collections"),
+    ("_pod_groups", "groups"),
+    ("_node_groups", "groups"),
+    ("_harm_brakes", "times"),
+    ("_api_rules", "rules"),
+    ("_api_targets", "pages"),
+    ("_api_failures", "scrapes, queries"),
+    ("_api_requests", "requests"),
+    ("_api_answers", "answers"),
+    ("_slots_in_use", "slots"),
+    ("_node_overhead", "cores, bytes"),
+    ("_overhead_base", "cores, bytes"),
+    ("_per_pod", "cores, bytes"),
+    ("_node_reserved", "cores, bytes"),
+    ("_reserved_recommended", "cores, bytes"),
+    ("_coverage_ratio", "0 to 1"),
+    ("_performance_ratio", "1: a core of m5.large"),
+    ("_cpu_cores", "cores"),
+    ("_node_types", "types of nodes"),
+)
 """How a name ends → what its number counts, the first that fits."""
 
 
@@ -117,9 +148,14 @@ class _Listening(CollectorRegistry):
 def _metric(process: str, family: Family, labels: tuple[str, ...]) -> Metric:
     series = tuple(family.name + suffix for suffix in _SUFFIXES[family.type])
     return Metric(
-        process=process, name=series[0] if family.type == "counter" else family.name, kind=family.type, labels=labels,
-        says=family.documentation, unit=_unit(family), series=series,
-    )  # fmt: skip
+        process=process,
+        name=series[0] if family.type == "counter" else family.name,
+        kind=family.type,
+        labels=labels,
+        says=family.documentation,
+        unit=_unit(family),
+        series=series,
+    )
 
 
 def _unit(family: Family) -> str:

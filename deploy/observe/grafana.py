@@ -65,25 +65,45 @@ class Dashboard:
 def drawn(board: Dashboard) -> dict[str, Any]:
     """The JSON model that Grafana imports."""
     return {
-        "uid": board.uid, "title": board.title, "description": board.says, "tags": ["trimtab"], "editable": True,
-        "schemaVersion": SCHEMA, "version": 1, "time": {"from": "now-24h", "to": "now"}, "refresh": "1m",
-        "graphTooltip": 1, "templating": {"list": list(_choices(board))}, "panels": list(_placed(board)),
+        "uid": board.uid,
+        "title": board.title,
+        "description": board.says,
+        "tags": ["trimtab"],
+        "editable": True,
+        "schemaVersion": SCHEMA,
+        "version": 1,
+        "time": {"from": "now-24h", "to": "now"},
+        "refresh": "1m",
+        "graphTooltip": 1,
+        "templating": {"list": list(_choices(board))},
+        "panels": list(_placed(board)),
         "links": [{"type": "dashboards", "tags": ["trimtab"], "title": "Trimtab", "asDropdown": True}],
-    }  # fmt: skip
+    }
 
 
 def _choices(board: Dashboard) -> Iterator[dict[str, Any]]:
     yield {"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
     if board.pools:
         yield {
-            "name": "pool", "label": "Pool", "type": "query", "datasource": SOURCE, "refresh": 2, "sort": 1,
+            "name": "pool",
+            "label": "Pool",
+            "type": "query",
+            "datasource": SOURCE,
+            "refresh": 2,
+            "sort": 1,
             "query": {"query": "label_values(trimtab_compactor_nodes, pool)", "refId": "pool"},
-            "includeAll": True, "multi": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"},
-        }  # fmt: skip
+            "includeAll": True,
+            "multi": True,
+            "allValue": ".*",
+            "current": {"text": "All", "value": "$__all"},
+        }
         yield {
-            "name": "unit", "label": "Work unit (a label)", "type": "textbox", "query": WORK_UNIT,
+            "name": "unit",
+            "label": "Work unit (a label)",
+            "type": "textbox",
+            "query": WORK_UNIT,
             "current": {"text": WORK_UNIT, "value": WORK_UNIT},
-        }  # fmt: skip
+        }
 
 
 def _placed(board: Dashboard) -> Iterator[dict[str, Any]]:
@@ -91,8 +111,14 @@ def _placed(board: Dashboard) -> Iterator[dict[str, Any]]:
     number, top = 0, 0
     for row in board.rows:
         number += 1
-        yield {"id": number, "type": "row", "title": row.title, "collapsed": False, "panels": [],
-               "gridPos": {"x": 0, "y": top, "w": WIDTH, "h": 1}}  # fmt: skip
+        yield {
+            "id": number,
+            "type": "row",
+            "title": row.title,
+            "collapsed": False,
+            "panels": [],
+            "gridPos": {"x": 0, "y": top, "w": WIDTH, "h": 1},
+        }
         width = WIDTH // len(row.panels)
         for place, panel in enumerate(row.panels):
             number += 1
@@ -104,11 +130,19 @@ def _placed(board: Dashboard) -> Iterator[dict[str, Any]]:
 def _panel(panel: Panel) -> dict[str, Any]:
     custom = {"stacking": {"mode": "normal"}, "fillOpacity": 30} if panel.stacked else {}
     return {
-        "type": panel.kind, "title": panel.title, "description": panel.says, "datasource": SOURCE,
+        "type": panel.kind,
+        "title": panel.title,
+        "description": panel.says,
+        "datasource": SOURCE,
         "fieldConfig": {"defaults": {"unit": panel.unit, **({"custom": custom} if custom else {})}, "overrides": []},
         "targets": [
-            {"refId": chr(ord("A") + number), "datasource": SOURCE, "expr": query.asks, "legendFormat": query.legend,
-             "instant": panel.kind in ("stat", "bargauge")}
+            {
+                "refId": chr(ord("A") + number),
+                "datasource": SOURCE,
+                "expr": query.asks,
+                "legendFormat": query.legend,
+                "instant": panel.kind in ("stat", "bargauge"),
+            }
             for number, query in enumerate(panel.queries)
         ],
-    }  # fmt: skip
+    }

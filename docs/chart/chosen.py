@@ -7,8 +7,12 @@ from trimtab.installation.names import Manifest
 
 
 def opened(item: Manifest) -> Manifest:
-    found = {"Deployment": _deployment, "NetworkPolicy": _policy, "PodDisruptionBudget": _budget,
-             "ServiceAccount": _account}.get(item["kind"])  # fmt: skip
+    found = {
+        "Deployment": _deployment,
+        "NetworkPolicy": _policy,
+        "PodDisruptionBudget": _budget,
+        "ServiceAccount": _account,
+    }.get(item["kind"])
     return found(item) if found else item
 
 
@@ -16,9 +20,10 @@ def hook(item: Manifest) -> Manifest:
     """There while Helm uninstalls, and gone when it went well; the account and its rights stand before the Job."""
     annotations = {
         **item["metadata"].get("annotations", {}),
-        "helm.sh/hook": "pre-delete", "helm.sh/hook-weight": "0" if item["kind"] == "Job" else "-1",
+        "helm.sh/hook": "pre-delete",
+        "helm.sh/hook-weight": "0" if item["kind"] == "Job" else "-1",
         "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
-    }  # fmt: skip
+    }
     made = {**item, "metadata": {**item["metadata"], "annotations": annotations}}
     return {**made, "spec": _job(made["spec"])} if item["kind"] == "Job" else made
 
@@ -67,11 +72,12 @@ def _container(found: Manifest, values: str) -> Manifest:
     env = [{**one, "value": chosen.get(one["name"], one["value"])} for one in found["env"]]
     more = each_variable(f'omit {values}.settings "TRIMTAB_LOG_FORMAT"')
     return {
-        **found, "imagePullPolicy": maybe(".Values.image.pullPolicy"),
+        **found,
+        "imagePullPolicy": maybe(".Values.image.pullPolicy"),
         "env": [*env, more, items(f"{values}.extraEnv")],
         "resources": block(f"{values}.resources"),
         "volumeMounts": _with_more(found, "volumeMounts", f"{values}.extraVolumeMounts"),
-    }  # fmt: skip
+    }
 
 
 def _with_more(owner: Manifest, key: str, values: str) -> Any:

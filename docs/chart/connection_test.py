@@ -19,9 +19,10 @@ with urllib.request.urlopen(sys.argv[1], timeout=10, context=context) as answer:
 def connection_test(values: InstallValues) -> Manifest:
     """Return the pod of the test, with holes for the chart's values."""
     [webhook] = [
-        item for item in render_manifests(values)
+        item
+        for item in render_manifests(values)
         if (item["kind"], item["metadata"]["name"]) == ("Deployment", account_name("webhook"))
-    ]  # fmt: skip
+    ]
     pod = webhook["spec"]["template"]["spec"]
     [container] = pod["containers"]
     url = f"https://{account_name('webhook')}.{values.namespace}.svc:{text('.Values.webhook.servicePort')}/readyz"
@@ -32,12 +33,16 @@ def connection_test(values: InstallValues) -> Manifest:
         "imagePullSecrets": maybe(".Values.image.pullSecrets"),
         "nodeSelector": maybe(".Values.uninstall.nodeSelector"),
         "tolerations": maybe(".Values.uninstall.tolerations"),
-        "containers": [{
-            "name": "test", "image": values.image, "imagePullPolicy": maybe(".Values.image.pullPolicy"),
-            "command": ["/opt/trimtab/bin/python", "-c", _PROGRAM, url],
-            "securityContext": container["securityContext"],
-            "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
-        }],
-    }  # fmt: skip
+        "containers": [
+            {
+                "name": "test",
+                "image": values.image,
+                "imagePullPolicy": maybe(".Values.image.pullPolicy"),
+                "command": ["/opt/trimtab/bin/python", "-c", _PROGRAM, url],
+                "securityContext": container["securityContext"],
+                "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+            }
+        ],
+    }
     annotations = {"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
     return build_manifest("v1", "Pod", account_name(TEST), values, component=TEST, annotations=annotations, spec=spec)

@@ -61,16 +61,22 @@ def _about() -> Manifest:
     project = tomllib.loads(_PYPROJECT.read_text(encoding="utf-8"))["project"]
     version = project["version"]
     return {
-        "apiVersion": "v2", "name": "trimtab", "type": "application", "version": version, "appVersion": version,
+        "apiVersion": "v2",
+        "name": "trimtab",
+        "type": "application",
+        "version": version,
+        "appVersion": version,
         "description": project["description"],
         "kubeVersion": ">=1.30.0-0",
         "keywords": project["keywords"],
         "maintainers": [{"name": author["name"]} for author in project["authors"]],
         "annotations": {
-            "artifacthub.io/license": project["license"], "artifacthub.io/category": "integration-delivery",
-            "artifacthub.io/operator": "false", "artifacthub.io/containsSecurityUpdates": "false",
+            "artifacthub.io/license": project["license"],
+            "artifacthub.io/category": "integration-delivery",
+            "artifacthub.io/operator": "false",
+            "artifacthub.io/containsSecurityUpdates": "false",
         },
-    }  # fmt: skip
+    }
 
 
 def _base() -> dict[str, str]:
@@ -78,8 +84,10 @@ def _base() -> dict[str, str]:
     for item in render_manifests(InstallValues()):
         found.setdefault(_file(item), []).append(item)
     listed = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(found)}
-    written = {name: yaml.dump_all(items, Dumper=Plain, sort_keys=False, allow_unicode=True, width=120)
-               for name, items in found.items()}  # fmt: skip
+    written = {
+        name: yaml.dump_all(items, Dumper=Plain, sort_keys=False, allow_unicode=True, width=120)
+        for name, items in found.items()
+    }
     written["kustomization.yaml"] = _ELSEWHERE + _yaml(listed)
     written["elsewhere.yaml"] = _yaml(_replacements())
     written[f"{METRICS_API}/elsewhere.yaml"] = _METRICS_API_ELSEWHERE + _yaml(_reader_replacements())
@@ -109,9 +117,10 @@ def _reader_replacements() -> list[Manifest]:
         if CONFIG_NAMESPACE in term.get("values", ())
     ]
     kube_system = {
-        "kind": webhooks["kind"], "name": webhooks["metadata"]["name"],
+        "kind": webhooks["kind"],
+        "name": webhooks["metadata"]["name"],
         "fieldPath": f"webhooks.0.namespaceSelector.matchExpressions.{place}",
-    }  # fmt: skip
+    }
     own = {"kind": "Namespace", "fieldPath": "metadata.name"}
     select = {"kind": "RoleBinding", "name": READER_BINDING}
     return [

@@ -67,12 +67,14 @@ def _maybe(found: re.Match[str]) -> str:
 
 def _each(found: re.Match[str]) -> str:
     depth = found["depth"]
-    return "\n".join((
-        f"{depth}{{{{- range $name, $value := {found['expression']} }}}}",
-        f"{depth}- name: {{{{ $name }}}}",
-        f"{depth}  value: {{{{ $value | quote }}}}",
-        f"{depth}{{{{- end }}}}",
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            f"{depth}{{{{- range $name, $value := {found['expression']} }}}}",
+            f"{depth}- name: {{{{ $name }}}}",
+            f"{depth}  value: {{{{ $value | quote }}}}",
+            f"{depth}{{{{- end }}}}",
+        )
+    )
 
 
 def _items(found: re.Match[str]) -> str:

@@ -69,10 +69,14 @@ def templates() -> dict[str, str]:
     files["compactor.yaml"] += _conditional([".Values.compactor.enabled", ".Values.compactor.resize"], _resizing())
     files["metrics-api.yaml"] += _conditional([".Values.metricsApi.enabled"], _metric_rules())
     more = {
-        "monitors.yaml": _monitors(), "rules.yaml": _rules(), "dashboards.yaml": _dashboards(),
-        "uninstall.yaml": _uninstall(), "policies.yaml": _policies(), "pools.yaml": _pools(),
+        "monitors.yaml": _monitors(),
+        "rules.yaml": _rules(),
+        "dashboards.yaml": _dashboards(),
+        "uninstall.yaml": _uninstall(),
+        "policies.yaml": _policies(),
+        "pools.yaml": _pools(),
         "tests/webhook-answers.yaml": "---\n" + template(connection_test(_values(cert_manager=False))),
-    }  # fmt: skip
+    }
     return {"_helpers.tpl": HELPERS, **files, **more}
 
 
@@ -99,18 +103,25 @@ def _keyed(cert_manager: bool) -> dict[tuple[str, str], Manifest]:
 
 def _values(cert_manager: bool) -> InstallValues:
     return InstallValues(
-        namespace=_NAMESPACE, image=text('include "trimtab.image" .'), replicas=number(".Values.webhook.replicas"),
-        timeout=number(".Values.webhook.timeoutSeconds"), service_port=number(".Values.webhook.servicePort"),
+        namespace=_NAMESPACE,
+        image=text('include "trimtab.image" .'),
+        replicas=number(".Values.webhook.replicas"),
+        timeout=number(".Values.webhook.timeoutSeconds"),
+        service_port=number(".Values.webhook.servicePort"),
         metrics_api=True,
-        cert_manager=cert_manager, autoscaler_namespace=text(".Values.compactor.autoscaler.namespace"),
+        cert_manager=cert_manager,
+        autoscaler_namespace=text(".Values.compactor.autoscaler.namespace"),
         autoscaler_status=text(".Values.compactor.autoscaler.status"),
-    )  # fmt: skip
+    )
 
 
 def _conditions(kind: str, component: str) -> list[str]:
     found = [] if component in ("namespace", "webhook") else [f".Values.{values_key(component)}.enabled"]
-    named = {"Namespace": ".Values.namespace.create", "NetworkPolicy": ".Values.networkPolicy.enabled",
-             "MutatingWebhookConfiguration": 'ne .Values.mode "policies"'}  # fmt: skip
+    named = {
+        "Namespace": ".Values.namespace.create",
+        "NetworkPolicy": ".Values.networkPolicy.enabled",
+        "MutatingWebhookConfiguration": 'ne .Values.mode "policies"',
+    }
     return [*found, *([named[kind]] if kind in named else [])]
 
 
@@ -182,13 +193,20 @@ def _metric_rules() -> str:
 
 
 def _policies() -> str:
-    item = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": text("$name"), "labels": component_labels()},
-            "spec": block("$spec")}  # fmt: skip
+    item = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": text("$name"), "labels": component_labels()},
+        "spec": block("$spec"),
+    }
     return "{{- range $name, $spec := .Values.policies }}\n---\n" + template(item) + "{{- end }}\n"
 
 
 def _pools() -> str:
-    meta = {"name": f"trimtab-pool-{text('$name')}", "namespace": text("$.Release.Namespace"),
-            "labels": {**component_labels(), POOL_LABEL: text("$name")}}  # fmt: skip
+    meta = {
+        "name": f"trimtab-pool-{text('$name')}",
+        "namespace": text("$.Release.Namespace"),
+        "labels": {**component_labels(), POOL_LABEL: text("$name")},
+    }
     item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pool.yaml": text("toYaml $pool")}}
     return "{{- range $name, $pool := .Values.pools }}\n---\n" + template(item) + "{{- end }}\n"

@@ -25,9 +25,12 @@ from trimtab.watchdog.settings import Settings as WatchdogSettings
 Schema = dict[str, Any]
 
 SETTINGS: dict[str, type] = {
-    "webhook": Settings, "watchdog": WatchdogSettings, "compactor": CompactorSettings,
-    "recommender": RecommenderSettings, METRICS_API: MetricsApiSettings,
-}  # fmt: skip
+    "webhook": Settings,
+    "watchdog": WatchdogSettings,
+    "compactor": CompactorSettings,
+    "recommender": RecommenderSettings,
+    METRICS_API: MetricsApiSettings,
+}
 DEFAULTS = InstallValues(metrics_api=True)
 _OBJECT: Schema = {"type": "object"}
 _NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
@@ -48,9 +51,19 @@ def schema() -> Schema:
     own["metricsApi"]["properties"]["rules"] = _any(
         "array", "The metrics that it serves: docs/how-to/scale-by-request-rate.md.", [], items=_OBJECT
     )
-    found = {"image": _image(), "mode": _mode(), **own, "networkPolicy": _network(), "monitors": _monitors(),
-             "rules": _rules(), "dashboards": _dashboards(), "policies": _policies(), "pools": _pools(),
-             "uninstall": _uninstall(), "namespace": _namespace()}  # fmt: skip
+    found = {
+        "image": _image(),
+        "mode": _mode(),
+        **own,
+        "networkPolicy": _network(),
+        "monitors": _monitors(),
+        "rules": _rules(),
+        "dashboards": _dashboards(),
+        "policies": _policies(),
+        "pools": _pools(),
+        "uninstall": _uninstall(),
+        "namespace": _namespace(),
+    }
     whole = _group("The values of an installation of Trimtab.", **found)
     whole["properties"]["global"] = {"type": "object"}
     # Helm takes a chart whose condition is false out before it checks values: only true ever gets here.
@@ -68,8 +81,9 @@ def _mode() -> Schema:
         "What changes pods: `webhook`, or `policies` that the API server evaluates itself (`trimtab policies compile`, "
         "from Kubernetes 1.36; the chart does not apply them), or `both`. With `policies` no webhook is registered for "
         "pods.",
-        DEFAULTS.mode, enum=["webhook", "policies", "both"],
-    )  # fmt: skip
+        DEFAULTS.mode,
+        enum=["webhook", "policies", "both"],
+    )
 
 
 def _image() -> Schema:
@@ -95,12 +109,7 @@ def _process(name: str) -> Schema:
     return _group(
         f"`trimtab {name}`.",
         **switch,
-        replicas=_whole(
-            _REPLICAS.get(name, _ONE_LEADS),
-            pod["replicas"],
-            minimum=0,
-            maximum=20,
-        ),
+        replicas=_whole(_REPLICAS.get(name, _ONE_LEADS), pod["replicas"], minimum=0, maximum=20),
         settings=_settings(name),
         resources=_resources(container["resources"]),
         maxUnavailable=_whole("The maxUnavailable of its PodDisruptionBudget.", 1, minimum=0, maximum=20),
@@ -114,24 +123,35 @@ def _process(name: str) -> Schema:
         tolerations=_any("array", "The tolerations of its pods.", [], items=_OBJECT),
         affinity=_any("object", "The affinity of its pods, in addition to the spread over nodes and zones.", {}),
         podAnnotations=_any("object", "Annotations of its pods.", {}, additionalProperties={"type": "string"}),
-        podLabels=_any("object", "Labels of its pods, in addition to Trimtab's own.", {},
-                       additionalProperties={"type": "string"}),
+        podLabels=_any(
+            "object", "Labels of its pods, in addition to Trimtab's own.", {}, additionalProperties={"type": "string"}
+        ),
         serviceAccount=_group(
             "Its service account.",
-            annotations=_any("object", "Annotations of the service account: a cloud identity that may read a managed "
-                             "Prometheus.", {}, additionalProperties={"type": "string"}),
+            annotations=_any(
+                "object",
+                "Annotations of the service account: a cloud identity that may read a managed Prometheus.",
+                {},
+                additionalProperties={"type": "string"},
+            ),
         ),
-        extraEnv=_any("array", "More environment variables, as in a container: a password from a Secret. Trimtab's own "
-                      "settings belong into `settings`.", [], items=_EXTRA_VARIABLE),
+        extraEnv=_any(
+            "array",
+            "More environment variables, as in a container: a password from a Secret. Trimtab's own "
+            "settings belong into `settings`.",
+            [],
+            items=_EXTRA_VARIABLE,
+        ),
         extraVolumes=_any("array", "More volumes of its pods.", [], items=_OBJECT),
         extraVolumeMounts=_any("array", "Where its container mounts them.", [], items=_OBJECT),
-    )  # fmt: skip
+    )
 
 
 _EXTRA_VARIABLE: Schema = {
-    "type": "object", "required": ["name"],
+    "type": "object",
+    "required": ["name"],
     "properties": {"name": {"type": "string", "not": {"pattern": "^TRIMTAB_"}}},
-}  # fmt: skip
+}
 _ONE_LEADS = "One replica works, the other waits for its Lease."
 _REPLICAS = {
     "webhook": "One replica serves thousands of reviews per second; two survive the loss of a node.",
@@ -141,20 +161,28 @@ _REPLICAS = {
 
 def _deployment(name: str) -> Manifest:
     [found] = [
-        item for item in render_manifests(DEFAULTS)
+        item
+        for item in render_manifests(DEFAULTS)
         if (item["kind"], item["metadata"]["name"]) == ("Deployment", account_name(name))
-    ]  # fmt: skip
+    ]
     return found
 
 
 def _only_webhook() -> dict[str, Schema]:
     return {
-        "certManager": _any("boolean", "Let cert-manager issue the certificate and write the caBundle. False: the "
-                            "replicas do both.", DEFAULTS.cert_manager),
-        "timeoutSeconds": _whole("Seconds for which an API server waits before it admits a pod unchanged; 2 or 3.",
-                                 DEFAULTS.timeout, minimum=1, maximum=10),
+        "certManager": _any(
+            "boolean",
+            "Let cert-manager issue the certificate and write the caBundle. False: the replicas do both.",
+            DEFAULTS.cert_manager,
+        ),
+        "timeoutSeconds": _whole(
+            "Seconds for which an API server waits before it admits a pod unchanged; 2 or 3.",
+            DEFAULTS.timeout,
+            minimum=1,
+            maximum=10,
+        ),
         "servicePort": _whole("The port of the Service.", DEFAULTS.service_port, minimum=1, maximum=65535),
-    }  # fmt: skip
+    }
 
 
 def _only_compactor() -> dict[str, Schema]:
@@ -176,10 +204,8 @@ def _autoscaler() -> Schema:
     return _group(
         "The status of the cluster autoscaler. The compactor and the webhook may read the ConfigMap of this name.",
         namespace=_text("The autoscaler's own flag `--namespace`.", DEFAULTS.autoscaler_namespace, pattern=_NAME),
-        status=_text(
-            "The autoscaler's flag `--status-config-map-name`.", DEFAULTS.autoscaler_status, pattern=_NAME
-        ),
-    )  # fmt: skip
+        status=_text("The autoscaler's flag `--status-config-map-name`.", DEFAULTS.autoscaler_status, pattern=_NAME),
+    )
 
 
 def _settings(name: str) -> Schema:
@@ -207,21 +233,39 @@ def _resources(default: Manifest) -> Schema:
 def _network() -> Schema:
     egress = _group(
         "The egress rules.",
-        enabled=_any("boolean", "Whether to restrict egress. DNS and the ports below stay open to any address, "
-                     "because the addresses of API servers are not known.", False),
-        apiServerPorts=_any("array", "The ports of API servers: the Service's port, and the port behind it.",
-                            [443, 6443], items={"type": "integer", "minimum": 1, "maximum": 65535}, minItems=1),
-        more=_any("array", "More egress rules, as in a NetworkPolicy: Prometheus, if the recommender reads it.", [],
-                  items=_OBJECT),
-    )  # fmt: skip
+        enabled=_any(
+            "boolean",
+            "Whether to restrict egress. DNS and the ports below stay open to any address, "
+            "because the addresses of API servers are not known.",
+            False,
+        ),
+        apiServerPorts=_any(
+            "array",
+            "The ports of API servers: the Service's port, and the port behind it.",
+            [443, 6443],
+            items={"type": "integer", "minimum": 1, "maximum": 65535},
+            minItems=1,
+        ),
+        more=_any(
+            "array",
+            "More egress rules, as in a NetworkPolicy: Prometheus, if the recommender reads it.",
+            [],
+            items=_OBJECT,
+        ),
+    )
     return _group(
         "A NetworkPolicy for each process, which allows connections only to its one port.",
         enabled=_any("boolean", "Whether to install them.", True),
-        metricsFrom=_any("array", "The clients that may scrape the processes behind a Lease, as peers of a "
-                         "NetworkPolicy. Empty: any client. If your network plugin applies the policy to kubelets, "
-                         "add the nodes' addresses.", [], items=_OBJECT),
+        metricsFrom=_any(
+            "array",
+            "The clients that may scrape the processes behind a Lease, as peers of a "
+            "NetworkPolicy. Empty: any client. If your network plugin applies the policy to kubelets, "
+            "add the nodes' addresses.",
+            [],
+            items=_OBJECT,
+        ),
         egress=egress,
-    )  # fmt: skip
+    )
 
 
 def _monitors() -> Schema:
@@ -263,13 +307,17 @@ def _labels(description: str, default: dict[str, str]) -> Schema:
 def _uninstall() -> Schema:
     return _group(
         "What `helm uninstall` does first.",
-        hook=_any("boolean", "A Job reverts what the processes wrote: it ends the calls of API servers, uncordons "
-                  "nodes, removes annotations and taints, and deletes Leases and records. If false, run "
-                  "`trimtab install --remove --traces` first.", True),
+        hook=_any(
+            "boolean",
+            "A Job reverts what the processes wrote: it ends the calls of API servers, uncordons "
+            "nodes, removes annotations and taints, and deletes Leases and records. If false, run "
+            "`trimtab install --remove --traces` first.",
+            True,
+        ),
         keepUsage=_any("boolean", "Keep the recommender's checkpoints: two weeks of usage.", False),
         nodeSelector=_any("object", "The node selector of the Job.", {}, additionalProperties={"type": "string"}),
         tolerations=_any("array", "The tolerations of its pods.", [], items=_OBJECT),
-    )  # fmt: skip
+    )
 
 
 def _policies() -> Schema:
@@ -284,8 +332,11 @@ def _policies() -> Schema:
 
 
 def _pools() -> Schema:
-    found = _any("object", "Pools: name → settings (docs/reference/pool.md). No node is drained until a pool has "
-                 "`mode: act`.", {})  # fmt: skip
+    found = _any(
+        "object",
+        "Pools: name → settings (docs/reference/pool.md). No node is drained until a pool has `mode: act`.",
+        {},
+    )
     return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 50}, "additionalProperties": pool_schema()}
 
 
@@ -319,8 +370,9 @@ def _written(group: Schema, depth: int) -> Iterator[str]:
             continue
         if not depth:
             yield ""
-        yield from textwrap.wrap(part["description"], 100, initial_indent=" " * depth + "# ",
-                                 subsequent_indent=" " * depth + "# ")  # fmt: skip
+        yield from textwrap.wrap(
+            part["description"], 100, initial_indent=" " * depth + "# ", subsequent_indent=" " * depth + "# "
+        )
         if "default" in part:
             dumped = yaml.safe_dump({name: part["default"]}, sort_keys=False)
             yield textwrap.indent(dumped.rstrip(), " " * depth)

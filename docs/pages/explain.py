@@ -52,7 +52,10 @@ def catalog(
             *(_of_code(code) for code in codes),
             *(
                 CatalogEntry(
-                    kind=RULE, name=rule.code, means=_plain(f"{rule.title}. {rule.why}"), todo=_plain(rule.fix),
+                    kind=RULE,
+                    name=rule.code,
+                    means=_plain(f"{rule.title}. {rule.why}"),
+                    todo=_plain(rule.fix),
                     page=f"{DOCS}/lint.md#{rule.code.lower()}",
                 )
                 for rule in ALL_RULES
@@ -65,13 +68,20 @@ def catalog(
             ),
             *_alerts(),
             *_settings(settings, docs_of),
-            *(entry for name, schema in spec_schema()["properties"].items()
-              for entry in _field(f"spec.{name}", schema, type_of)),
+            *(
+                entry
+                for name, schema in spec_schema()["properties"].items()
+                for entry in _field(f"spec.{name}", schema, type_of)
+            ),
             *_pool_fields(),
             *(
                 CatalogEntry(
-                    kind=mark.kind, name=mark.name, means=_plain(f"{mark.means} Written by {mark.by}."),
-                    todo=_plain(mark.todo), value=f"on {mark.on}", page=f"{DOCS}/marks.md",
+                    kind=mark.kind,
+                    name=mark.name,
+                    means=_plain(f"{mark.means} Written by {mark.by}."),
+                    todo=_plain(mark.todo),
+                    value=f"on {mark.on}",
+                    page=f"{DOCS}/marks.md",
                 )
                 for mark in MARKS
             ),
@@ -79,7 +89,7 @@ def catalog(
             *words.vocabulary(),
             *reports,
         ]
-    )  # fmt: skip
+    )
 
 
 def _metrics() -> Iterator[CatalogEntry]:
@@ -130,9 +140,12 @@ def _field(path: str, schema: dict[str, Any], type_of: Callable[[dict[str, Any]]
     kind = type_of(schema) + ("" if default is None else f", default {str(default).lower()}")
     anchor = re.sub(r"[^a-z0-9-]", "", path.lower())
     yield CatalogEntry(
-        kind=POLICY_FIELD, name=path, means=_plain(schema.get("description", "")), value=_bare(kind),
+        kind=POLICY_FIELD,
+        name=path,
+        means=_plain(schema.get("description", "")),
+        value=_bare(kind),
         page=f"{DOCS}/policy-language.md#{anchor}",
-    )  # fmt: skip
+    )
     for name, part in inner.get("properties", {}).items():
         yield from _field(f"{path}{mark}.{name}", part, type_of)
 
@@ -158,9 +171,12 @@ def _alerts() -> Iterator[CatalogEntry]:
                 if word in parts
             )
             yield CatalogEntry(
-                kind=ALERT, name=name.strip(), means=_plain(parts["Means"], RUNBOOKS), todo=todo,
+                kind=ALERT,
+                name=name.strip(),
+                means=_plain(parts["Means"], RUNBOOKS),
+                todo=todo,
                 page=f"docs/how-to/runbooks.md#{name.strip().lower()}",
-            )  # fmt: skip
+            )
 
 
 def _pool_fields() -> Iterator[CatalogEntry]:

@@ -16,11 +16,27 @@ WIDTH = 116
 _THEME = TerminalTheme(
     (18, 22, 29),
     (229, 233, 240),
-    [(18, 22, 29), (224, 108, 117), (127, 200, 127), (229, 192, 123),
-     (97, 175, 239), (198, 120, 221), (86, 182, 194), (200, 205, 214)],
-    [(140, 150, 166), (224, 108, 117), (127, 200, 127), (229, 192, 123),
-     (97, 175, 239), (198, 120, 221), (86, 182, 194), (255, 255, 255)],
-)  # fmt: skip
+    [
+        (18, 22, 29),
+        (224, 108, 117),
+        (127, 200, 127),
+        (229, 192, 123),
+        (97, 175, 239),
+        (198, 120, 221),
+        (86, 182, 194),
+        (200, 205, 214),
+    ],
+    [
+        (140, 150, 166),
+        (224, 108, 117),
+        (127, 200, 127),
+        (229, 192, 123),
+        (97, 175, 239),
+        (198, 120, 221),
+        (86, 182, 194),
+        (255, 255, 255),
+    ],
+)
 
 # As rich's own form, without the fonts that it loads from the network.
 _FORM = """\
@@ -79,10 +95,18 @@ def _sample_view() -> TopView:
     """Return two pools in the middle of a compaction; the values are made up."""
     web = [("draining", 0, 31, 3), ("drained", 0, 0, 0), ("next", 1, 34, 0), ("next", 2, 41, 0), ("planned", 3, 44, 0)]
     nodes = [
-        NodeBar(name=f"web-{number}", pool="web", state=state, turn=turn, cpu=cpu, memory=cpu + 9, pods=cpu // 4,
-                leaving=leaving)
+        NodeBar(
+            name=f"web-{number}",
+            pool="web",
+            state=state,
+            turn=turn,
+            cpu=cpu,
+            memory=cpu + 9,
+            pods=cpu // 4,
+            leaving=leaving,
+        )
         for number, (state, turn, cpu, leaving) in enumerate([*web, *(("", 0, cpu, 0) for cpu in (78, 83, 91))], 1)
-    ]  # fmt: skip
+    ]
     nodes += [
         NodeBar(name=f"db-{number}", pool="db", state="", turn=0, cpu=cpu, memory=cpu + 20, pods=9, leaving=0)
         for number, cpu in enumerate((55, 62), 1)
@@ -94,18 +118,38 @@ def _sample_view() -> TopView:
         ("removed", "node web-9 no longer exists"),
     ]
     return TopView(
-        at=_AT, leader="trimtab-compactor-6c5f8-x7lq2", paused="",
+        at=_AT,
+        leader="trimtab-compactor-6c5f8-x7lq2",
+        paused="",
         pools=(
-            PoolOverview(name="db", mode="rehearse", nodes=2, cpu=59, memory=79, next=(), planned=0,
-                     waits="`mode: act` in the pool's ConfigMap, because the pool is in mode rehearse",
-                     saved="0 nodes"),
-            PoolOverview(name="web", mode="act", nodes=8, cpu=50, memory=59, next=("web-3", "web-4"), planned=3,
-                     waits="the end of the drain of web-1", saved="4 nodes, $561 a month"),
+            PoolOverview(
+                name="db",
+                mode="rehearse",
+                nodes=2,
+                cpu=59,
+                memory=79,
+                next=(),
+                planned=0,
+                waits="`mode: act` in the pool's ConfigMap, because the pool is in mode rehearse",
+                saved="0 nodes",
+            ),
+            PoolOverview(
+                name="web",
+                mode="act",
+                nodes=8,
+                cpu=50,
+                memory=59,
+                next=("web-3", "web-4"),
+                planned=3,
+                waits="the end of the drain of web-1",
+                saved="4 nodes, $561 a month",
+            ),
         ),
         nodes=tuple(sorted(nodes, key=lambda node: node.pool)),
         decisions=tuple(
             HistoryEntry(at=_AT - 40 * number, pool="web", what=what, code="", why=why)
             for number, (what, why) in enumerate(decisions)
         ),
-        saved="4 nodes, $561 a month", problems=(),
-    )  # fmt: skip
+        saved="4 nodes, $561 a month",
+        problems=(),
+    )

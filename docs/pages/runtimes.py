@@ -2,14 +2,7 @@
 
 from collections.abc import Iterable
 
-from trimtab.cluster.runtime_patterns import (
-    NOT_ZERO,
-    OPTION_VALUE,
-    OWN_SIZE,
-    Runtime,
-    SizeSetting,
-    TextPattern,
-)
+from trimtab.cluster.runtime_patterns import NOT_ZERO, OPTION_VALUE, OWN_SIZE, Runtime, SizeSetting, TextPattern
 from trimtab.cluster.runtime_signs import MAX_CHARACTERS
 from trimtab.cluster.runtimes import RUNTIMES
 from trimtab.policy import reasons as r

@@ -72,9 +72,12 @@ def report_fields(
         # What a field is says more than what it is a part of.
         means = _join_meanings(own.get(field) or parts[field])
         yield CatalogEntry(
-            kind=REPORT_FIELD, name=field, means=means, value=" or ".join(types[field]),
+            kind=REPORT_FIELD,
+            name=field,
+            means=means,
+            value=" or ".join(types[field]),
             page="docs/reference/json-schemas.md",
-        )  # fmt: skip
+        )
 
 
 def _parts(base: type[msgspec.Struct]) -> Iterable[type[msgspec.Struct]]:

@@ -150,11 +150,7 @@ def test_a_denied_pod_hears_both_values():
         admission_response["allowed"],
         "1m" in admission_response["status"]["message"],
         "250m" in admission_response["status"]["message"],
-    ) == (
-        False,
-        True,
-        True,
-    )
+    ) == (False, True, True)
 
 
 def test_nulls_are_absent_as_they_are_to_the_server():

@@ -60,6 +60,7 @@ def test_a_request_that_only_a_limit_range_set_does_not_become_the_authors() -> 
     commits = commits_of(pod(), by, world)
     assert committed(pod(), commits)["containers"][0]["resources"] == {
         # Beside the new limit, because the API server would copy the limit into the request.
-        "requests": {"memory": "16Mi"}, "limits": {"memory": "16Mi"},
-    }  # fmt: skip
+        "requests": {"memory": "16Mi"},
+        "limits": {"memory": "16Mi"},
+    }
     assert len(commits) == 1

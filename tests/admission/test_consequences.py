@@ -7,7 +7,6 @@ from tests.build import (
     codes,
     container,
     facts,
-    limit_range,
     node,
     pod,
     policies,
@@ -28,7 +27,6 @@ from trimtab.cluster.api.meta import UNSET, Metadata, Revised, SelectorRequireme
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec
 from trimtab.cluster.api.workload import DaemonSet, DaemonSetSpec, PodTemplateSpec, WorkloadStatus
 from trimtab.cluster.snapshot import ConfigMap
-from trimtab.policy.decide import decide
 
 ALWAYS = policy("{requests: {cpu: {from: usage, when: always}}}", name="sizes")
 WEB = (workload("ReplicaSet/web-1", owner="Deployment/web"), workload("Deployment/web", replicas=5))
@@ -80,9 +78,11 @@ def test_all_resources_are_of_one_node():
 def daemon_set(cpu):
     spec = PodSpec(containers=(container("agent", requests={"cpu": cpu}),))
     return DaemonSet(
-        kind="DaemonSet", metadata=Revised(name="agent", namespace="kube-system"),
-        spec=DaemonSetSpec(template=PodTemplateSpec(spec=spec)), status=WorkloadStatus(observed_generation=1),
-    )  # fmt: skip
+        kind="DaemonSet",
+        metadata=Revised(name="agent", namespace="kube-system"),
+        spec=DaemonSetSpec(template=PodTemplateSpec(spec=spec)),
+        status=WorkloadStatus(observed_generation=1),
+    )
 
 
 def test_daemons_and_the_overhead_of_the_class_take_their_part():
@@ -96,8 +96,9 @@ def test_daemons_and_the_overhead_of_the_class_take_their_part():
 
 
 def test_a_pod_that_had_no_node_before_is_none_of_our_business():
-    after, why, _ = outcome(asks("20"), [policy("{labels: {add: {a: b}}}"), ALWAYS], usage(cpu=("1", "4")),
-                            node(cpu="2", memory="4Gi"))  # fmt: skip
+    after, why, _ = outcome(
+        asks("20"), [policy("{labels: {add: {a: b}}}"), ALWAYS], usage(cpu=("1", "4")), node(cpu="2", memory="4Gi")
+    )
     assert (cpu_of(after), why) == (["2"], set())
 
 
@@ -198,8 +199,11 @@ def test_a_node_that_the_pod_names_by_its_field_is_there(named, stays):
 
 def test_only_the_policy_that_caused_it_is_taken_back():
     """Of two that fail only together the one that is asked last goes."""
-    world = (usage(cpu=("1", "6")), node("b", labels={"pool": "batch"}, cpu="4", memory="32Gi"),
-             node("a", cpu="8", memory="32Gi"))  # fmt: skip
+    world = (
+        usage(cpu=("1", "6")),
+        node("b", labels={"pool": "batch"}, cpu="4", memory="32Gi"),
+        node("a", cpu="8", memory="32Gi"),
+    )
     sizes = policy("{requests: {cpu: {from: usage, when: always}}}", name="sizes", priority=500)
     after, _, result = outcome(asks("1"), [POOL, sizes], *world)
     assert (cpu_of(after), after.metadata.labels["a"]) == (["6"], "b")
@@ -254,8 +258,10 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def in_zones(*zones, **more):
-    return [node(f"n{i}", labels={ZONE: zone} if zone else UNSET, cpu="4", memory="8Gi", **more)
-            for i, zone in enumerate(zones)]  # fmt: skip
+    return [
+        node(f"n{i}", labels={ZONE: zone} if zone else UNSET, cpu="4", memory="8Gi", **more)
+        for i, zone in enumerate(zones)
+    ]
 
 
 def spreads(rule, *world):
@@ -330,7 +336,7 @@ def test_an_hpa_may_make_more():
     hpa = HorizontalPodAutoscaler(
         metadata=Revised(name="web", namespace=NAMESPACE),
         spec=HPASpec(scale_target_ref=TargetRef(kind_name="Deployment", name="web"), max_replicas=20),
-    )  # fmt: skip
+    )
     container_usage = usage(cpu=("10m", "200m"))
     assert cpu_of(outcome(asks("50m"), [ALWAYS], container_usage, counted("2"), hpa)[0]) == ["50m"]
     assert cpu_of(outcome(asks("50m"), [ALWAYS], container_usage, counted("2"))[0]) == ["200m"]
@@ -397,63 +403,6 @@ def test_what_is_required_is_not_taken_back():
     after, why, result = outcome(pod(container(requests={"cpu": "120m"})), [rule], kata, counted("1", "800m"))
     assert (after.spec.runtime_class_name, why) == ("kata-fc", {"quota-may-refuse"})
     assert result.outcome is AdmissionOutcome.CHANGED
-
-
-# Memory limits -----------------------------------------------------------------------------------------------------
-
-FOLLOWS = policy("{requests: {memory: {from: usage, otherwise: 128Mi, when: always}}, limits: {memory: request}}")
-
-
-def memory(came, *world):
-    decision = decide(came, policies(FOLLOWS), facts(*WEB, *world), NAMESPACE)
-    resources = decision.pod.spec.containers[0].resources
-    return dict(resources.requests).get("memory"), dict(resources.limits or {}).get("memory"), decision
-
-
-def test_a_limit_that_follows_a_request_is_above_the_known_peak():
-    """The request was P95, 300Mi, and so was the limit, although the container was seen to use 900Mi."""
-    came = pod(container(requests={"memory": "1Gi"}), owner="ReplicaSet/web-1")
-    request, limit, _ = memory(came, usage(memory=("100Mi", "300Mi", "900Mi")))
-    assert (request, limit) == ("300Mi", "1035Mi")
-
-
-def test_a_limit_never_follows_a_mere_default():
-    came = pod(owner="ReplicaSet/web-1")
-    decision = decide(came, policies(FOLLOWS), facts(*WEB), NAMESPACE)
-    assert decision.pod.spec.containers[0].resources.requests == {"memory": "128Mi"}
-    assert decision.pod.spec.containers[0].resources.limits is UNSET
-    assert "limit-after-default" in codes(decision, loud=True)
-    second_decision = decide(decision.pod, policies(FOLLOWS), facts(*WEB), NAMESPACE)
-    assert second_decision.pod is decision.pod
-
-
-def test_a_default_that_is_rounded_is_one_the_next_time_as_well():
-    """What was committed got a limit that follows a mere default."""
-    guess = policy("{requests: {memory: {otherwise: '1e9'}}, limits: {memory: request x 1.5}}")
-    once = outcome(pod(container(), owner="ReplicaSet/web-1"), [guess])[0]
-    assert once.spec.containers[0].resources.requests["memory"] == "954Mi"
-    committed = pod(container(requests={"memory": "954Mi"}), owner="ReplicaSet/web-1")
-    assert outcome(committed, [guess])[0] is committed
-
-
-def test_an_authors_own_memory_limit_is_never_lowered():
-    came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "2Gi"}), owner="ReplicaSet/web-1")
-    request, limit, result = memory(came, usage(memory=("100Mi", "300Mi", "500Mi")))
-    assert (request, limit, "limit-not-lowered" in codes(result)) == ("300Mi", "2Gi", True)
-
-
-def test_an_authors_own_limit_below_the_peak_is_told():
-    came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "1Gi", "cpu": "1"}), owner="ReplicaSet/web-1")
-    rule = policy("{requests: {memory: {from: usage, when: always}}}")
-    decision = decide(came, policies(rule), facts(*WEB, usage(memory=("100Mi", "300Mi", "3Gi"))), NAMESPACE)
-    assert "limit-below-peak" in codes(decision, loud=True)
-
-
-def test_where_a_limit_range_allows_no_limit_above_the_peak_none_is_set():
-    came = pod(container(requests={"memory": "1Gi"}, limits={"memory": "1Gi"}), owner="ReplicaSet/web-1")
-    world = (usage(memory=("100Mi", "300Mi", "1900Mi")), limit_range(max={"memory": "1Gi"}))
-    _, limit, result = memory(came, *world)
-    assert (limit, "limit-below-peak" in codes(result, loud=True)) == ("1Gi", True)
 
 
 # Devices and local storage ------------------------------------------------------------------------------------------

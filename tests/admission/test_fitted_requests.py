@@ -3,12 +3,7 @@
 import pytest
 
 from tests.build import NAMESPACE, container, facts, limit_range, pod, quota, resources
-from trimtab.admission.fitted_requests import (
-    FittedRequests,
-    ProposedAmounts,
-    fit_requests,
-    share_pod_level,
-)
+from trimtab.admission.fitted_requests import FittedRequests, ProposedAmounts, fit_requests, share_pod_level
 from trimtab.cluster.api.core import ApiObject
 from trimtab.cluster.api.pod import Pod
 

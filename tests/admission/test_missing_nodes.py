@@ -27,19 +27,22 @@ def reported_reason(actions, *nodes):
         ("{placement: {nodeSelector: {pool: spot}}}", [], "no node has the label pool in [spot]"),
         ("{placement: {require: [{label: pool, exists: true}]}}", [], "no node has the label pool"),
         (
-            "{placement: {requireAny: [[{label: pool, in: [a]}], [{label: zone, in: [b]}]]}}", [],
+            "{placement: {requireAny: [[{label: pool, in: [a]}], [{label: zone, in: [b]}]]}}",
+            [],
             "no node has the label pool in [a] or the label zone in [b]",
         ),
         (
-            "{placement: {require: [{label: pool, in: [batch]}]}}", [node("t", taints=(RESERVED,), **TAINTED)],
+            "{placement: {require: [{label: pool, in: [batch]}]}}",
+            [node("t", taints=(RESERVED,), **TAINTED)],
             "every node that has the required labels has a taint that the pod does not tolerate: big=yes:NoSchedule",
         ),
         (
-            ZONE_AND_POOL, [node("t", **TAINTED), node("z", labels={"zone": "a"}, cpu="8", memory="32Gi")],
+            ZONE_AND_POOL,
+            [node("t", **TAINTED), node("z", labels={"zone": "a"}, cpu="8", memory="32Gi")],
             "no single node has the label zone in [a] and the label pool in [batch]",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_labels_or_taints_that_no_node_has_are_named(actions, there, sentence):
     reason = reported_reason(actions, node("other", cpu="8", memory="32Gi"), *there)
     assert (reason.code.name, reason.sentence) == ("no-node-could-run-it", sentence)

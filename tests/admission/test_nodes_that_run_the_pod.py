@@ -15,12 +15,15 @@ FARGATE = {"labels": {"eks.amazonaws.com/compute-type": "fargate"}}
 def node(name: str, *handlers: str, system: str = "", cpu: str = "8", pods: str = "110", labels: Any = None) -> Node:
     amounts = {"cpu": cpu, "memory": "32Gi", "pods": pods}
     return Node(
-        metadata=Metadata(name=name, labels=labels or {}), spec=NodeSpec(),
+        metadata=Metadata(name=name, labels=labels or {}),
+        spec=NodeSpec(),
         status=NodeStatus(
-            allocatable=amounts, capacity=amounts, node_info=NodeSystemInfo(operating_system=system),
+            allocatable=amounts,
+            capacity=amounts,
+            node_info=NodeSystemInfo(operating_system=system),
             runtime_handlers=tuple(RuntimeHandler(name=one) for one in handlers) or None,
         ),
-    )  # fmt: skip
+    )
 
 
 def loud_codes(actions: str, *objects: Any, cpu: str = "1", **spec: Any) -> list[str]:

@@ -141,11 +141,14 @@ def test_an_operator_may_make_more_pods_than_there_are_templates():
 @pytest.mark.parametrize(
     ("kind", "version", "is_unknown"),
     [
-        ("Widget", "example.com/v1", True), ("Kafka", "kafka.strimzi.io/v1", False), ("Service", "v1", False),
-        ("Ingress", "networking.k8s.io/v1", False), ("Deployment", "apps/v1", False),
+        ("Widget", "example.com/v1", True),
+        ("Kafka", "kafka.strimzi.io/v1", False),
+        ("Service", "v1", False),
+        ("Ingress", "networking.k8s.io/v1", False),
+        ("Deployment", "apps/v1", False),
         ("PodPolicy", "trimtab.dev/v1alpha1", False),
     ],
-)  # fmt: skip
+)
 def test_a_kind_that_nobody_knows_is_not_passed_over(kind: str, version: str, is_unknown: bool):
     assert is_unknown_kind(document(kind, {}, version)) is is_unknown
     assert not is_unknown_kind(document(kind, {"template": POD}, version))
@@ -178,8 +181,12 @@ def test_a_volume_without_a_source_is_an_empty_dir_as_on_the_server(volume: dict
 
 
 def test_a_generated_name_has_the_characters_that_the_api_server_appends():
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "dra-"},
-           "spec": {"template": {"spec": {"containers": [{"name": "app", "image": "i"}]}}}}  # fmt: skip
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"generateName": "dra-"},
+        "spec": {"template": {"spec": {"containers": [{"name": "app", "image": "i"}]}}},
+    }
     (location,) = read_templates(Document(file="f", index=0, value=job))
     assert re.fullmatch("dra-[a-z0-9]{5}", location.key.name)
     assert location.pod.metadata.labels["batch.kubernetes.io/job-name"] == location.key.name

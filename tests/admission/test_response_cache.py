@@ -18,9 +18,11 @@ from trimtab.policy.pod_context import AdmissionSettings
 TERMS = AdmissionSettings()
 FILL = policies(policy("{requests: {cpu: {from: usage, otherwise: 10m}}, limits: {cpu: remove}}"))
 WORLD = facts(
-    usage(cpu=("10m", "90m")), workload("ReplicaSet/web-5d4f", owner="Deployment/web"), workload("Deployment/web"),
+    usage(cpu=("10m", "90m")),
+    workload("ReplicaSet/web-5d4f", owner="Deployment/web"),
+    workload("Deployment/web"),
     namespace(),
-)  # fmt: skip
+)
 
 
 class Broken(dict):
@@ -137,11 +139,7 @@ def test_another_namespace_is_another_pod():
 
 
 @pytest.mark.parametrize(
-    "told",
-    [
-        {"labels": {"app": "kube-api-access-abcde"}},
-        {"annotations": {"note": "see kube-api-access-abcde"}},
-    ],
+    "told", [{"labels": {"app": "kube-api-access-abcde"}}, {"annotations": {"note": "see kube-api-access-abcde"}}]
 )
 def test_a_name_that_stands_elsewhere_too_is_no_likeness(told):
     door = Door()

@@ -39,8 +39,9 @@ def template(**requests: str) -> PodTemplateSpec:
 
 
 def facts(cpu: str = "120m", **more: Any) -> ClusterFacts:
-    amounts = Percentiles(p5="10m", p50="50m", p95=cpu, max="400m", confidence=more.pop("confidence", 1.0),
-                          young=more.pop("young", False))  # fmt: skip
+    amounts = Percentiles(
+        p5="10m", p50="50m", p95=cpu, max="400m", confidence=more.pop("confidence", 1.0), young=more.pop("young", False)
+    )
     memory = Percentiles(p5="10Mi", p95="100Mi", max="150Mi", confidence=1.0)
     usage = ContainerUsage(cpu=amounts, memory=memory, days=14, ends_at=more.pop("ends_at", NOW + 86400))
     return ClusterFacts(recommendations=Recommendations({KEY: {"main": usage}}), **more)
@@ -139,8 +140,10 @@ UTILIZATION = {"type": "Utilization", "averageUtilization": 80}
 def test_a_resource_by_whose_utilization_an_hpa_scales_is_left_alone():
     assert refusal(policies(), hpa(metric("cpu", UTILIZATION))) == "resize-hpa-divides"
     assert refusal(policies(), hpa()) == "resize-hpa-divides"
-    in_container = {"type": "ContainerResource", "containerResource": {
-        "name": "cpu", "container": "main", "target": UTILIZATION}}  # fmt: skip
+    in_container = {
+        "type": "ContainerResource",
+        "containerResource": {"name": "cpu", "container": "main", "target": UTILIZATION},
+    }
     assert refusal(policies(), hpa(in_container)) == "resize-hpa-divides"
 
 
@@ -150,10 +153,12 @@ def test_a_resource_by_whose_utilization_an_hpa_scales_is_left_alone():
         metric("memory", UTILIZATION),
         metric("cpu", {"type": "AverageValue", "averageValue": "300m"}),
         {"type": "External"},
-        {"type": "ContainerResource",
-         "containerResource": {"name": "cpu", "container": "sidecar", "target": UTILIZATION}},
+        {
+            "type": "ContainerResource",
+            "containerResource": {"name": "cpu", "container": "sidecar", "target": UTILIZATION},
+        },
     ],
-)  # fmt: skip
+)
 def test_an_hpa_that_does_not_divide_by_the_request_is_no_obstacle(spec: dict[str, Any]):
     assert wanted(policies(), hpa(spec)).requests
 

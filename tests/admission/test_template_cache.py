@@ -29,9 +29,13 @@ from trimtab.policy.changed_annotation import read_trusted_annotation
 
 FILL = policies(policy("{requests: {cpu: {from: usage, otherwise: 10m}}, limits: {cpu: remove}}"))
 WORLD = facts(
-    usage(cpu=("10m", "90m")), workload("ReplicaSet/web-5d4f", owner="Deployment/web"), workload("Deployment/web"),
-    workload("CronJob/work"), namespace(), runtime_class("kata"),
-)  # fmt: skip
+    usage(cpu=("10m", "90m")),
+    workload("ReplicaSet/web-5d4f", owner="Deployment/web"),
+    workload("Deployment/web"),
+    workload("CronJob/work"),
+    namespace(),
+    runtime_class("kata"),
+)
 
 
 def manifest(template_hash="5d4f", *, kind="ReplicaSet", name="web-", tag="1", labels=(), annotations=(), **spec):
@@ -39,10 +43,11 @@ def manifest(template_hash="5d4f", *, kind="ReplicaSet", name="web-", tag="1", l
     volume = {"name": f"kube-api-access-{template_hash[-4:]}x", "projected": {"sources": []}}
     app = {"name": "app", "image": f"web:{tag}", "resources": {"limits": {"cpu": "1"}}}
     metadata = {
-        "generateName": f"{name}{template_hash}-", "ownerReferences": [owner],
+        "generateName": f"{name}{template_hash}-",
+        "ownerReferences": [owner],
         "labels": {"app": "web", "tier": "a", "pod-template-hash": template_hash, **dict(labels)},
         "annotations": {"note": "x", "checksum/config": "1", **dict(annotations)},
-    }  # fmt: skip
+    }
     return {"metadata": metadata, "spec": {"containers": [app], "volumes": [volume], **spec}}
 
 
@@ -127,7 +132,7 @@ REST = "{requests: {cpu: {from: usage, otherwise: 10m}}, limits: {cpu: remove}"
         ("{}", ", annotations: {add: {note: z}, override: true}}", {"annotations": {"note": "z"}}),
         ("{}", ", topologySpread: {constraints: [{topologyKey: zone}], by: [pod-template-hash]}}", OTHER_HASH),
     ],
-)  # fmt: skip
+)
 def test_what_a_policy_reads_may_not(match, actions, other):
     by = policies(policy(REST + actions, match=match))
     if "template_hash" not in other:

@@ -17,9 +17,12 @@ BROKEN = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "a"}, "s
 
 def response(stored: Any, operation: str = "UPDATE", **request: Any) -> Any:
     actual_request = {
-        "uid": "u", "operation": operation, "object": stored,
-        "resource": {"group": GROUP, "version": "v1alpha1", "resource": PLURAL}, **request,
-    }  # fmt: skip
+        "uid": "u",
+        "operation": operation,
+        "object": stored,
+        "resource": {"group": GROUP, "version": "v1alpha1", "resource": PLURAL},
+        **request,
+    }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": actual_request}
     status, body = validate_review(msgspec.json.encode(review))
     assert status == 200
@@ -59,9 +62,11 @@ CONFIG_MAPS = {"group": "", "version": "v1", "resource": "configmaps"}
 def pool(settings: str, **labels: str) -> Any:
     named = labels or {"trimtab.dev/pool": "batch"}
     return {
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "batch", "labels": named},
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "batch", "labels": named},
         "data": {"pool.yaml": settings},
-    }  # fmt: skip
+    }
 
 
 def test_every_mistake_of_a_pool_is_told_with_its_line() -> None:

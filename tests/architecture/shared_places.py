@@ -10,11 +10,33 @@ from itertools import pairwise
 from tests.architecture.source_words import source_files
 
 CONSTRUCTORS = {
-    "Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "JoinableQueue", "deque", "OrderedDict", "LRUCache",
-    "TTLCache", "Semaphore", "BoundedSemaphore", "ThreadPoolExecutor", "ProcessPoolExecutor", "ThreadPool", "heappush",
-    "WSGIMiddleware", "lru_cache", "cache", "cache_short_strings",
-    "FairQueue", "FairSlots", "FairCache", "ChangeQueue", "ScrapeQueue", "WriteBudget", "BodyBudget",
-}  # fmt: skip
+    "Queue",
+    "SimpleQueue",
+    "LifoQueue",
+    "PriorityQueue",
+    "JoinableQueue",
+    "deque",
+    "OrderedDict",
+    "LRUCache",
+    "TTLCache",
+    "Semaphore",
+    "BoundedSemaphore",
+    "ThreadPoolExecutor",
+    "ProcessPoolExecutor",
+    "ThreadPool",
+    "heappush",
+    "WSGIMiddleware",
+    "lru_cache",
+    "cache",
+    "cache_short_strings",
+    "FairQueue",
+    "FairSlots",
+    "FairCache",
+    "ChangeQueue",
+    "ScrapeQueue",
+    "WriteBudget",
+    "BodyBudget",
+}
 BOUND_WORDS = ("max", "most", "limit", "room")
 SIZES = {"workers", "max_workers", "maxsize", "maxlen", "max_entries"}
 """The arguments that limit what a call creates, whatever its name is."""

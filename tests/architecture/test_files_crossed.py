@@ -57,9 +57,11 @@ POD = {
     "spec": {"containers": [{"name": "app", "image": "web:1", "resources": {"limits": {"cpu": "1"}}}]},
 }
 CLUSTER = facts(
-    namespace(), usage(cpu=("10m", "90m")), workload("ReplicaSet/web-5d4f", owner="Deployment/web"),
+    namespace(),
+    usage(cpu=("10m", "90m")),
+    workload("ReplicaSet/web-5d4f", owner="Deployment/web"),
     workload("Deployment/web"),
-)  # fmt: skip
+)
 
 
 def test_one_admission_crosses_few_files() -> None:

@@ -18,11 +18,18 @@ NO_OWNERS = {
 }
 """File → why its keys with a kind and a name are not those of owners."""
 STORED = {
-    "trimtab/cluster/kinds.py", "trimtab/cluster/owner.py", "trimtab/histogram/batch_history.py",
-    "trimtab/compaction/drain/annotation.py", "trimtab/usage/series.py", "trimtab/cli/recommend/export.py",
-    "trimtab/diagnosis/gone_pod.py", "trimtab/idle/object_mentions.py", "trimtab/idle/sleep_schedules.py",
-    "trimtab/cli/idle/command.py", "trimtab/cli/idle/report.py",
-}  # fmt: skip
+    "trimtab/cluster/kinds.py",
+    "trimtab/cluster/owner.py",
+    "trimtab/histogram/batch_history.py",
+    "trimtab/compaction/drain/annotation.py",
+    "trimtab/usage/series.py",
+    "trimtab/cli/recommend/export.py",
+    "trimtab/diagnosis/gone_pod.py",
+    "trimtab/idle/object_mentions.py",
+    "trimtab/idle/sleep_schedules.py",
+    "trimtab/cli/idle/command.py",
+    "trimtab/cli/idle/report.py",
+}
 """Files that make a `GroupKind` from a text: one that Trimtab has stored, or one that was a `GroupKind` before."""
 
 
@@ -72,9 +79,14 @@ def test_a_tuple_with_a_kind_and_a_name_is_no_key() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["x[ns, o.kind, o.name]", "x.get((ns, kind, name))", "{(ns, kind, name): 1}", "(a.kind, a.name) in x",
-     '{(ns, str(t.get("kind")), str(t.get("name"))) for t in ts}'],
-)  # fmt: skip
+    [
+        "x[ns, o.kind, o.name]",
+        "x.get((ns, kind, name))",
+        "{(ns, kind, name): 1}",
+        "(a.kind, a.name) in x",
+        '{(ns, str(t.get("kind")), str(t.get("name"))) for t in ts}',
+    ],
+)
 def test_such_a_key_is_found_in_each_of_its_forms(text: str) -> None:
     assert any(map(is_identity, keys_in(ast.walk(ast.parse(text)))))
 
@@ -89,7 +101,9 @@ def test_a_kind_with_its_group_is_made_where_the_group_is_at_hand() -> None:
         file.name
         for file in source_files()
         for node in file.nodes
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "GroupKind"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "GroupKind"
         and not (isinstance(node.args[0], ast.Constant) and node.args[0].value == "")
-    }  # fmt: skip
+    }
     assert texts <= STORED, "use group_kind, which takes the apiVersion"

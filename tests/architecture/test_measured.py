@@ -12,8 +12,14 @@ from docs.pages import measured
 from docs.pages.measured import find_unresolved, iter_blocks, pages, read_document, replace_figures, show_value
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = {"bench-x": {"figures": {"cores": {"value": "5350", "shown": "5 350 cores"}}, "texts": ["3 ms"],
-                        "conditions": ["310 nodes"], "writes": ["measured"]}}  # fmt: skip
+DOCUMENT = {
+    "bench-x": {
+        "figures": {"cores": {"value": "5350", "shown": "5 350 cores"}},
+        "texts": ["3 ms"],
+        "conditions": ["310 nodes"],
+        "writes": ["measured"],
+    }
+}
 
 
 def unresolved(text: str) -> list[str]:
@@ -125,6 +131,10 @@ def test_a_bench_records_its_figures_with_their_origin(tmp_path: Path, monkeypat
     measured.record_figures("bench-x", {"cores": "5400.2"}, commit="abc1234", date="2026-11-28", machine="2 cores")
     assert "5 400 cores" in (tmp_path / "page.md").read_text()
     assert measured.read_document()["bench-x"]["figures"]["cores"] == {
-        "value": "5400.2", "shown": "5 400 cores", "commit": "abc1234", "date": "2026-11-28", "machine": "2 cores",
-    }  # fmt: skip
+        "value": "5400.2",
+        "shown": "5 400 cores",
+        "commit": "abc1234",
+        "date": "2026-11-28",
+        "machine": "2 cores",
+    }
     assert measured.read_document()["bench-x"]["commit"] == "0000000"

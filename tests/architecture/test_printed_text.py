@@ -10,9 +10,16 @@ from tests.architecture.source_words import source_files
 PRINTERS = {"trimtab/cli/print_text.py", "trimtab/cli/output.py", "trimtab/cluster/yaml_format.py"}
 """The modules that print and that write YAML."""
 REFUSED_CALLS = {
-    "print", "click.echo", "click.secho", "click.echo_via_pager", "sys.stdout.write", "sys.stderr.write",
-    "sys.stdout.buffer.write", "sys.stderr.buffer.write", "os.write",
-}  # fmt: skip
+    "print",
+    "click.echo",
+    "click.secho",
+    "click.echo_via_pager",
+    "sys.stdout.write",
+    "sys.stderr.write",
+    "sys.stdout.buffer.write",
+    "sys.stderr.buffer.write",
+    "os.write",
+}
 RAW_YAML = {"dump", "dump_all", "safe_dump", "safe_dump_all"}
 
 
@@ -38,9 +45,13 @@ def test_no_module_prints_text_but_by_a_printer() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "click.echo(node.name, err=True)", "print(reason)", "from click import echo", "sys.stdout.write(text)",
-        "click.secho(name, fg='red')", "yaml.safe_dump(report, allow_unicode=True)",
+        "click.echo(node.name, err=True)",
+        "print(reason)",
+        "from click import echo",
+        "sys.stdout.write(text)",
+        "click.secho(name, fg='red')",
+        "yaml.safe_dump(report, allow_unicode=True)",
     ],
-)  # fmt: skip
+)
 def test_a_module_that_prints_text_itself_is_noticed(code: str) -> None:
     assert len(printing_mistakes(ast.walk(ast.parse(code)))) == 1

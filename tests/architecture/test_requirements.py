@@ -31,8 +31,10 @@ def imported_modules() -> dict[str, str]:
             names = (
                 [alias.name for alias in node.names]
                 if isinstance(node, ast.Import)
-                else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            )  # fmt: skip
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
             for name in names:
                 results.setdefault(name.partition(".")[0], file.name)
     return {name: path for name, path in results.items() if name not in sys.stdlib_module_names and name not in SHIPPED}

@@ -12,9 +12,20 @@ PLACE = "trimtab/cluster/bounded_decode.py"
 ALLOWED = {"gzip": {"compress"}, "zlib": {"compress", "compressobj", "crc32", "MAX_WBITS", "DEFLATED", "Z_FILTERED"}}
 """Module → what is used of it elsewhere: packing and checksums only."""
 REFUSED_MODULES = {
-    "bz2", "lzma", "zipfile", "tarfile", "zipimport", "compression", "zstandard", "brotli", "lz4", "snappy", "pickle",
-    "marshal", "shelve",
-}  # fmt: skip
+    "bz2",
+    "lzma",
+    "zipfile",
+    "tarfile",
+    "zipimport",
+    "compression",
+    "zstandard",
+    "brotli",
+    "lz4",
+    "snappy",
+    "pickle",
+    "marshal",
+    "shelve",
+}
 REFUSED_CALLS = {"unpack_archive", "decompress", "decompressobj", "GzipFile"}
 MSGPACK_WITHOUT_LIMIT = {
     "trimtab/histogram/daily_rows.py": "a column of the user's own Parquet files, whose pages have the size of the row",
@@ -72,9 +83,17 @@ def test_the_exceptions_exist() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["import zlib; zlib.decompress(b'')", "from gzip import open", "import lzma", "import tarfile",
-     "from zlib import decompressobj", "import shutil; shutil.unpack_archive('a')", "import gzip; gzip.GzipFile('a')",
-     "import msgspec; msgspec.msgpack.decode(b'')", "import pickle"],
-)  # fmt: skip
+    [
+        "import zlib; zlib.decompress(b'')",
+        "from gzip import open",
+        "import lzma",
+        "import tarfile",
+        "from zlib import decompressobj",
+        "import shutil; shutil.unpack_archive('a')",
+        "import gzip; gzip.GzipFile('a')",
+        "import msgspec; msgspec.msgpack.decode(b'')",
+        "import pickle",
+    ],
+)
 def test_a_planted_use_is_refused(line: str) -> None:
     assert refusals("trimtab/x.py", ast.walk(ast.parse(line))) != []

@@ -44,8 +44,12 @@ def buffer_definition() -> dict[str, Any]:
     [version] = definition["spec"]["versions"]
     group = "autoscaling.x-k8s.io"
     definition["metadata"]["name"] = f"capacitybuffers.{group}"
-    definition["spec"] = {**definition["spec"], "group": group, "names": names,
-                          "versions": [{**version, "name": "v1beta1"}]}  # fmt: skip
+    definition["spec"] = {
+        **definition["spec"],
+        "group": group,
+        "names": names,
+        "versions": [{**version, "name": "v1beta1"}],
+    }
     return definition
 
 
@@ -75,8 +79,12 @@ def store_objects(cluster: Cluster, documents: list[dict[str, Any]]) -> list[dic
     for document in documents:
         if document["kind"] in NO_API_OBJECT:
             text = yaml.safe_dump(document, sort_keys=False)
-            document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kubelet-config"},
-                        "data": {"kubelet": text}}  # fmt: skip
+            document = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "kubelet-config"},
+                "data": {"kubelet": text},
+            }
         document["metadata"].pop("namespace", None)
         document["metadata"].pop("creationTimestamp", None)
         for owner in document["metadata"].get("ownerReferences", ()):

@@ -18,9 +18,11 @@ ROOT = Path(__file__).parents[2]
 _SETS = Path(os.environ.get("TRIMTAB_SHARED", ROOT.parent / "shared")) / "data" / "manifests"
 PUBLISHED = (_SETS / "kube-prometheus.yaml", _SETS / "online-boutique.yaml")
 SHIPPED = (
-    ROOT / "deploy" / "install.yaml", *sorted((ROOT / "policies").rglob("*.yaml")),
-    *sorted((ROOT / "docs" / "tutorial").glob("*.yaml")), *sorted((ROOT / "deploy" / "kustomize").rglob("*.yaml")),
-)  # fmt: skip
+    ROOT / "deploy" / "install.yaml",
+    *sorted((ROOT / "policies").rglob("*.yaml")),
+    *sorted((ROOT / "docs" / "tutorial").glob("*.yaml")),
+    *sorted((ROOT / "deploy" / "kustomize").rglob("*.yaml")),
+)
 INSTALLATIONS = {
     "install with everything": InstallValues(
         metrics_api=True, replicas=3, scale_namespaces=("shop",), parameter_namespaces=("shop",)

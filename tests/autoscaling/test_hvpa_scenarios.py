@@ -27,29 +27,40 @@ TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 def deployment(replicas: int = 2, **resources: dict[str, str]) -> dict[str, Any]:
     container = {"name": "web", "image": "registry.example.com/web:1", "resources": resources}
     return {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}},
-                 "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}},
-    }  # fmt: skip
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+        },
+    }
 
 
 def vpa(**policy: Any) -> dict[str, Any]:
     policies = {"containerPolicies": [{"containerName": "*", **policy}]}
     return {
-        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"targetRef": TARGET, "updatePolicy": {"updateMode": "Recreate"}, "resourcePolicy": policies},
-    }  # fmt: skip
+    }
 
 
 def hpa(percent: int) -> dict[str, Any]:
     metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}
     return {
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"scaleTargetRef": TARGET, "minReplicas": 1, "maxReplicas": 20,
-                 "metrics": [{"type": "Resource", "resource": metric}]},
-    }  # fmt: skip
+        "spec": {
+            "scaleTargetRef": TARGET,
+            "minReplicas": 1,
+            "maxReplicas": 20,
+            "metrics": [{"type": "Resource", "resource": metric}],
+        },
+    }
 
 
 def cpu_usage(p95: float, mean: float | None = None) -> UsageHistory:

@@ -29,7 +29,7 @@ UP, DOWN, REST = ReplicaDirection.UP, ReplicaDirection.DOWN, ReplicaDirection.AT
         (0.5, 6, 6000, 60, (6, 5, 4, 3), DOWN),
         (0.5, 6, 6000, 70, (6, 4, 3, 2), DOWN),
     ],
-)  # fmt: skip
+)
 def test_the_counts_of_the_published_scenarios(
     k: float, replicas: int, total: float, target: int, counts: tuple[int, ...], direction: ReplicaDirection
 ) -> None:
@@ -85,20 +85,29 @@ def test_both_forms_of_the_band_agree(k: float, target: int) -> None:
 @pytest.mark.parametrize(
     ("k", "replicas", "target", "bounds", "expected"),
     [
-        (1, 3, 80, (1, 20), "stays at 3, as long as the ratio of the mean of the usage to its 90th percentile does "
-                            "not change."),
+        (
+            1,
+            3,
+            80,
+            (1, 20),
+            "stays at 3, as long as the ratio of the mean of the usage to its 90th percentile does not change.",
+        ),
         (0.5, 2, 70, (2, 20), "stays at 2, but a higher count falls, whatever the load is."),
         (1, 20, 50, (2, 20), "stays at 20, but a lower count rises, whatever the load is."),
     ],
     ids=["at rest", "at the minimum", "at the maximum"],
-)  # fmt: skip
+)
 def test_a_count_that_stays_says_what_holds_it(
     k: float, replicas: int, target: int, bounds: tuple[int, int], expected: str
 ) -> None:
     prediction = predict_replicas(
-        mean_to_p90=k, replicas=replicas, total=6000, target_percent=target, min_replicas=bounds[0],
+        mean_to_p90=k,
+        replicas=replicas,
+        total=6000,
+        target_percent=target,
+        min_replicas=bounds[0],
         max_replicas=bounds[1],
-    )  # fmt: skip
+    )
     assert describe_prediction(prediction) == f"At constant load the replica count {expected}"
 
 

@@ -23,15 +23,25 @@ def workload(kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
 
 def vpa(mode: str = "Recreate", containers: tuple[dict[str, Any], ...] = (), **spec: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "web"},
-        "spec": {"targetRef": TARGET, "updatePolicy": {"updateMode": mode},
-                 "resourcePolicy": {"containerPolicies": list(containers)}, **spec},
-    }  # fmt: skip
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "targetRef": TARGET,
+            "updatePolicy": {"updateMode": mode},
+            "resourcePolicy": {"containerPolicies": list(containers)},
+            **spec,
+        },
+    }
 
 
 def budget(**spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
-            "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec}}  # fmt: skip
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+    }
 
 
 def find(code: str, *manifests: dict[str, Any]) -> tuple[RuleFinding, ...]:
@@ -75,8 +85,12 @@ def test_a_new_budget_replaces_no_other_one() -> None:
 
 
 def hpa(metric: str, **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
-            "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3, "metrics": [{"type": metric}], **spec}}  # fmt: skip
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3, "metrics": [{"type": metric}], **spec},
+    }
 
 
 @pytest.mark.parametrize(
@@ -134,14 +148,22 @@ def test_a_target_whose_controller_is_not_among_the_objects_claims_no_fix() -> N
 
 
 def test_pods_that_cannot_grow_in_place_are_one_finding_for_each_resource() -> None:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
-            "status": {"allocatable": {"cpu": "100m", "memory": "64Gi"}}}  # fmt: skip
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "100m", "memory": "64Gi"}},
+    }
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
     pods = [
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{n}", "ownerReferences": [owner]},
-         "spec": {**workload()["spec"]["template"]["spec"], "nodeName": "n"}}
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"web-{n}", "ownerReferences": [owner]},
+            "spec": {**workload()["spec"]["template"]["spec"], "nodeName": "n"},
+        }
         for n in range(3)
-    ]  # fmt: skip
+    ]
     recommended = {"containerRecommendations": [{"containerName": "web", "target": {"cpu": "1", "memory": "1Gi"}}]}
     wanting = {**vpa("InPlaceOrRecreate"), "status": {"recommendation": recommended}}
     [finding] = find("N03", workload(replicas=3), wanting, node, *pods)
@@ -151,29 +173,42 @@ def test_pods_that_cannot_grow_in_place_are_one_finding_for_each_resource() -> N
 @pytest.mark.parametrize(
     ("match", "is_found"),
     [
-        ({}, True), ({"owners": ["Deployment"]}, True), ({"owners": ["Deployment/we*"]}, True),
-        ({"owners": ["Deploy*"]}, True), ({"owners": ["ReplicaSet/web-*"]}, True),
-        ({"podLabels": {"app": "w*"}}, True), ({"podLabels": {"app": "*"}}, True),
-        ({"owners": ["Deployment/other"]}, False), ({"owners": ["StatefulSet"]}, False),
-        ({"owners": ["ReplicaSet/we"]}, False), ({"podLabels": {"tier": "*"}}, False),
+        ({}, True),
+        ({"owners": ["Deployment"]}, True),
+        ({"owners": ["Deployment/we*"]}, True),
+        ({"owners": ["Deploy*"]}, True),
+        ({"owners": ["ReplicaSet/web-*"]}, True),
+        ({"podLabels": {"app": "w*"}}, True),
+        ({"podLabels": {"app": "*"}}, True),
+        ({"owners": ["Deployment/other"]}, False),
+        ({"owners": ["StatefulSet"]}, False),
+        ({"owners": ["ReplicaSet/we"]}, False),
+        ({"podLabels": {"tier": "*"}}, False),
         ({"podLabels": {"app": "x*"}}, False),
     ],
-)  # fmt: skip
+)
 def test_a_policys_owners_and_labels_are_patterns_as_for_the_webhook(match: dict[str, Any], is_found: bool) -> None:
     owner = workload()
     container = owner["spec"]["template"]["spec"]["containers"][0]
     container["resources"]["limits"] = {"cpu": "1"}
     actions = {"requests": {"cpu": {"from": "usage", "otherwise": "50m"}}}
-    policy = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "sized"},
-              "spec": {"match": match, "actions": actions}}  # fmt: skip
+    policy = {
+        "apiVersion": "trimtab.dev/v1alpha1",
+        "kind": "PodPolicy",
+        "metadata": {"name": "sized"},
+        "spec": {"match": match, "actions": actions},
+    }
     assert bool(find("L15", owner, vpa(), policy)) is is_found
 
 
 @pytest.mark.parametrize(
     ("class_name", "outcome"),
-    [("system-cluster-critical", "the kernel kills it first"), ("system-node-critical", "evicts other pods"),
-     ("", "among the first that the kubelet evicts")],
-)  # fmt: skip
+    [
+        ("system-cluster-critical", "the kernel kills it first"),
+        ("system-node-critical", "evicts other pods"),
+        ("", "among the first that the kubelet evicts"),
+    ],
+)
 def test_what_happens_to_a_pod_without_requests_depends_on_its_priority(class_name: str, outcome: str) -> None:
     manifest = workload(replicas=2)
     spec = {"priorityClassName": class_name, "containers": [{"name": "web", "image": "web:1"}]}
@@ -185,9 +220,10 @@ def test_what_happens_to_a_pod_without_requests_depends_on_its_priority(class_na
 def test_a_windows_pod_without_requests_has_no_kernel_that_kills_it() -> None:
     manifest = workload(replicas=2)
     manifest["spec"]["template"]["spec"] = {
-        "priorityClassName": "system-cluster-critical", "nodeSelector": {"kubernetes.io/os": "windows"},
+        "priorityClassName": "system-cluster-critical",
+        "nodeSelector": {"kubernetes.io/os": "windows"},
         "containers": [{"name": "web", "image": "web:1"}],
-    }  # fmt: skip
+    }
     (finding,) = find("L33", manifest)
     assert "slows down" in finding.outcome
     assert "kernel" not in finding.outcome
@@ -207,11 +243,15 @@ def limited(**container: Any) -> dict[str, Any]:
         {"image": "eclipse-temurin:21"},
         {"env": [{"name": "JAVA_OPTS", "value": "-XX:MaxRAMPercentage=75"}]},
         {"command": ["java", "-jar", "app.jar"]},
-        {"env": [{"name": name, "valueFrom": {"resourceFieldRef": {"resource": f"limits.{name}"}}}
-                 for name in ("cpu", "memory")]},
+        {
+            "env": [
+                {"name": name, "valueFrom": {"resourceFieldRef": {"resource": f"limits.{name}"}}}
+                for name in ("cpu", "memory")
+            ]
+        },
     ],
     ids=["image", "env", "command", "reference"],
-)  # fmt: skip
+)
 def test_no_rule_advises_to_remove_a_limit_that_the_container_reads(code: str, container: dict[str, Any]) -> None:
     [found] = find(code, limited(**container))
     assert (found.severity, found.changes, "Keep the limit" in found.fix) == (LintSeverity.INFO, (), True)
@@ -225,9 +265,12 @@ def with_volume(empty_dir: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("empty_dir", "severity"),
-    [({"medium": "Memory"}, LintSeverity.INFO), ({"medium": "Memory", "sizeLimit": "1Gi"}, LintSeverity.WARNING),
-     ({}, LintSeverity.WARNING)],
-)  # fmt: skip
+    [
+        ({"medium": "Memory"}, LintSeverity.INFO),
+        ({"medium": "Memory", "sizeLimit": "1Gi"}, LintSeverity.WARNING),
+        ({}, LintSeverity.WARNING),
+    ],
+)
 def test_a_memory_limit_that_sizes_a_volume_stays(empty_dir: dict[str, Any], severity: LintSeverity) -> None:
     findings = [find(code, with_volume(empty_dir))[0] for code in ("L35", "L36")]
     assert [one.severity for one in findings] == [LintSeverity.WARNING, severity]
@@ -281,12 +324,14 @@ def scaled(target: dict[str, str], **spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("target", "changes"),
     [
-        ({"kind": "Deployment"}, ["apps/v1"]), ({"kind": "Deployment", "apiVersion": "v1"}, ["apps/v1"]),
-        ({"kind": "StatefulSet"}, []), ({"kind": "Rollout"}, []),
+        ({"kind": "Deployment"}, ["apps/v1"]),
+        ({"kind": "Deployment", "apiVersion": "v1"}, ["apps/v1"]),
+        ({"kind": "StatefulSet"}, []),
+        ({"kind": "Rollout"}, []),
         ({"kind": "Deployment", "apiVersion": "extensions/v1beta1"}, ["apps/v1"]),
         ({"kind": "ReplicaSet", "apiVersion": "extensions/v1beta1"}, []),
     ],
-)  # fmt: skip
+)
 def test_an_hpa_without_a_group_gets_that_of_the_workload_it_means(target: dict[str, str], changes: list[str]) -> None:
     findings = find("L46", workload(), scaled(target))
     assert (len(findings), values_of(findings)) == (1, changes)
@@ -311,10 +356,7 @@ def test_an_hpa_of_a_former_group_scales_nothing() -> None:
     assert find("L07", workload(replicas=2), scaled({"kind": "Deployment", "apiVersion": "apps/v1"})) != ()
 
 
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [(TARGET, "at least 2 replicas"), ({"kind": "Deployment"}, "3 replicas")],
-)  # fmt: skip
+@pytest.mark.parametrize(("target", "words"), [(TARGET, "at least 2 replicas"), ({"kind": "Deployment"}, "3 replicas")])
 def test_a_count_that_is_an_hpas_minimum_is_not_called_the_manifests(target: dict[str, str], words: str) -> None:
     (finding,) = find("L29", workload(replicas=3), scaled(target, minReplicas=2))
     assert f"has {words}" in str(finding)
@@ -347,8 +389,15 @@ def test_two_budgets_over_the_pods_of_an_owner_of_another_project_are_one_findin
     version = "apps/v1" if kind == "DaemonSet" else "apps.kruise.io/v1alpha1"
     owner = {"apiVersion": version, "kind": kind, "name": "web", "uid": "u", "controller": True}
     metadata = {"labels": {"app": "web"}, "ownerReferences": [owner]}
-    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{n}", **metadata},
-             "spec": {"containers": [{"name": "c"}]}} for n in range(2)]  # fmt: skip
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"web-{n}", **metadata},
+            "spec": {"containers": [{"name": "c"}]},
+        }
+        for n in range(2)
+    ]
     other = {**budget(maxUnavailable=1), "metadata": {"name": "other"}}
     assert len(find("L48", *pods, budget(maxUnavailable=1), other)) == count
     assert find("L48", *pods, budget(maxUnavailable=1)) == ()

@@ -8,8 +8,12 @@ from tests.autoscaling.test_rule_details import find, vpa, workload
 def recommender(name: str, *flags: str) -> dict[str, Any]:
     container = {"name": "recommender", "image": "registry.example.com/vpa-recommender:1.6.0", "args": list(flags)}
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "kube-system"},
-            "spec": {"template": template}}  # fmt: skip
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"template": template},
+    }
 
 
 DEFAULT = recommender("vpa-recommender", "--pod-recommendation-min-cpu-millicores=10")

@@ -61,8 +61,10 @@ def test_the_fix_of_multiplied_limits_keeps_the_ratio() -> None:
 def test_each_container_gets_its_own_minimum() -> None:
     policies = fixed_policies("L14", deployment(SMALL, LARGE), ratio(), vpa({"containerName": "*", "mode": "Auto"}))
     assert {one["containerName"]: one.get("minAllowed") for one in policies} == {
-        "*": None, "app": {"cpu": "500m"}, "proxy": {"cpu": "2"},
-    }  # fmt: skip
+        "*": None,
+        "app": {"cpu": "500m"},
+        "proxy": {"cpu": "2"},
+    }
 
 
 def test_limits_stay_multiplied_where_the_maximum_is_below_the_minimum() -> None:

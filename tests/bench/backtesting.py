@@ -49,8 +49,15 @@ def cpu() -> Iterator[tuple[str, list[int], list[float]]]:
 
 
 def series(resource: str, times: Sequence[int], values: Sequence[float]) -> Series:
-    return Series(namespace="shop", pod="", container="app", workload="Series/usage", resource=resource, times=times,
-                  values=values)  # fmt: skip
+    return Series(
+        namespace="shop",
+        pod="",
+        container="app",
+        workload="Series/usage",
+        resource=resource,
+        times=times,
+        values=values,
+    )
 
 
 def rank(ordered: Sequence[float], share: float) -> float:
@@ -132,14 +139,22 @@ def _cell(score: Score) -> str:
 
 # ── the picture ──────────────────────────────────────────────────────────
 WIDE, HIGH, LEFT, LOW = 420, 260, 60, 40
-_COLOURS = {"frontier": "#1f6fb2", "adaptive": "#17202a", "p95": "#e67e22", "vpa": "#c0392b", "vpa by use": "#e6a39a",
-            "krr": "#8e44ad"}  # fmt: skip
+_COLOURS = {
+    "frontier": "#1f6fb2",
+    "adaptive": "#17202a",
+    "p95": "#e67e22",
+    "vpa": "#c0392b",
+    "vpa by use": "#e6a39a",
+    "krr": "#8e44ad",
+}
 
 
 def picture(every: Sequence[Held]) -> str:
     """Per resource: waste over time under-provisioned, a point for every percentile, and the rules beside it."""
-    parts = [_panel(resource, [one for one in every if one.resource == resource], n * (WIDE + LEFT + 30))
-             for n, resource in enumerate(("cpu", "memory"))]  # fmt: skip
+    parts = [
+        _panel(resource, [one for one in every if one.resource == resource], n * (WIDE + LEFT + 30))
+        for n, resource in enumerate(("cpu", "memory"))
+    ]
     wide = 2 * (WIDE + LEFT + 30)
     box = f'viewBox="0 0 {wide} {HIGH + 2 * LOW + 20}" font-family="sans-serif" font-size="11"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>'
@@ -148,10 +163,13 @@ def picture(every: Sequence[Held]) -> str:
 
 def _panel(resource: str, of: Sequence[Held], left: int) -> str:
     percentiles = {share: [one.window.compute_percentiles((share,))[0] for one in of] for share in SHARES}
-    frontier = [(f"P{share * 100:g}", mean([score(value, one.rows) for value, one in zip(values, of, strict=True)]))
-                for share, values in percentiles.items()]  # fmt: skip
-    rules: dict[str, Score] = {name: mean([score(compute_amount(rule, one.seen()), one.rows) for one in of])
-                               for name, rule in RULES.items()}  # fmt: skip
+    frontier = [
+        (f"P{share * 100:g}", mean([score(value, one.rows) for value, one in zip(values, of, strict=True)]))
+        for share, values in percentiles.items()
+    ]
+    rules: dict[str, Score] = {
+        name: mean([score(compute_amount(rule, one.seen()), one.rows) for one in of]) for name, rule in RULES.items()
+    }
     rules |= {name: mean([score(one.others[name], one.rows) for one in of]) for name in OTHERS}
     scores = [*(one for _, one in frontier), *rules.values()]
     most = (max(w for w, _ in scores), max(u for _, u in scores))

@@ -144,8 +144,9 @@ def _prepare(cluster: Cluster) -> None:
         (owner_key(f"{kind}/{owner}", NAMESPACE), name): used for kind, owner, name, used in crowd.own_containers()
     }
     parameters = build_parameters(usage, NamespaceRules(), int(time.time()))
-    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PARAMETERS_NAME},
-                    "data": dict(parameters.data)})  # fmt: skip
+    cluster.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PARAMETERS_NAME}, "data": dict(parameters.data)}
+    )
     running = cluster.plane.processes.running()
     for name in QUIET:
         if name in running:
@@ -153,9 +154,13 @@ def _prepare(cluster: Cluster) -> None:
 
 
 def _rounds(
-    cluster: Cluster, plane: ControlPlane, hooks: list[Server], folder: Path, pod: dict[str, Any],
+    cluster: Cluster,
+    plane: ControlPlane,
+    hooks: list[Server],
+    folder: Path,
+    pod: dict[str, Any],
     compiled: tuple[Manifest, ...],
-) -> dict[str, list[Round]]:  # fmt: skip
+) -> dict[str, list[Round]]:
     results: dict[str, list[Round]] = defaultdict(list)
     arms: list[Arm] = [None, POLICIES, *hooks]
     for number in range(ROUNDS + 1):
@@ -228,9 +233,12 @@ def _round(cluster: Cluster, plane: ControlPlane, hook: Server | None, pod: dict
         times.append((time.perf_counter() - request) * 1e6)
     spent = servers.cpu(server) - before - idle * (time.monotonic() - begun)
     return Round(
-        apiserver=spent / PODS * 1e6, hook=((hook.cpu() if hook else 0.0) - hooked) / PODS * 1e6,
-        calls=(_calls(cluster) - calls) / PODS, connections=len(_connections(hook) - connections), times=times,
-    )  # fmt: skip
+        apiserver=spent / PODS * 1e6,
+        hook=((hook.cpu() if hook else 0.0) - hooked) / PODS * 1e6,
+        calls=(_calls(cluster) - calls) / PODS,
+        connections=len(_connections(hook) - connections),
+        times=times,
+    )
 
 
 def _idle(server: int) -> float:
@@ -262,15 +270,21 @@ def _tell(result: dict[str, list[Round]], count: PolicyCount) -> None:
         half, slow = times[len(times) // 2], times[int(len(times) * 0.99)]
         calls = statistics.median(one.calls for one in result[name])
         opened = max(one.connections for one in result[name])
-        print(f"{name:9} API server {apiserver[name]:.0f} µs of CPU per pod, webhook {hook[name]:.0f} µs,"
-              f" {calls:.2f} calls per pod, at most {opened} new connections in {PODS} pods;"
-              f" created in {half:.0f} µs (p50), {slow:.0f} µs (p99)")  # fmt: skip
+        print(
+            f"{name:9} API server {apiserver[name]:.0f} µs of CPU per pod, webhook {hook[name]:.0f} µs,"
+            f" {calls:.2f} calls per pod, at most {opened} new connections in {PODS} pods;"
+            f" created in {half:.0f} µs (p50), {slow:.0f} µs (p99)"
+        )
     more = {name: apiserver[name] - apiserver[WITHOUT] for name in ("reference", "trimtab", POLICIES)}
     print(f"reference: hook_cpu_us={hook['reference']:.0f} apiserver_cpu_us={more['reference']:.0f}")
-    report_result("admission", f"webhook_hook_cpu_us={hook['trimtab']:.0f}"
-          f" webhook_apiserver_cpu_us={more['trimtab']:.0f}"
-          f" policies_apiserver_cpu_us={more[POLICIES]:.0f} compiled={count.carried} refused={count.refused}"
-          f" equal={'not-compared' if count.equal is None else count.equal}", broken={})  # fmt: skip
+    report_result(
+        "admission",
+        f"webhook_hook_cpu_us={hook['trimtab']:.0f}"
+        f" webhook_apiserver_cpu_us={more['trimtab']:.0f}"
+        f" policies_apiserver_cpu_us={more[POLICIES]:.0f} compiled={count.carried} refused={count.refused}"
+        f" equal={'not-compared' if count.equal is None else count.equal}",
+        broken={},
+    )
 
 
 if __name__ == "__main__":

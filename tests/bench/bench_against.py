@@ -212,13 +212,20 @@ def _said(arguments: list[str], tree: Path) -> str:
 
 
 def _pods() -> list[dict[str, object]]:
-    container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-                 "env": [{"name": f"E{at}", "value": "v" * 20} for at in range(40)]}  # fmt: skip
+    container = {
+        "name": "app",
+        "image": "app:1",
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+        "env": [{"name": f"E{at}", "value": "v" * 20} for at in range(40)],
+    }
     return [
-        {"metadata": {"name": f"p{at}", "namespace": "a", "uid": str(at)},
-         "spec": {"nodeName": "n", "containers": [container]}, "status": {"phase": "Running"}}
+        {
+            "metadata": {"name": f"p{at}", "namespace": "a", "uid": str(at)},
+            "spec": {"nodeName": "n", "containers": [container]},
+            "status": {"phase": "Running"},
+        }
         for at in range(300)
-    ]  # fmt: skip
+    ]
 
 
 if __name__ == "__main__":

@@ -196,15 +196,30 @@ def _print_result(sizes: Sequence[FleetSize]) -> None:
         f"equal={int(is_equal)} spark_cpu_over_local={cost_ratio:.2f} two_over_one={speed:.2f} "
         f"executor_mib={max(memory):.0f} cpu_ms_per_container={cpu_ms:.2f}",
         broken={
-                "equal": not is_equal, "spark_cpu_over_local": cost_ratio > MAX_CPU_OVER_LOCAL,
-                "executor_mib": max(memory) > MAX_EXECUTOR_MIB,
-            },
-    )  # fmt: skip
+            "equal": not is_equal,
+            "spark_cpu_over_local": cost_ratio > MAX_CPU_OVER_LOCAL,
+            "executor_mib": max(memory) > MAX_EXECUTOR_MIB,
+        },
+    )
 
 
 def _command(usage: Path, out: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "trimtab", "fleet", "recommend", "--usage", str(usage), "--write",
-            str(out / "decisions"), "-o", "json", "--output-file", str(out / "report.json"), *more]  # fmt: skip
+    return [
+        sys.executable,
+        "-m",
+        "trimtab",
+        "fleet",
+        "recommend",
+        "--usage",
+        str(usage),
+        "--write",
+        str(out / "decisions"),
+        "-o",
+        "json",
+        "--output-file",
+        str(out / "report.json"),
+        *more,
+    ]
 
 
 def _run_local(usage: Path, out: Path) -> StepOutcome:
@@ -226,9 +241,11 @@ def _run_spark(usage: Path, out: Path, workers: int, *, kill: bool) -> StepOutco
         log_file = cluster.folder / "driver.log"
         with log_file.open("ab") as log:
             driver = subprocess.Popen(
-                _command(usage, out, "--engine", cluster.url, *DRIVER_OPTIONS), env=environment(), stderr=log,
+                _command(usage, out, "--engine", cluster.url, *DRIVER_OPTIONS),
+                env=environment(),
+                stderr=log,
                 stdout=log,
-            )  # fmt: skip
+            )
             sampler = Sampler(cluster, driver.pid)
             while driver.poll() is None:
                 if kill and (out / "decisions").exists():
@@ -264,9 +281,7 @@ def _check_subset(size: FleetSize) -> StepOutcome:
             for row in store.read_rows(one):
                 rows.setdefault(row.container, []).append(row)
     now = (FIRST_DAY + size.days) * DAY
-    settings = DecisionSettings(
-        location="", bucket_count=1, days=14, now=now, sizing=SizingSettings(), rows=0
-    )  # fmt: skip
+    settings = DecisionSettings(location="", bucket_count=1, days=14, now=now, sizing=SizingSettings(), rows=0)
     expected = {}
     for of_container in rows.values():
         container = of_container[0].container
@@ -296,11 +311,15 @@ def _many(request: Asked) -> Answer:
     value = 0.25 if "cpu" in query["query"] else 3e8
     times = range(int(query["start"]), int(query["end"]) + 1, int(query["step"]))
     pods = query["query"].partition('pod=~"')[2].partition('"')[0].split("|")
-    return 200, matrix(*(
-        ({"namespace": "shop", "pod": pod, "container": "app"},
-         [(float(at), value * (1 + (at // 300 * 7919 + place) % 50 / 100)) for at in times])
-        for place, pod in enumerate(pods)
-    ))  # fmt: skip
+    return 200, matrix(
+        *(
+            (
+                {"namespace": "shop", "pod": pod, "container": "app"},
+                [(float(at), value * (1 + (at // 300 * 7919 + place) % 50 / 100)) for at in times],
+            )
+            for place, pod in enumerate(pods)
+        )
+    )
 
 
 def _measure_ingest(_: Path) -> StepOutcome:

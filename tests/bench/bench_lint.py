@@ -35,39 +35,67 @@ def workload_manifests(number: int) -> Iterator[Manifest]:
     name, namespace = f"app-{number:03d}", f"team-{number % 20:02d}"
     metadata = {"name": name, "namespace": namespace, "labels": {"app": name, "team": namespace}}
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    yield {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
-        "replicas": 1 + number % 4, "selector": {"matchLabels": {"app": name}},
-        "template": {"metadata": {"labels": {"app": name}}, "spec": pod_spec(number)},
-    }}  # fmt: skip
-    yield {"apiVersion": "v1", "kind": "Service", "metadata": metadata,
-           "spec": {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": "http"}]}}  # fmt: skip
+    yield {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {
+            "replicas": 1 + number % 4,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod_spec(number)},
+        },
+    }
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": "http"}]},
+    }
     if number % 2 == 0:
-        yield {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata,
-               "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": name}}}}  # fmt: skip
+        yield {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": metadata,
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": name}}},
+        }
     if number % 3 == 0:
-        metric = {"type": "Resource", "resource": {"name": "cpu", "target": {
-            "type": "Utilization", "averageUtilization": 50 + number % 40}}}  # fmt: skip
-        yield {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata,
-               "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10,
-                        "metrics": [metric]}}  # fmt: skip
+        metric = {
+            "type": "Resource",
+            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50 + number % 40}},
+        }
+        yield {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": metadata,
+            "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10, "metrics": [metric]},
+        }
     if number % 4 == 0:
-        yield {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": metadata,
-               "spec": {"targetRef": target, "updatePolicy": {"updateMode": "Recreate"}}}  # fmt: skip
+        yield {
+            "apiVersion": "autoscaling.k8s.io/v1",
+            "kind": "VerticalPodAutoscaler",
+            "metadata": metadata,
+            "spec": {"targetRef": target, "updatePolicy": {"updateMode": "Recreate"}},
+        }
 
 
 def pod_spec(number: int) -> Manifest:
     probe = {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 10}
     containers = [
         {
-            "name": container, "image": f"registry.example.com/{container}:1.{number}",
-            "args": ["--listen=:8080", f"--shard={number}"], "ports": [{"name": "http", "containerPort": 8080}],
-            "env": [{"name": f"SETTING_{n}", "value": f"value-{n}"} for n in range(6)], "readinessProbe": probe,
-            "resources": {"requests": {"cpu": f"{50 + number % 200}m", "memory": "128Mi"},
-                          "limits": {"memory": "256Mi"}},
+            "name": container,
+            "image": f"registry.example.com/{container}:1.{number}",
+            "args": ["--listen=:8080", f"--shard={number}"],
+            "ports": [{"name": "http", "containerPort": 8080}],
+            "env": [{"name": f"SETTING_{n}", "value": f"value-{n}"} for n in range(6)],
+            "readinessProbe": probe,
+            "resources": {
+                "requests": {"cpu": f"{50 + number % 200}m", "memory": "128Mi"},
+                "limits": {"memory": "256Mi"},
+            },
             "volumeMounts": [{"name": "config", "mountPath": "/etc/app"}],
         }
         for container in ("app", "proxy")[: 1 + number % 2]
-    ]  # fmt: skip
+    ]
     return {"containers": containers, "volumes": [{"name": "config", "configMap": {"name": f"app-{number:03d}"}}]}
 
 
@@ -79,8 +107,13 @@ def cluster_items(manifests: list[Manifest]) -> Iterator[Manifest]:
     """Yields the manifests as a cluster has them: with two pods a workload and their ReplicaSets, and nodes."""
     for number in range(NODES):
         amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-        yield {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{number:03d}"}, "spec": {},
-               "status": {"allocatable": amounts, "capacity": amounts}}  # fmt: skip
+        yield {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"node-{number:03d}"},
+            "spec": {},
+            "status": {"allocatable": amounts, "capacity": amounts},
+        }
     for manifest in manifests:
         yield manifest
         if manifest["kind"] != "Deployment":
@@ -88,14 +121,26 @@ def cluster_items(manifests: list[Manifest]) -> Iterator[Manifest]:
         name, namespace = manifest["metadata"]["name"], manifest["metadata"]["namespace"]
         template = manifest["spec"]["template"]
         owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "controller": True}
-        yield {"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": {"template": template},
-               "metadata": {"name": f"{name}-rs", "namespace": namespace, "ownerReferences": [owner]}}  # fmt: skip
+        yield {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "spec": {"template": template},
+            "metadata": {"name": f"{name}-rs", "namespace": namespace, "ownerReferences": [owner]},
+        }
         for pod in range(2):
             owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-rs", "controller": True}
-            yield {"apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running"},
-                   "spec": {**template["spec"], "nodeName": f"node-{pod:03d}"},
-                   "metadata": {"name": f"{name}-rs-{pod}", "namespace": namespace, "ownerReferences": [owner],
-                                "labels": template["metadata"]["labels"]}}  # fmt: skip
+            yield {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "status": {"phase": "Running"},
+                "spec": {**template["spec"], "nodeName": f"node-{pod:03d}"},
+                "metadata": {
+                    "name": f"{name}-rs-{pod}",
+                    "namespace": namespace,
+                    "ownerReferences": [owner],
+                    "labels": template["metadata"]["labels"],
+                },
+            }
 
 
 def measure_lint(*arguments: str) -> float:
@@ -143,11 +188,16 @@ def main() -> None:
     names = {orphan.name for orphan in find_orphans(objects).orphans}
     wrong = names - PLANTED
     print(f"{len(objects)} objects: {len(names & PLANTED)} of {len(PLANTED)} orphans, {len(wrong)} wrong ones")
-    report_result("lint", f"rules={len(ALL_RULES)} false_errors={errors} cpu_s_800={seconds:.2f} "
-          f"orphans_found={len(names & PLANTED)}", broken={
-              "false_errors": errors, "wrong_orphans": wrong, "orphans_found": not names >= PLANTED,
-              "cpu_s_800": seconds >= MAX_CPU_SECONDS,
-          })  # fmt: skip
+    report_result(
+        "lint",
+        f"rules={len(ALL_RULES)} false_errors={errors} cpu_s_800={seconds:.2f} orphans_found={len(names & PLANTED)}",
+        broken={
+            "false_errors": errors,
+            "wrong_orphans": wrong,
+            "orphans_found": not names >= PLANTED,
+            "cpu_s_800": seconds >= MAX_CPU_SECONDS,
+        },
+    )
 
 
 if __name__ == "__main__":

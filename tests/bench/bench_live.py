@@ -42,16 +42,22 @@ LONGEST = int(read_knob("BENCH_LIVE_SECONDS", choose_size("1200", "240")))
 QUIET = 90
 """Seconds without an eviction after which nothing more is expected."""
 AT_ONCE = read_knob("BENCH_LIVE_DRAINS", "20")
-POOL = {
-    **EAGER, "nodes": "all", "pace": {"drains": int(AT_ONCE), "evictionsPerHour": 100_000},
-}  # fmt: skip
+POOL = {**EAGER, "nodes": "all", "pace": {"drains": int(AT_ONCE), "evictionsPerHour": 100_000}}
 SETTINGS = {
-    "PLAN_INTERVAL_SECONDS": "10", "RECHECK_DELAY_SECONDS": "2", "DRAIN_POLL_INTERVAL_SECONDS": "1",
-    "MAX_CONCURRENT_DRAINS": AT_ONCE, "MOVE_COOLDOWN_SECONDS": "3600", "NODE_REMOVAL_TIMEOUT_SECONDS": "300",
-    "PENDING_TIMEOUT_SECONDS": "30", "POD_TERMINATION_TIMEOUT_SECONDS": "120", "READY_TIMEOUT_SECONDS": "300",
-    "LEASE_DURATION_SECONDS": "30", "RENEW_DEADLINE_SECONDS": "15",
-    "RETRY_PERIOD_SECONDS": "3", "WRITE_TIMEOUT_SECONDS": "10",
-}  # fmt: skip
+    "PLAN_INTERVAL_SECONDS": "10",
+    "RECHECK_DELAY_SECONDS": "2",
+    "DRAIN_POLL_INTERVAL_SECONDS": "1",
+    "MAX_CONCURRENT_DRAINS": AT_ONCE,
+    "MOVE_COOLDOWN_SECONDS": "3600",
+    "NODE_REMOVAL_TIMEOUT_SECONDS": "300",
+    "PENDING_TIMEOUT_SECONDS": "30",
+    "POD_TERMINATION_TIMEOUT_SECONDS": "120",
+    "READY_TIMEOUT_SECONDS": "300",
+    "LEASE_DURATION_SECONDS": "30",
+    "RENEW_DEADLINE_SECONDS": "15",
+    "RETRY_PERIOD_SECONDS": "3",
+    "WRITE_TIMEOUT_SECONDS": "10",
+}
 
 
 def main() -> None:
@@ -90,9 +96,12 @@ def _run(cluster: Cluster, plane: ControlPlane, folder: Path, promised: dict[str
     print(f"{spent:.0f} s, {used:.0f} s of CPU; the API answered {dict(Counter(write.status for write in evictions))}")
     _tell(one)
     figures = {
-        "cores_freed": round(sum(before[name] for name in gone)), "evictions": len(done), "moved_twice": len(twice),
-        "refused": len(evictions) - len(done), "broken": len(witness.broken),
-    }  # fmt: skip
+        "cores_freed": round(sum(before[name] for name in gone)),
+        "evictions": len(done),
+        "moved_twice": len(twice),
+        "refused": len(evictions) - len(done),
+        "broken": len(witness.broken),
+    }
     share, of_spread = (figures["cores_freed"] / promised[whose] for whose in ("cores", "spread"))
     print(
         f"{len(gone)} nodes gone of {len(before)}; {share:.1%} of the promised saving; moved twice "
@@ -132,8 +141,9 @@ def _until_quiet(one: Compactor, witness: Witness, scaler: Autoscaler) -> float:
             print(
                 f"  {now - started:4.0f} s: {results[0]} pods moved, {results[1]} nodes gone, "
                 f"{len(witness.waiting())} wait"
-                f", {len(witness.broken)} broken", flush=True,
-            )  # fmt: skip
+                f", {len(witness.broken)} broken",
+                flush=True,
+            )
     return last - started
 
 
@@ -160,17 +170,19 @@ def _promised(cluster: Cluster, *options: str) -> dict[str, Any]:
     assert printed.returncode == 0, printed.stderr
     document = json.loads(printed.stdout)
     return {
-        "cores": document["saves"]["amount"], "evictions": document["evictions"],
+        "cores": document["saves"]["amount"],
+        "evictions": document["evictions"],
         "nodes": document["nodesBefore"] - document["nodesAfter"],
-    }  # fmt: skip
+    }
 
 
 def _pool(cluster: Cluster) -> dict[str, Any]:
     return {
-        "apiVersion": "v1", "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
         "metadata": {"name": "pool-all", "namespace": cluster.namespace, "labels": {"trimtab.dev/pool": "all"}},
         "data": {"pool.yaml": json.dumps(POOL)},
-    }  # fmt: skip
+    }
 
 
 def _emptied(cluster: Cluster) -> set[str]:

@@ -104,21 +104,24 @@ def main():
             "packed_over_unbuffered": sum(winner.packed_nodes) / count_unbuffered(workload, ranking.best),
             "recommended_over_lp": recommended.packed_cost / sums,
             "recommended_over_pod_lp": recommended.packed_cost / pods,
-        }  # fmt: skip
+        }
         worst = {name: max(ratio, worst.get(name, 1.0), key=lambda one: abs(one - 1)) for name, ratio in ratios.items()}
         print(f"{cloud} {region}: {len(types)} types; ${sums:.2f}/h by sums, ${pods:.2f}/h by shapes of pods at least")
         names = [score.candidate.name for score in cheapest.types]
         print(f"  set {names} {cheapest.node_counts} ${cheapest.total_price / 1e6:.2f}/h")
         print(f"  best type {winner.types} {winner.modelled_nodes} modelled, {winner.packed_nodes} packed")
-        print(f"  cheapest packed {recommended.types} {recommended.packed_nodes} ${recommended.packed_cost:.2f}/h "
-              f"({recommended.explanation or 'as modelled'}), {spent:.1f} s CPU")  # fmt: skip
+        print(
+            f"  cheapest packed {recommended.types} {recommended.packed_nodes} ${recommended.packed_cost:.2f}/h "
+            f"({recommended.explanation or 'as modelled'}), {spent:.1f} s CPU"
+        )
         print("  " + " ".join(f"{name}={ratio:.4f}" for name, ratio in ratios.items()))
     seconds, count = rank_cpu(workload)
     print(f"ranked {count} types in {seconds:.2f} s CPU")
     figures_of_all = " ".join(f"{name}={ratio:.4f}" for name, ratio in worst.items())
     exact, error = vectors.count_exact_examples(), golden_error()
-    report_result("machines", f"vectors={exact} golden_error={error:.5f} {figures_of_all} rank_cpu_s={seconds:.2f}",
-                  broken={})  # fmt: skip
+    report_result(
+        "machines", f"vectors={exact} golden_error={error:.5f} {figures_of_all} rank_cpu_s={seconds:.2f}", broken={}
+    )
 
 
 if __name__ == "__main__":

@@ -124,8 +124,11 @@ def _render_pod(number: int, namespace: str = NAMESPACE, ip: str = "") -> dict[s
     labels = {"app": f"web-{number % WORKLOADS}", "tier": "web", "pod-template-hash": "5d4f8c7b9"}
     meta = {"name": f"web-{number}", "namespace": namespace, "uid": f"uid-{number}", "resourceVersion": "1"}
     spec = {"nodeName": "node", "containers": [{"name": "main", "image": "web", "env": [{"name": "A", "value": "b"}]}]}
-    return {"metadata": {**meta, "labels": labels}, "spec": spec,
-            "status": {"phase": "Running", "podIP": ip or address_of(number)}}  # fmt: skip
+    return {
+        "metadata": {**meta, "labels": labels},
+        "spec": spec,
+        "status": {"phase": "Running", "podIP": ip or address_of(number)},
+    }
 
 
 @dataclass
@@ -185,19 +188,28 @@ def start_replica(home: Path, api: PlayedApi, aggregator: Pair, **settings: obje
     home.mkdir()
     certs.write_folder(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
     url = f"http://127.0.0.1:{api.server.server_address[1]}"
-    login = {"clusters": [{"name": "a", "cluster": {"server": url}}], "users": [{"name": "a", "user": {}}],
-             "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "current-context": "a"}  # fmt: skip
+    login = {
+        "clusters": [{"name": "a", "cluster": {"server": url}}],
+        "users": [{"name": "a", "user": {}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "current-context": "a",
+    }
     (home / "kubeconfig").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **login}))
     own = {
-        "listen": "127.0.0.1:0", "kubeconfig": str(home / "kubeconfig"), "certs_folder": str(home / "certs"),
-        "client_ca_file": str(home / "aggregation.crt"), "scrape_files_folder": str(home.parent),
-        "ready_file": str(home / "ready.json"), "pod_networks": "127.0.0.0/8",
+        "listen": "127.0.0.1:0",
+        "kubeconfig": str(home / "kubeconfig"),
+        "certs_folder": str(home / "certs"),
+        "client_ca_file": str(home / "aggregation.crt"),
+        "scrape_files_folder": str(home.parent),
+        "ready_file": str(home / "ready.json"),
+        "pod_networks": "127.0.0.0/8",
         **{name: str(value) for name, value in settings.items()},
-    }  # fmt: skip
+    }
     surroundings = {
-        **environ.plain(), "TRIMTAB_LOG_FORMAT": "json",
+        **environ.plain(),
+        "TRIMTAB_LOG_FORMAT": "json",
         **{variable_name("metrics_api", name): value for name, value in own.items()},
-    }  # fmt: skip
+    }
     with (home / "log").open("wb") as log:
         command = [sys.executable, "-m", "trimtab", "metrics-api"]
         process = subprocess.Popen(command, cwd=ROOT, env=surroundings, stderr=log, stdout=log)
@@ -278,17 +290,20 @@ def main() -> None:
 def _rules(authority: Authority, port: int, namespaces: list[str]) -> dict[str, Any]:
     endpoint = {"port": port, "scheme": "https", "ca": authority.certificate.name, "serverName": SERVER_NAME}
     rule = {
-        "name": METRIC, "from": "scrape", "kind": "rate", "namespaces": namespaces, "pods": {"tier": "web"},
-        "endpoint": endpoint, "series": "http_requests_total",
-    }  # fmt: skip
+        "name": METRIC,
+        "from": "scrape",
+        "kind": "rate",
+        "namespaces": namespaces,
+        "pods": {"tier": "web"},
+        "endpoint": endpoint,
+        "series": "http_requests_total",
+    }
     return {"rules": [rule]}
 
 
 def _hasty_settings() -> dict[str, object]:
     """Return the default times, divided by `HASTE`."""
-    names = (
-        "scrape_interval_seconds", "scrape_timeout_seconds", "connect_timeout_seconds", "min_sample_gap_seconds",
-    )  # fmt: skip
+    names = ("scrape_interval_seconds", "scrape_timeout_seconds", "connect_timeout_seconds", "min_sample_gap_seconds")
     return {name: getattr(Settings(), name) / HASTE for name in names}
 
 

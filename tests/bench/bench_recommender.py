@@ -74,9 +74,11 @@ class Cluster:
             cores = (0.02 + number % 97 / 50) * noise * (day if number % 3 else 1.0)
             holding = (100 + number % 400) * MI * (1 + 0.05 * noise) * (1 + self.looks / 20_000 * (number % 5 == 0))
             named = {
-                "namespace": f"team-{number // A_NAMESPACE:03}", "workload": f"Deployment/web-{number % A_NAMESPACE}",
-                "pod": f"web-{number % A_NAMESPACE}-7d4b9c6f5d-x{number % 1000:03}z", "container": "app",
-            }  # fmt: skip
+                "namespace": f"team-{number // A_NAMESPACE:03}",
+                "workload": f"Deployment/web-{number % A_NAMESPACE}",
+                "pod": f"web-{number % A_NAMESPACE}-7d4b9c6f5d-x{number % 1000:03}z",
+                "container": "app",
+            }
             yield Series(resource="cpu", times=(at,), values=(cores,), **named)
             yield Series(resource="memory", times=(at,), values=(holding,), **named)
 
@@ -87,9 +89,12 @@ def _loop(cluster: Cluster, writer: Writer, namespace: str) -> Loop:
     checkpoints = Checkpointer(
         sharded_configmaps.checkpoint_backend(writer, namespace),
         sharded_configmaps.day_backend(writer, namespace),
-        diary, settings.checkpoint_interval_seconds,
-        WriteBudget(half, elapsed), elapsed, max_stored_bytes=settings.max_stored_megabytes * 1_000_000,
-    )  # fmt: skip
+        diary,
+        settings.checkpoint_interval_seconds,
+        WriteBudget(half, elapsed),
+        elapsed,
+        max_stored_bytes=settings.max_stored_megabytes * 1_000_000,
+    )
     publishing = Publisher(
         sharded_configmaps.recommendation_backend(writer, namespace),
         diary,
@@ -97,11 +102,17 @@ def _loop(cluster: Cluster, writer: Writer, namespace: str) -> Loop:
         WriteBudget(half, elapsed),
     )
     return Loop(
-        history=diary, source=InstantCollector(lambda: [cluster.look()]), pod_state=PodWatchState(),
-        checkpointer=checkpoints, publisher=publishing, metrics=Metrics(CollectorRegistry(), lambda: True),
+        history=diary,
+        source=InstantCollector(lambda: [cluster.look()]),
+        pod_state=PodWatchState(),
+        checkpointer=checkpoints,
+        publisher=publishing,
+        metrics=Metrics(CollectorRegistry(), lambda: True),
         log=log.build_logger("warning", "json"),
-        publish_interval_seconds=settings.publish_interval_seconds, now=lambda: int(cluster.now), elapsed=elapsed,
-    )  # fmt: skip
+        publish_interval_seconds=settings.publish_interval_seconds,
+        now=lambda: int(cluster.now),
+        elapsed=elapsed,
+    )
 
 
 def _put_bytes(plane: ControlPlane) -> int:
@@ -179,10 +190,12 @@ def main() -> None:
             f" unsaved_minutes={unsaved / 60:.0f} missed={missed} lost_minutes={lost:.1f} faults={loop.fault_count}"
             f" looks={looks} missed_while_publishing={absent} longest_round_s={longest:.0f}",
             broken={
-                "max_kb_per_10min": max(within) > MAX_BYTES, "missed": missed, "missed_while_publishing": absent,
+                "max_kb_per_10min": max(within) > MAX_BYTES,
+                "missed": missed,
+                "missed_while_publishing": absent,
                 "faults": loop.fault_count,
             },
-        )  # fmt: skip
+        )
 
 
 if __name__ == "__main__":

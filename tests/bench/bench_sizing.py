@@ -46,9 +46,12 @@ SERIES, POINTS = choose_size(2_000, 200), 2_016
 ROUNDS = choose_size(3, 1)
 START = 20_000 * DAY
 IN_RESULT = (
-    "cpu_waste_at_vpa_risk", "cpu_under_vs_vpa", "memory_waste_vs_vpa", "memory_waste_at_vpa_episodes",
+    "cpu_waste_at_vpa_risk",
+    "cpu_under_vs_vpa",
+    "memory_waste_vs_vpa",
+    "memory_waste_at_vpa_episodes",
     "memory_waste_at_vpa_ever",
-)  # fmt: skip
+)
 
 
 def main() -> None:
@@ -198,9 +201,11 @@ def answers() -> None:
             cpus.append(_cpu(partial(_read_into, book, body, name)))
             grown.append(max(0.0, rss() - before) / (1 << 20))
             alone.append(_cpu(lambda body=body: _decode(body)))  # type: ignore[misc]
-        print(f"an answer of {SERIES} series × {POINTS} points of {name} ({len(body) / (1 << 20):.0f} MiB): "
-              f"{min(cpus) / SERIES * 1000:.2f} ms of CPU a series (decoding by names alone "
-              f"{min(alone) / SERIES * 1000:.2f}); {max(grown):.0f} MiB above the body")  # fmt: skip
+        print(
+            f"an answer of {SERIES} series × {POINTS} points of {name} ({len(body) / (1 << 20):.0f} MiB): "
+            f"{min(cpus) / SERIES * 1000:.2f} ms of CPU a series (decoding by names alone "
+            f"{min(alone) / SERIES * 1000:.2f}); {max(grown):.0f} MiB above the body"
+        )
 
 
 def _decode(body: bytes) -> None:

@@ -41,8 +41,10 @@ def main() -> None:
     typed = figures["typed"]
     ours = figures["planned"]
     events, theirs, outage = _events(pods), _events(pods, "typed-event", TYPED_EVENTS), measured("outage", _nobody())
-    print(f"\none event: {events['cpu_us']:.1f} µs of CPU, {events['events'] / events['wall_s']:,.0f} a second;"
-          f" the official client's typed watch {theirs['cpu_us']:.1f} µs")  # fmt: skip
+    print(
+        f"\none event: {events['cpu_us']:.1f} µs of CPU, {events['events'] / events['wall_s']:,.0f} a second;"
+        f" the official client's typed watch {theirs['cpu_us']:.1f} µs"
+    )
     print(f"ten seconds of outage, {outage['lists']:.0f} lists: {outage['cpu_s']:.4f} s of CPU")
     report_result(
         "watch",

@@ -59,10 +59,16 @@ def _policies(cluster: Cluster) -> None:
 
 def _start(kubeconfig: str, ready: Path) -> subprocess.Popen[bytes]:
     environment = {
-        "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "KUBECONFIG": kubeconfig, "CHECK_INTERVAL_SECONDS": INTERVAL,
-        "LOG_LEVEL": "warning", "STATUS_WRITE_INTERVAL_SECONDS": 10, "LEASE_DURATION_SECONDS": 8,
-        "RENEW_DEADLINE_SECONDS": 4, "WRITE_TIMEOUT_SECONDS": 2,
-    }  # fmt: skip
+        "LISTEN": "127.0.0.1:0",
+        "READY_FILE": ready,
+        "KUBECONFIG": kubeconfig,
+        "CHECK_INTERVAL_SECONDS": INTERVAL,
+        "LOG_LEVEL": "warning",
+        "STATUS_WRITE_INTERVAL_SECONDS": 10,
+        "LEASE_DURATION_SECONDS": 8,
+        "RENEW_DEADLINE_SECONDS": 4,
+        "WRITE_TIMEOUT_SECONDS": 2,
+    }
     surroundings = {
         **environ.plain(),
         **{variable_name("watchdog", name.lower()): str(value) for name, value in environment.items()},

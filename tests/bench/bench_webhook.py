@@ -56,8 +56,10 @@ def main() -> None:
         _warm(bodies, theirs, ours, under_quota)
         loads = _rounds(bodies, theirs, ours, under_quota)
         burst = [server.load(bodies["typical"], "-burst", "300", "-dur", "1s") for server in (theirs, ours)]
-        print(f"\ncold burst of 300 connections, p99: reference {burst[0].p99_us / 1000:.0f} ms,"
-              f" ours {burst[1].p99_us / 1000:.0f} ms, errors {burst[0].errors} and {burst[1].errors}")  # fmt: skip
+        print(
+            f"\ncold burst of 300 connections, p99: reference {burst[0].p99_us / 1000:.0f} ms,"
+            f" ours {burst[1].p99_us / 1000:.0f} ms, errors {burst[0].errors} and {burst[1].errors}"
+        )
         memory = _memory(bodies["typical"], ours)
     _tell(loads, memory, burst[1])
 
@@ -118,12 +120,16 @@ def _tell(measurements: Loads, rest: tuple[int, int, int], burst: Load) -> None:
         f"webhook_cpu_ratio_small={_ratio(measurements, 'small'):.2f} memory_growth_mib={(after - before) / 2**20:.1f}"
     )
     slower, errors = p99["trimtab"] / p99["reference"], errors + failed + burst.errors
-    report_result("webhook", f"webhook_cpu_ratio={_ratio(measurements, 'typical'):.2f}"
-          f" webhook_cpu_ratio_big={_ratio(measurements, 'big'):.2f}"
-          f" siblings={_ratio(measurements, 'siblings'):.2f} siblings_under_quota={_ratio(measurements, 'quota'):.2f}"
-          f" distinct={_ratio(measurements, 'distinct'):.2f} decided_anew={_ratio(measurements, 'anew'):.2f}"
-          f" decided_anew_without_usage={_ratio(measurements, 'unknown'):.2f}"
-          f" webhook_p99_ratio={slower:.2f} errors={errors}", broken={})  # fmt: skip
+    report_result(
+        "webhook",
+        f"webhook_cpu_ratio={_ratio(measurements, 'typical'):.2f}"
+        f" webhook_cpu_ratio_big={_ratio(measurements, 'big'):.2f}"
+        f" siblings={_ratio(measurements, 'siblings'):.2f} siblings_under_quota={_ratio(measurements, 'quota'):.2f}"
+        f" distinct={_ratio(measurements, 'distinct'):.2f} decided_anew={_ratio(measurements, 'anew'):.2f}"
+        f" decided_anew_without_usage={_ratio(measurements, 'unknown'):.2f}"
+        f" webhook_p99_ratio={slower:.2f} errors={errors}",
+        broken={},
+    )
 
 
 def _ratio(loads: Loads, name: str) -> float:

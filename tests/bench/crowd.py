@@ -45,8 +45,9 @@ def _usage(number: int) -> ContainerUsage:
     return ContainerUsage(
         cpu=Percentiles(p5=f"{low}m", p50=f"{2 * low}m", p95=f"{high}m", max=f"{3 * high}m"),
         memory=Percentiles(p5=f"{2 * low}Mi", p50=f"{3 * low}Mi", p95=f"{high}Mi", max=f"{2 * high}Mi"),
-        days=14.0, samples=20160,
-    )  # fmt: skip
+        days=14.0,
+        samples=20160,
+    )
 
 
 def _shard(number: int, result: dict[str, dict[str, ContainerUsage]]) -> dict[str, Any]:

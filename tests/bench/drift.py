@@ -179,9 +179,13 @@ def _outcome(resource: str, diary: LiveHistory, vpa: VpaContainer, now: float, e
     floor = oom_floor(oom, statistics.max, end, diary.days * DAY) if resource == "memory" else 0.0
     floors = max(last_day_use(resource, window, window.histograms_by_day(), len(pods)), floor, covered)
     return Outcome(
-        now=now, ours=statistics.adaptive.amount, vpa=theirs, floors=floors, request=statistics.adaptive,
+        now=now,
+        ours=statistics.adaptive.amount,
+        vpa=theirs,
+        floors=floors,
+        request=statistics.adaptive,
         confidence=statistics.confidence,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +217,10 @@ def run() -> Verdict:
 
 def _row(name: str, both: Mapping[str, Outcome]) -> str:
     cpu, memory = both["cpu"], both["memory"]
-    amounts = [f"{c * 1000:.0f}m {m / MI:.0f}Mi" for c, m in (
-        (cpu.now, memory.now), (cpu.ours, memory.ours), (cpu.vpa, memory.vpa))]  # fmt: skip
+    amounts = [
+        f"{c * 1000:.0f}m {m / MI:.0f}Mi"
+        for c, m in ((cpu.now, memory.now), (cpu.ours, memory.ours), (cpu.vpa, memory.vpa))
+    ]
     signs = sorted({*cpu.request.doubts, *memory.request.doubts, cpu.request.bound, memory.request.bound} - {""})
     return f"| {name} | {' | '.join(amounts)} | {cpu.confidence:.2f} {memory.confidence:.2f} | {', '.join(signs)} |"
 

@@ -70,8 +70,13 @@ def _placed(items):
     for budget in kinds["PodDisruptionBudget"]:
         have, allowed = counts[budget["metadata"]["name"]], budget["spec"]["maxUnavailable"]
         budget["metadata"]["generation"] = 1
-        budget["status"] = {"observedGeneration": 1, "expectedPods": have, "currentHealthy": have,
-                            "desiredHealthy": have - allowed, "disruptionsAllowed": allowed}  # fmt: skip
+        budget["status"] = {
+            "observedGeneration": 1,
+            "expectedPods": have,
+            "currentHealthy": have,
+            "desiredHealthy": have - allowed,
+            "disruptionsAllowed": allowed,
+        }
         yield budget
 
 
@@ -81,8 +86,11 @@ _STATUS = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"
 def _best(places, spec, app):
     requests = spec["containers"][0]["resources"]["requests"]
     cpu, memory = int(requests["cpu"][:-1]), int(requests["memory"][:-2])
-    scored = [(-score, place.apps.get(app, 0), place.name, place) for place in places
-              if (score := place.score(cpu, memory)) is not None]  # fmt: skip
+    scored = [
+        (-score, place.apps.get(app, 0), place.name, place)
+        for place in places
+        if (score := place.score(cpu, memory)) is not None
+    ]
     if not scored:
         return None
     place = min(scored)[-1]
@@ -99,5 +107,10 @@ def _pod(owner, name, place):
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": whose, "uid": uid, "controller": True}
     metadata = {**template["metadata"], "name": name, "namespace": "default", "uid": name}
     metadata["ownerReferences"] = [reference]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
-            "spec": {**template["spec"], "nodeName": place.name}, "status": _STATUS}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {**template["spec"], "nodeName": place.name},
+        "status": _STATUS,
+    }

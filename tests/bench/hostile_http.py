@@ -92,9 +92,13 @@ def serving(home: Path, **settings: str) -> Iterator[Target]:
     certs.write_folder(home / "certs", certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC)))
     ready = home / "ready.json"
     variables = {
-        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(ready),
-        "POLICIES": crowd.POLICIES, "LOG_LEVEL": "error", **settings,
-    }  # fmt: skip
+        "LISTEN": "127.0.0.1:0",
+        "CERTS_FOLDER": str(home / "certs"),
+        "READY_FILE": str(ready),
+        "POLICIES": crowd.POLICIES,
+        "LOG_LEVEL": "error",
+        **settings,
+    }
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIMTAB_")}
     environ |= {variable_name("webhook", name.lower()): value for name, value in variables.items()}
     process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], cwd=crowd.ROOT, env=environ)

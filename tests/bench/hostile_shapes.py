@@ -28,10 +28,15 @@ def review(number: int, containers: int = 2) -> bytes:
     }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-", "labels": {"app": "web"}}}
     request = {
-        "uid": f"u-{number}", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "namespace": "team-a",
-        "resource": {"group": "", "version": "v1", "resource": "pods"}, "operation": "CREATE", "dryRun": False,
-        "userInfo": {"username": "u"}, "object": {**pod, "spec": spec},
-    }  # fmt: skip
+        "uid": f"u-{number}",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "namespace": "team-a",
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+        "dryRun": False,
+        "userInfo": {"username": "u"},
+        "object": {**pod, "spec": spec},
+    }
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
 
 
@@ -216,8 +221,9 @@ def _checks_of_large_documents(hostile: Hostile) -> None:
     whole["request"] |= {
         "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
         "resource": {"group": "", "version": "v1", "resource": "configmaps"},
-        "namespace": "trimtab-system", "object": {"apiVersion": "v1", "kind": "ConfigMap", **document},
-    }  # fmt: skip
+        "namespace": "trimtab-system",
+        "object": {"apiVersion": "v1", "kind": "ConfigMap", **document},
+    }
     body = json.dumps(whole).encode()
     hostile.many(16, lambda: _sent(hostile, _counted(b"/validate", body)))
 
@@ -252,6 +258,10 @@ _BELOW = [CHUNKED + b"1;" + b"e" * 4_000 + b"\r\nx\r\n0\r\nA: " + b"b" * 4_000]
 _PAGES = [PAGE[:-4] + b"\r\nContent-Length: 9000000\r\n\r\n", *[b" " * 60_000] * 149]
 
 SILENT_SHAPES: dict[str, list[bytes]] = {
-    "headers": _HEADERS, "extensions": _EXTENSIONS, "trailers": _TRAILERS, "all just below": _BELOW, "pages": _PAGES,
-}  # fmt: skip
+    "headers": _HEADERS,
+    "extensions": _EXTENSIONS,
+    "trailers": _TRAILERS,
+    "all just below": _BELOW,
+    "pages": _PAGES,
+}
 """What each of the silent connections sends, as far as the server lets it."""

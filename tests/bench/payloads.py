@@ -145,10 +145,7 @@ def _container(number: int, size: PodSize, *, is_init: bool = False) -> Item:
         ]
     if size.variables:
         container["env"] = [_variable(number, n, dice) for n in range(size.variables)]
-    container["resources"] = {
-        "limits": {"cpu": "2", "memory": "1Gi"},
-        "requests": {"cpu": "1", "memory": "512Mi"},
-    }
+    container["resources"] = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "512Mi"}}
     container["volumeMounts"] = [
         {"name": "config", "mountPath": "/etc/app", "readOnly": True},
         {"name": "tmp", "mountPath": "/tmp"},

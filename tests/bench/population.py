@@ -40,21 +40,31 @@ def pod(number: int, node: str, uids: dict[str, str]) -> Object:
     app = f"app-{number % OWNERS:03d}"
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": app, "uid": uids.get(app, app), "controller": True}
     labels = {
-        "app.kubernetes.io/name": app, "app.kubernetes.io/instance": f"{app}-prod", "app.kubernetes.io/part-of": "shop",
-        "app.kubernetes.io/version": "2.41.7", "team": f"team-{number % 17}",
+        "app.kubernetes.io/name": app,
+        "app.kubernetes.io/instance": f"{app}-prod",
+        "app.kubernetes.io/part-of": "shop",
+        "app.kubernetes.io/version": "2.41.7",
+        "team": f"team-{number % 17}",
         "pod-template-hash": f"{number % OWNERS:010x}",
-    }  # fmt: skip
+    }
     annotations = {
-        "prometheus.io/scrape": "true", "prometheus.io/port": "9102", "prometheus.io/path": "/metrics",
-        "checksum/config": f"{number % OWNERS:064x}", "sidecar.istio.io/inject": "false",
-    }  # fmt: skip
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": "9102",
+        "prometheus.io/path": "/metrics",
+        "checksum/config": f"{number % OWNERS:064x}",
+        "sidecar.istio.io/inject": "false",
+    }
     return {
-        "apiVersion": "v1", "kind": "Pod",
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": {
-            "name": f"{app}-{number:05d}", "labels": labels, "annotations": annotations, "ownerReferences": [owner]
+            "name": f"{app}-{number:05d}",
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [owner],
         },
         "spec": {**_placement(app), "nodeName": node, "containers": _containers(number % OWNERS), "volumes": VOLUMES},
-    }  # fmt: skip
+    }
 
 
 def _placement(app: str) -> Object:
@@ -71,21 +81,28 @@ def _placement(app: str) -> Object:
 def _containers(kind: int) -> list[Object]:
     amounts = {"cpu": f"{10 + kind}m", "memory": f"{16 + kind}Mi"}
     main = {
-        "name": "main", "image": "registry.local/shop/main:2.41.7", "args": ["serve", "--port=8080"],
+        "name": "main",
+        "image": "registry.local/shop/main:2.41.7",
+        "args": ["serve", "--port=8080"],
         "resources": {"requests": amounts, "limits": {"memory": "512Mi"}},
         "ports": [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9102}],
         "env": [{"name": f"SETTING_{n}", "value": f"a value of some length, number {n}"} for n in range(12)],
-        "livenessProbe": _probe("/livez"), "readinessProbe": _probe("/readyz"), "volumeMounts": MOUNTS,
+        "livenessProbe": _probe("/livez"),
+        "readinessProbe": _probe("/readyz"),
+        "volumeMounts": MOUNTS,
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }  # fmt: skip
+    }
     proxy = {
-        "name": "proxy", "image": "registry.local/mesh/proxy:1.29", "volumeMounts": MOUNTS[:1],
-        "resources": {"requests": {"cpu": "10m", "memory": "40Mi"}}, "readinessProbe": _probe("/healthz"),
+        "name": "proxy",
+        "image": "registry.local/mesh/proxy:1.29",
+        "volumeMounts": MOUNTS[:1],
+        "resources": {"requests": {"cpu": "10m", "memory": "40Mi"}},
+        "readinessProbe": _probe("/healthz"),
         "env": [
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in (("POD", "metadata.name"), ("NAMESPACE", "metadata.namespace"), ("IP", "status.podIP"))
         ],
-    }  # fmt: skip
+    }
     return [main, proxy]
 
 

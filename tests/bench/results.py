@@ -65,8 +65,13 @@ def report_result(bench: str, line: str, *, broken: Mapping[str, object], is_gen
     if not is_standard() or is_generated or os.environ.get("BENCH_RECORD", "1") == "0":
         return
     figures = dict(part.split("=", 1) for part in line.split() if "=" in part and not part.endswith("=nan"))
-    record_figures(f"bench-{bench}", figures, commit=_read_commit(), date=f"{datetime.now(UTC):%Y-%m-%d}",
-                   machine=f"{os.cpu_count()} cores")  # fmt: skip
+    record_figures(
+        f"bench-{bench}",
+        figures,
+        commit=_read_commit(),
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        machine=f"{os.cpu_count()} cores",
+    )
 
 
 def _read_commit() -> str:

@@ -169,15 +169,24 @@ def drawn(seed: int) -> list[Any]:
     taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
     items: list[Any] = []
     for at, name in enumerate(names):
-        labels = {ZONE: f"z{at % by.randint(1, 3)}", "cloud.google.com/gke-nodepool": by.choice(("a", "a", "b")),
-                  "disk": by.choice(("fast", "slow"))}  # fmt: skip
+        labels = {
+            ZONE: f"z{at % by.randint(1, 3)}",
+            "cloud.google.com/gke-nodepool": by.choice(("a", "a", "b")),
+            "disk": by.choice(("fast", "slow")),
+        }
         items.append(
             node(
-                name, by.choice(("2", "4", "8", "16")), by.choice(("8Gi", "16Gi", "32Gi")), by.choice((12, 30, 110)),
-                labels=labels, taints=[taint] if by.random() < 0.1 else [], cordoned=by.random() < 0.04,
-                ready=by.random() > 0.03, extra={"nvidia.com/gpu": "2"} if by.random() < 0.15 else {},
+                name,
+                by.choice(("2", "4", "8", "16")),
+                by.choice(("8Gi", "16Gi", "32Gi")),
+                by.choice((12, 30, 110)),
+                labels=labels,
+                taints=[taint] if by.random() < 0.1 else [],
+                cordoned=by.random() < 0.04,
+                ready=by.random() > 0.03,
+                extra={"nvidia.com/gpu": "2"} if by.random() < 0.15 else {},
             )
-        )  # fmt: skip
+        )
     for number in range(by.randint(0, 30)):
         items += _workload(by, f"w{number}", names)
     return items
@@ -188,17 +197,27 @@ def _workload(by: random.Random, app: str, names: list[str]) -> list[Any]:
     fast = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["fast"]}]}
     spec = by.choice(
         (
-            {}, {}, {}, {}, apart(app), apart(f"w{by.randint(0, 9)}", by.choice((HOST, ZONE))), spread(app),
-            spread(app, ZONE), spread(app, ZONE, nodeTaintsPolicy="Honor"), spread(app, HOST, maxSkew=2, minDomains=3),
+            {},
+            {},
+            {},
+            {},
+            apart(app),
+            apart(f"w{by.randint(0, 9)}", by.choice((HOST, ZONE))),
+            spread(app),
+            spread(app, ZONE),
+            spread(app, ZONE, nodeTaintsPolicy="Honor"),
+            spread(app, HOST, maxSkew=2, minDomains=3),
             spread(app, ZONE, whenUnsatisfiable="ScheduleAnyway"),
-            {"tolerations": [{"key": "team", "operator": "Exists"}]}, {"nodeSelector": {"disk": "fast"}},
+            {"tolerations": [{"key": "team", "operator": "Exists"}]},
+            {"nodeSelector": {"disk": "fast"}},
             {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 7, "preference": fast}]}}},
             {"affinity": {"podAffinity": {REQUIRED: [term]}}},
             {"affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 50, "podAffinityTerm": term}]}}},
-            {"volumes": [{"name": "scratch", "emptyDir": {}}]}, {"schedulerName": by.choice(("other", "volcano"))},
+            {"volumes": [{"name": "scratch", "emptyDir": {}}]},
+            {"schedulerName": by.choice(("other", "volcano"))},
             {"priority": by.choice((-20, 2_000_000_000))},
         )
-    )  # fmt: skip
+    )
     more: dict[str, Any] = {"spec": spec, "owner": by.choice(("ReplicaSet",) * 12 + ("", "Job", "DaemonSet", "Odd"))}
     if by.random() < 0.08:
         more["annotations"] = {SAFE: by.choice(("false", "true"))}
@@ -224,9 +243,13 @@ def _answers(folder: str, tree: Path) -> dict[str, str]:
     """Question → hash of what this tree's code answers."""
     environ = {**os.environ, "PYTHONPATH": str(tree)}
     done = subprocess.run(
-        [sys.executable, "-c", ASKED, folder, str(NOW)], cwd=tree, env=environ, capture_output=True, text=True,
+        [sys.executable, "-c", ASKED, folder, str(NOW)],
+        cwd=tree,
+        env=environ,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     if done.returncode:
         raise SystemExit(f"{tree}: {done.stderr}")
     return dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())

@@ -57,8 +57,15 @@ class Scored:
         ordered = sorted(values)
         rises = [(0.0, values[0]), *((before, after) for before, after in pairwise(values) if after > before)]
         return cls(
-            name, resource, sum(values), ordered, [0.0, *accumulate(ordered)], sorted(before for before, _ in rises),
-            sorted(after for _, after in rises), asked)  # fmt: skip
+            name,
+            resource,
+            sum(values),
+            ordered,
+            [0.0, *accumulate(ordered)],
+            sorted(before for before, _ in rises),
+            sorted(after for _, after in rises),
+            asked,
+        )
 
     def wasted(self, request: float) -> float:
         below = bisect_right(self.ordered, request)
@@ -195,9 +202,11 @@ def vpa(resource: str, fit: Points) -> float:
 # ── the report ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 LIMITS = {
-    "cpu_waste_at_vpa_risk": 0.95, "cpu_under_vs_vpa": 1.0, "memory_waste_at_vpa_episodes": 1.03,
+    "cpu_waste_at_vpa_risk": 0.95,
+    "cpu_under_vs_vpa": 1.0,
+    "memory_waste_at_vpa_episodes": 1.03,
     "memory_waste_at_vpa_ever": 1.12,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,17 +241,24 @@ def run() -> Verdict:
                 print(f"  {rule:9} {name:30} {value:.3f}{between}")
             if rule == "adaptive":
                 results = results or ratios
-                broken += [f"{name} {ratios[name]:.3f} > {limit} ({half})" for name, limit in LIMITS.items()
-                           if half != "chosen on" and ratios[name] > limit]  # fmt: skip
+                broken += [
+                    f"{name} {ratios[name]:.3f} > {limit} ({half})"
+                    for name, limit in LIMITS.items()
+                    if half != "chosen on" and ratios[name] > limit
+                ]
     return Verdict(results, tuple(broken), tuple(table))
 
 
 _COLUMNS = {
-    "waste": "cpu_waste_vs_vpa", "time under": "cpu_under_vs_vpa", "waste at the VPA's time": "cpu_waste_at_vpa_risk",
-    "memory: waste": "memory_waste_vs_vpa", "episodes": "memory_episodes_vs_vpa", "ever above": "memory_ever_vs_vpa",
+    "waste": "cpu_waste_vs_vpa",
+    "time under": "cpu_under_vs_vpa",
+    "waste at the VPA's time": "cpu_waste_at_vpa_risk",
+    "memory: waste": "memory_waste_vs_vpa",
+    "episodes": "memory_episodes_vs_vpa",
+    "ever above": "memory_ever_vs_vpa",
     "waste at the VPA's episodes": "memory_waste_at_vpa_episodes",
     "waste at as many ever above": "memory_waste_at_vpa_ever",
-}  # fmt: skip
+}
 
 
 def _head(scored: Sequence[Scored]) -> Iterator[str]:

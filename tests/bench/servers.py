@@ -144,9 +144,14 @@ def ours(home: Path, client: Path, *, module: str = "trimtab", **settings: str) 
     """
     (home / "snapshot.json").write_text(json.dumps(crowd.snapshot()))
     environment = {
-        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": str(home / "certs"), "READY_FILE": str(home / "ready.json"),
-        "POLICIES": crowd.POLICIES, "CLUSTER": str(home / "snapshot.json"), "LOG_FORMAT": "json", **settings,
-    }  # fmt: skip
+        "LISTEN": "127.0.0.1:0",
+        "CERTS_FOLDER": str(home / "certs"),
+        "READY_FILE": str(home / "ready.json"),
+        "POLICIES": crowd.POLICIES,
+        "CLUSTER": str(home / "snapshot.json"),
+        "LOG_FORMAT": "json",
+        **settings,
+    }
     surroundings = {
         **environ.plain(),
         **{variable_name("webhook", name.lower()): value for name, value in environment.items()},

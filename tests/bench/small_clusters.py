@@ -30,16 +30,24 @@ def small_cluster(seed):
         if free[name][0] < cpu or free[name][1] < memory:
             continue
         free[name] = [free[name][0] - cpu, free[name][1] - memory]
-        spec = {"nodeName": name, "containers": [{"name": "c", "resources": {"requests": {
-            "cpu": f"{cpu}m", "memory": f"{memory}Mi"}}}]}  # fmt: skip
+        spec = {
+            "nodeName": name,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}}}],
+        }
         if drawn.random() < 0.2:
             spec["nodeSelector"] = {ZONE: f"z{names.index(name) % 2}"}
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"w{number}", "controller": True}
         metadata = {"name": f"w{number}-a", "namespace": "default", "ownerReferences": [owner]}
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         items.append({"kind": "Pod", "metadata": metadata, "spec": spec, "status": status})
-        items.append({"kind": "ReplicaSet", "metadata": {"name": f"w{number}", "namespace": "default"},
-                      "spec": {"replicas": 2}, "status": {"replicas": 2, "readyReplicas": 2}})  # fmt: skip
+        items.append(
+            {
+                "kind": "ReplicaSet",
+                "metadata": {"name": f"w{number}", "namespace": "default"},
+                "spec": {"replicas": 2},
+                "status": {"replicas": 2, "readyReplicas": 2},
+            }
+        )
     return items
 
 

@@ -182,12 +182,7 @@ def _node(number: int, dice: random.Random) -> Item:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": name,
-            "uid": f"n{number}",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": labels,
-        },
+        "metadata": {"name": name, "uid": f"n{number}", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": labels},
         "spec": spec,
         "status": {
             "capacity": {**allocatable, "cpu": f"{cpu}m", "memory": f"{memory}Mi"},

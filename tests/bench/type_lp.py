@@ -77,13 +77,14 @@ def eligible_types(cloud, region, daemons):
         memory = int(memory_mib) * MIB
         lost = memory - int(kernel_mib) * MIB if kernel_mib != "." else _kernel_loss(cloud, memory)
         size = NodeSize(
-            millicores=round(float(cores) * 1000), memory_bytes=memory, max_pods=MAX_PODS, lost_bytes=max(0, int(lost)),
-        )  # fmt: skip
+            millicores=round(float(cores) * 1000), memory_bytes=memory, max_pods=MAX_PODS, lost_bytes=max(0, int(lost))
+        )
         rest = calculate_reservations(profile, size)
         left = (
-            rest.allocatable_millicores / 1000 - daemons[0], rest.allocatable_memory_bytes / GIB - daemons[1],
+            rest.allocatable_millicores / 1000 - daemons[0],
+            rest.allocatable_memory_bytes / GIB - daemons[1],
             MAX_PODS - daemons[2],
-        )  # fmt: skip
+        )
         if min(left) > 0:
             yield Priced(name, int(prices[name]) / 1e6, left)
 
@@ -104,8 +105,11 @@ def _kernel_loss(cloud, memory):
 
 def least_by_sums(types, shapes):
     """Dollars an hour below which no fractions of nodes cover the sums."""
-    needs = [sum(cores * n for (cores, _), n in shapes.items()), sum(gib * n for (_, gib), n in shapes.items()),
-             sum(shapes.values())]  # fmt: skip
+    needs = [
+        sum(cores * n for (cores, _), n in shapes.items()),
+        sum(gib * n for (_, gib), n in shapes.items()),
+        sum(shapes.values()),
+    ]
     rows = -numpy.array([one.left for one in types]).T
     solved = linprog([one.price for one in types], A_ub=rows, b_ub=[-need for need in needs], method="highs")
     assert solved.status == 0, solved.message
@@ -130,7 +134,13 @@ def least_by_shapes(types, shapes):
                 # A pod that is larger than the node goes elsewhere: it would need more than there is.
                 upper[3 * number, column] = 1e6
     cost = [one.price for one in types] + [0.0] * (width - len(types))
-    solved = linprog(cost, A_ub=upper.tocsr(), b_ub=numpy.zeros(3 * len(types)), A_eq=equal.tocsr(),
-                     b_eq=[count for _, count in kinds], method="highs")  # fmt: skip
+    solved = linprog(
+        cost,
+        A_ub=upper.tocsr(),
+        b_ub=numpy.zeros(3 * len(types)),
+        A_eq=equal.tocsr(),
+        b_eq=[count for _, count in kinds],
+        method="highs",
+    )
     assert solved.status == 0, solved.message
     return solved.fun

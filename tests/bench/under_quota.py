@@ -52,8 +52,12 @@ def _quotas() -> Iterator[ResourceQuota]:
     metadata = Metadata(name="counted", namespace=NAMESPACE)
     quota = ResourceQuota(metadata=metadata, spec=QuotaSpec(hard=HARD))
     for number in range(1, STEPS + 1):
-        used = {"requests.cpu": f"{100 * number}m", "requests.memory": f"{128 * number}Mi",
-                "limits.memory": f"{256 * number}Mi", "pods": str(number)}  # fmt: skip
+        used = {
+            "requests.cpu": f"{100 * number}m",
+            "requests.memory": f"{128 * number}Mi",
+            "limits.memory": f"{256 * number}Mi",
+            "pods": str(number),
+        }
         yield change(quota, status=QuotaStatus(hard=HARD, used=used))
 
 

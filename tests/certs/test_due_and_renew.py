@@ -19,8 +19,7 @@ def codes(problems: tuple[certs.Problem, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("days", "expected"),
-    [(-1, ["not-yet-valid"]), (0, []), (59, []), (61, ["two-thirds"]), (90, ["expired"])],
+    ("days", "expected"), [(-1, ["not-yet-valid"]), (0, []), (59, []), (61, ["two-thirds"]), (90, ["expired"])]
 )
 def test_a_pair_is_due_at_two_thirds_of_its_life(days: int, expected: list[str]) -> None:
     folder = certs.issue(["a"], now=NOW, life=timedelta(days=90))

@@ -86,8 +86,13 @@ def test_what_is_accepted_now_can_be_read() -> None:
 def test_without_the_tool_it_says_not_audited_and_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / "pip_audit.py").write_text("import sys; sys.exit('cannot reach the index')")
     done = subprocess.run(
-        [sys.executable, str(ROOT / ".ci" / "audit.py")], env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=ROOT,
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, str(ROOT / ".ci" / "audit.py")],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0
     assert has_facts(done.stdout, "not audited", "index")

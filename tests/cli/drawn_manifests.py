@@ -43,8 +43,12 @@ def pod_specs(draw: st.DrawFn) -> Item:
 def limit_ranges(draw: st.DrawFn) -> Item:
     """A LimitRange whose default is not above its maximum and not below its minimum."""
     low, middle, high = sorted(draw(st.lists(st.sampled_from(MEMORY), min_size=3, max_size=3)), key=_ORDER.__getitem__)
-    wanted = {"min": {"memory": low}, "defaultRequest": {"memory": middle}, "default": {"memory": high},
-              "max": {"memory": high}}  # fmt: skip
+    wanted = {
+        "min": {"memory": low},
+        "defaultRequest": {"memory": middle},
+        "default": {"memory": high},
+        "max": {"memory": high},
+    }
     # Without a default, the API server takes the maximum, and so it does for requests.
     parts = draw(st.sampled_from((("min",), ("max",), ("default", "max"), ("min", "defaultRequest", "default", "max"))))
     limit = {"type": "Container", **{name: wanted[name] for name in parts}}
@@ -93,9 +97,11 @@ def hpas(draw: st.DrawFn) -> Item:
     resource = draw(st.sampled_from(("cpu", "memory")))
     target = {"type": "Utilization", "averageUtilization": draw(st.sampled_from((50, 80, 200)))}
     spec: Item = {
-        "scaleTargetRef": TARGET, "minReplicas": least, "maxReplicas": least + draw(st.integers(0, 6)),
+        "scaleTargetRef": TARGET,
+        "minReplicas": least,
+        "maxReplicas": least + draw(st.integers(0, 6)),
         "metrics": [{"type": "Resource", "resource": {"name": resource, "target": target}}],
-    }  # fmt: skip
+    }
     if draw(st.booleans()):
         spec["behavior"] = {"scaleDown": {"stabilizationWindowSeconds": draw(st.sampled_from((0, 300, 1800)))}}
     return namespaced("autoscaling/v2", "HorizontalPodAutoscaler", spec=spec)
@@ -103,8 +109,17 @@ def hpas(draw: st.DrawFn) -> Item:
 
 @st.composite
 def budgets(draw: st.DrawFn) -> Item:
-    allowed = draw(st.sampled_from(({"minAvailable": 1}, {"minAvailable": "100%"}, {"maxUnavailable": 0},
-                                    {"maxUnavailable": 1}, {"minAvailable": 3})))  # fmt: skip
+    allowed = draw(
+        st.sampled_from(
+            (
+                {"minAvailable": 1},
+                {"minAvailable": "100%"},
+                {"maxUnavailable": 0},
+                {"maxUnavailable": 1},
+                {"minAvailable": 3},
+            )
+        )
+    )
     policy = draw(st.sampled_from(({}, {"unhealthyPodEvictionPolicy": "IfHealthyBudget"})))
     spec = {"selector": {"matchLabels": {"app": "web"}}, **allowed, **policy}
     return namespaced("policy/v1", "PodDisruptionBudget", spec=spec)

@@ -43,28 +43,49 @@ FREE_TEXT = (
 """The fields whose text the API server does not check, or that a file may contain anyway."""
 
 LABELS = {
-    "nodepool": "web", "node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.io/region": "us-east-1",
+    "nodepool": "web",
+    "node.kubernetes.io/instance-type": "m5.xlarge",
+    "topology.kubernetes.io/region": "us-east-1",
     "trimtab.dev/price": "200000",
-}  # fmt: skip
+}
 CLASS: Item = {
-    "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata",
-    "overhead": {"podFixed": {"cpu": "250m", "memory": "64Mi"}}, "scheduling": {"nodeSelector": {"sandbox": "kata"}},
-}  # fmt: skip
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "kata"},
+    "handler": "kata",
+    "overhead": {"podFixed": {"cpu": "250m", "memory": "64Mi"}},
+    "scheduling": {"nodeSelector": {"sandbox": "kata"}},
+}
 POLICY: Item = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "sizes"},
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "sizes"},
     "spec": {"description": "what it does", "actions": {"limits": {"cpu": "remove"}}},
-}  # fmt: skip
+}
 CLAIM: Item = {
-    "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop"},
-    "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}, "status": {"phase": "Bound"},
-}  # fmt: skip
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data", "namespace": "shop"},
+    "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}},
+    "status": {"phase": "Bound"},
+}
 SUMMARY = {
-    "node": {"nodeName": "a", "cpu": {"time": "2026-01-08T00:00:00Z", "usageNanoCores": 900_000_000},
-             "memory": {"time": "2026-01-08T00:00:00Z", "workingSetBytes": 1 << 30}},
-    "pods": [{"podRef": {"name": "web-0", "namespace": "shop"}, "cpu": {"usageNanoCores": 600_000_000},
-              "memory": {"workingSetBytes": 180 << 20}, "containers": [
-                  {"name": "app", "cpu": {"usageNanoCores": 300_000_000}, "memory": {"workingSetBytes": 60 << 20}}]}],
-}  # fmt: skip
+    "node": {
+        "nodeName": "a",
+        "cpu": {"time": "2026-01-08T00:00:00Z", "usageNanoCores": 900_000_000},
+        "memory": {"time": "2026-01-08T00:00:00Z", "workingSetBytes": 1 << 30},
+    },
+    "pods": [
+        {
+            "podRef": {"name": "web-0", "namespace": "shop"},
+            "cpu": {"usageNanoCores": 600_000_000},
+            "memory": {"workingSetBytes": 180 << 20},
+            "containers": [
+                {"name": "app", "cpu": {"usageNanoCores": 300_000_000}, "memory": {"workingSetBytes": 60 << 20}}
+            ],
+        }
+    ],
+}
 
 
 def cluster_items() -> list[Item]:
@@ -81,18 +102,35 @@ def cluster_items() -> list[Item]:
     stuck = web("alone")
     stuck["metadata"].pop("ownerReferences")
     database = {
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"},
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "shop"},
         "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "db", "image": "db:1"}]}}},
-    }  # fmt: skip
+    }
     event = {
-        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "shop"}, "reason": "Failed",
-        "message": "it failed", "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web-0"},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "reason": "Failed",
+        "message": "it failed",
+        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web-0"},
+    }
     rules = "mode: rehearse\nselector: {nodepool: web}\n"
     return [
-        *nodes, *pods, stuck, deployment(), hpa(80), vpa(), database, event, CLASS, POLICY, CLAIM,
-        budget("web", 1), pool("web", rules),
-    ]  # fmt: skip
+        *nodes,
+        *pods,
+        stuck,
+        deployment(),
+        hpa(80),
+        vpa(),
+        database,
+        event,
+        CLASS,
+        POLICY,
+        CLAIM,
+        budget("web", 1),
+        pool("web", rules),
+    ]
 
 
 AMOUNTS = frozenset({"cpu", "memory", "storage", "pods", "minAvailable", "averageUtilization"})
@@ -112,10 +150,13 @@ def with_hostile_text(value: Any, fields: tuple[str, ...] | None = FREE_TEXT, ke
 def hostile_items(fields: tuple[str, ...] | None = FREE_TEXT) -> list[Item]:
     """Returns the objects with hostile text; their own kinds stay, because they say what the objects are."""
     return [
-        {"apiVersion": item["apiVersion"], "kind": item["kind"],
-         **with_hostile_text({key: part for key, part in item.items() if key not in ("kind", "apiVersion")}, fields)}
+        {
+            "apiVersion": item["apiVersion"],
+            "kind": item["kind"],
+            **with_hostile_text({key: part for key, part in item.items() if key not in ("kind", "apiVersion")}, fields),
+        }
         for item in cluster_items()
-    ]  # fmt: skip
+    ]
 
 
 def string_fields() -> list[str]:
@@ -218,16 +259,34 @@ _LIVE = "it reads a cluster and no snapshot; what it prints goes through the sam
 _OWN = "it prints only Trimtab's own text"
 _PROCESS = "it runs a process, whose log replaces control characters"
 WITHOUT_SNAPSHOT: dict[str, str] = {
-    "recommender": _PROCESS, "compactor": _PROCESS, "webhook": _PROCESS, "watchdog": _PROCESS, "metrics-api": _PROCESS,
-    "compactor history": _LIVE, "compactor pause": _LIVE, "compactor release": _LIVE, "compactor resume": _LIVE,
-    "compactor status": _LIVE, "savings": _LIVE, "top": _LIVE, "capture": _LIVE, "doctor": _LIVE,
+    "recommender": _PROCESS,
+    "compactor": _PROCESS,
+    "webhook": _PROCESS,
+    "watchdog": _PROCESS,
+    "metrics-api": _PROCESS,
+    "compactor history": _LIVE,
+    "compactor pause": _LIVE,
+    "compactor release": _LIVE,
+    "compactor resume": _LIVE,
+    "compactor status": _LIVE,
+    "savings": _LIVE,
+    "top": _LIVE,
+    "capture": _LIVE,
+    "doctor": _LIVE,
     "metrics-api propose-hpa": _LIVE,
-    "certs issue": _OWN, "certs rotate": _LIVE, "certs rotate-signing-key": _LIVE, "certs status": _LIVE,
+    "certs issue": _OWN,
+    "certs rotate": _LIVE,
+    "certs rotate-signing-key": _LIVE,
+    "certs status": _LIVE,
     "fleet ingest": "it reads Prometheus and writes Parquet",
     "fleet recommend": "it reads Parquet of `fleet ingest`, and prints by the console of `recommend`",
     "fleet report": "it reads Parquet of `fleet ingest`, and prints by the console of `fleet plan`",
-    "policies schema": _OWN, "install": _OWN, "completion": _OWN, "version": _OWN, "demo": _OWN,
-}  # fmt: skip
+    "policies schema": _OWN,
+    "install": _OWN,
+    "completion": _OWN,
+    "version": _OWN,
+    "demo": _OWN,
+}
 """Verb without a snapshot as its input → why that is so, or why no test of hostile text needs it."""
 
 

@@ -33,34 +33,52 @@ def web(name: str = WEB, **more: Any) -> Item:
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}, **more}
     owner = {"kind": "ReplicaSet", "name": "web-7d4b9c6f5d", "controller": True, "apiVersion": "apps/v1"}
     return {
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "namespace": "shop", "labels": {"pod-template-hash": "7d4b9c6f5d"},
-                     "ownerReferences": [owner]},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "labels": {"pod-template-hash": "7d4b9c6f5d"},
+            "ownerReferences": [owner],
+        },
         "spec": {"nodeName": "a", "containers": [{"name": "app", "resources": resources}]},
         "status": {"phase": "Running"},
-    }  # fmt: skip
+    }
 
 
 def deployment(replicas: int = 3) -> Item:
     """Of pod `web`: as many replicas as a VPA's updater wants to see."""
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"replicas": replicas}}  # fmt: skip
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": replicas},
+    }
 
 
 def vpa(**status: Any) -> Item:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     policy = {"containerPolicies": [{"containerName": "*", "controlledValues": "RequestsOnly"}]}
-    return {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"targetRef": target, "resourcePolicy": policy}, "status": status}  # fmt: skip
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"targetRef": target, "resourcePolicy": policy},
+        "status": status,
+    }
 
 
 def hpa(target: int) -> Item:
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}}
-    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-                     "metrics": [{"type": "Resource", "resource": cpu}]}}  # fmt: skip
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "metrics": [{"type": "Resource", "resource": cpu}],
+        },
+    }
 
 
 def only(folder: Path, *items: Item, options: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
@@ -110,8 +128,12 @@ def api(asked: Asked, *, metrics: bool = True) -> Answer:
 
 def kubeconfig(folder: Path, url: str) -> Path:
     context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
-    named = {"clusters": [{"name": "c", "cluster": {"server": url}}], "users": [{"name": "u", "user": {}}],
-             "contexts": [context], "current-context": "x"}  # fmt: skip
+    named = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [context],
+        "current-context": "x",
+    }
     (folder / "kubeconfig").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **named}))
     return folder / "kubeconfig"
 
@@ -120,14 +142,23 @@ def with_vpa(asked: Asked, *, ready: bool = True, allowed: bool = True) -> Answe
     """The same, with a VPA that has nothing to say yet, and its webhook."""
     path = asked[0]
     service = {"namespace": "kube-system", "name": "vpa-webhook"}
-    hook = {"name": "vpa.k8s.io", "clientConfig": {"service": service, "caBundle": "Q0E="},
-            "admissionReviewVersions": ["v1"], "sideEffects": "None"}  # fmt: skip
-    slice_ = {"metadata": {"name": "s", "namespace": "kube-system",
-                           "labels": {"kubernetes.io/service-name": "vpa-webhook"}},
-              "addressType": "IPv4",
-              "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]}  # fmt: skip
-    text = {"verticalpodautoscalers": vpa(), "endpointslices": slice_, "deployments": deployment(),
-            "mutatingwebhookconfigurations": {"metadata": {"name": "vpa"}, "webhooks": [hook]}}  # fmt: skip
+    hook = {
+        "name": "vpa.k8s.io",
+        "clientConfig": {"service": service, "caBundle": "Q0E="},
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+    }
+    slice_ = {
+        "metadata": {"name": "s", "namespace": "kube-system", "labels": {"kubernetes.io/service-name": "vpa-webhook"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}],
+    }
+    text = {
+        "verticalpodautoscalers": vpa(),
+        "endpointslices": slice_,
+        "deployments": deployment(),
+        "mutatingwebhookconfigurations": {"metadata": {"name": "vpa"}, "webhooks": [hook]},
+    }
     plural = path.rsplit("/", 1)[-1]
     if plural in text:
         if plural.startswith("mutating") and not allowed:

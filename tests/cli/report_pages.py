@@ -26,9 +26,14 @@ def doctor_page() -> str:
         for severity in ("ok", "warn", "error", "unknown")
     ]
     report = DoctorReport(
-        server="https://127.0.0.1:6443", namespace="trimtab-system", at="2026-01-05T00:00:00Z", well=False,
-        counts={"ok": 1, "warn": 1, "error": 1, "unknown": 1}, left_out=[], findings=findings,
-    )  # fmt: skip
+        server="https://127.0.0.1:6443",
+        namespace="trimtab-system",
+        at="2026-01-05T00:00:00Z",
+        well=False,
+        counts={"ok": 1, "warn": 1, "error": 1, "unknown": 1},
+        left_out=[],
+        findings=findings,
+    )
     return render_report("html", report, doctor.VIEW)
 
 

@@ -36,12 +36,16 @@ def test_what_a_policy_would_do_that_only_watches_is_told_once(tmp_path: Path) -
 
 def test_a_report_has_all_warnings_of_a_pod(tmp_path: Path) -> None:
     pod = {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
-        "spec": {"containers": [
-            {"name": f"c{number}", "image": "web:1", "resources": {"requests": {"cpu": 1}, "limits": {"cpu": 1}}}
-            for number in range(7)
-        ]},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {
+            "containers": [
+                {"name": f"c{number}", "image": "web:1", "resources": {"requests": {"cpu": 1}, "limits": {"cpu": 1}}}
+                for number in range(7)
+            ]
+        },
+    }
     watching = POLICY.replace("spec:", "spec:\n  mode: warn", 1)
     files = "-f", write(tmp_path, json.dumps(pod)), "--policies", write(tmp_path, watching)
     (report,) = admitted(*files)["pods"]
@@ -241,8 +245,17 @@ def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
 
 def test_html_is_one_page_with_the_same_facts(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY), "-o", "html",
-            "--output-file", page)  # fmt: skip
+    trimtab(
+        "admit",
+        "-f",
+        write(tmp_path, DEPLOYMENT),
+        "--policies",
+        write(tmp_path, POLICY),
+        "-o",
+        "html",
+        "--output-file",
+        page,
+    )
     assert "limits.cpu" in page.read_text()
     assert "http" not in page.read_text().replace("http-equiv", "")
 

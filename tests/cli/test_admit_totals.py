@@ -26,12 +26,17 @@ from tests.cluster_of import Item
 from tests.reasons import has_facts
 
 # The Deployment of a pod is known by the hash in the pod's labels.
-LABELLED_PODS = [{**one, "metadata": {**one["metadata"], "labels": {"pod-template-hash": "7d4b9c6f5d"}}}
-                 for one in WEB_PODS]  # fmt: skip
+LABELLED_PODS = [
+    {**one, "metadata": {**one["metadata"], "labels": {"pod-template-hash": "7d4b9c6f5d"}}} for one in WEB_PODS
+]
 CREATED = [*REPLICA_SETS, *LABELLED_PODS, *JOBS, *JOB_PODS]
 """What controllers have created from the Deployment and the CronJob."""
-ROLLOUT = item("Rollout", "web", version="argoproj.io/v1alpha1", spec={
-    "replicas": 3, "workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}})  # fmt: skip
+ROLLOUT = item(
+    "Rollout",
+    "web",
+    version="argoproj.io/v1alpha1",
+    spec={"replicas": 3, "workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+)
 IDLE_DEPLOYMENT = templated("Deployment", "web", replicas=0)
 
 
@@ -79,8 +84,7 @@ def test_pods_of_one_replica_set_count_once_without_their_deployment(tmp_path: P
 
 def test_pods_of_an_operator_without_a_template_count_with_the_set_that_creates_them(tmp_path: Path) -> None:
     operator = templated("StatefulSet", "db", "Database/db", above="acme.example/v1")
-    assert requests_of(tmp_path, operator, pod("db-0", "StatefulSet/db"), pod("db-1", "StatefulSet/db")) == (
-        "1", "2Gi")  # fmt: skip
+    assert requests_of(tmp_path, operator, pod("db-0", "StatefulSet/db"), pod("db-1", "StatefulSet/db")) == ("1", "2Gi")
 
 
 @pytest.mark.parametrize(
@@ -88,15 +92,30 @@ def test_pods_of_an_operator_without_a_template_count_with_the_set_that_creates_
     [
         (templated("DaemonSet", "agent", status={"observedGeneration": 1, "desiredNumberScheduled": 4}), "2"),
         (templated("DaemonSet", "agent"), "500m"),
-        (item("Job", "load", version="batch/v1", spec={"parallelism": 4, "completions": 3, "template": {
-            "spec": spec()}}), "1500m"),
+        (
+            item(
+                "Job",
+                "load",
+                version="batch/v1",
+                spec={"parallelism": 4, "completions": 3, "template": {"spec": spec()}},
+            ),
+            "1500m",
+        ),
         (item("Job", "load", version="batch/v1", spec={"completions": 3, "template": {"spec": spec()}}), "500m"),
-        (item("Job", "load", version="batch/v1", spec={"template": {"spec": spec()}}, status={
-            "conditions": [{"type": "Complete", "status": "True"}]}), "0"),
+        (
+            item(
+                "Job",
+                "load",
+                version="batch/v1",
+                spec={"template": {"spec": spec()}},
+                status={"conditions": [{"type": "Complete", "status": "True"}]},
+            ),
+            "0",
+        ),
         (pod("alone", "Database/db", above="acme.example/v1", phase="Succeeded"), "0"),
     ],
     ids=["daemons", "a new DaemonSet", "parallel", "one after another", "a finished Job", "a finished pod"],
-)  # fmt: skip
+)
 def test_the_pods_that_an_object_says_exist_count(tmp_path: Path, workload: Item, cpu: str) -> None:
     assert requests_of(tmp_path, workload)[0] == cpu
 
@@ -117,14 +136,21 @@ def test_a_pod_that_is_admitted_only_with_a_policy_is_in_the_total_after_it(tmp_
     workload = item("Deployment", "web", spec={"replicas": 2, "template": {"spec": bare}})
     totals = admitted(tmp_path, workload, QUOTA, policy=GIVES_REQUESTS)["totals"]
     assert (totals["requestsBefore"]["cpu"], totals["requestsAfter"]["cpu"], totals["admittedOnlyWithUs"]) == (
-        "0", "20m", 1)  # fmt: skip
+        "0",
+        "20m",
+        1,
+    )
 
 
 def test_a_rollout_has_the_pods_of_the_template_that_it_refers_to(tmp_path: Path) -> None:
-    report = admitted(tmp_path, ROLLOUT, IDLE_DEPLOYMENT, pod("web-7d4b9c6f5d-x2x4k", "Rollout/web",
-                                                              above="argoproj.io/v1alpha1"))  # fmt: skip
+    report = admitted(
+        tmp_path, ROLLOUT, IDLE_DEPLOYMENT, pod("web-7d4b9c6f5d-x2x4k", "Rollout/web", above="argoproj.io/v1alpha1")
+    )
     assert [(one["kind"], one["replicas"], one["countedWith"]) for one in report["pods"]] == [
-        ("Rollout", 3, ""), ("Deployment", 0, ""), ("Pod", 1, "Rollout/web")]  # fmt: skip
+        ("Rollout", 3, ""),
+        ("Deployment", 0, ""),
+        ("Pod", 1, "Rollout/web"),
+    ]
     assert report["totals"]["requestsBefore"]["cpu"] == "1500m"
 
 
@@ -144,8 +170,12 @@ def test_the_manifests_change_where_the_template_is_written(tmp_path: Path) -> N
     assert has_facts(result.stderr, "Rollout web", "template of another object")
 
 
-GROUP = item("LeaderWorkerSet", "llm", version="leaderworkerset.x-k8s.io/v1", spec={
-    "replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": {"spec": spec()}}})  # fmt: skip
+GROUP = item(
+    "LeaderWorkerSet",
+    "llm",
+    version="leaderworkerset.x-k8s.io/v1",
+    spec={"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": {"spec": spec()}}},
+)
 LEADERS = templated("StatefulSet", "llm", "LeaderWorkerSet/llm", above="leaderworkerset.x-k8s.io/v1", replicas=1)
 WORKERS = templated("StatefulSet", "llm-0", "Pod/llm-0", above="v1", replicas=1)
 LEADER, WORKER = pod("llm-0", "StatefulSet/llm"), pod("llm-0-1", "StatefulSet/llm-0")

@@ -9,8 +9,12 @@ from click.testing import CliRunner, Result
 
 from trimtab.cli.main import cli
 
-NONE = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "none"},
-        "spec": {"actions": {"limits": {"cpu": "remove"}}, "enabled": False}}  # fmt: skip
+NONE = {
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "none"},
+    "spec": {"actions": {"limits": {"cpu": "remove"}}, "enabled": False},
+}
 RESOURCES = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}}
 
 
@@ -26,8 +30,11 @@ def deployment(resources: dict[str, Any] = RESOURCES) -> dict[str, Any]:
 
 def vpa(mode: str = "Recreate", controlled: str = "RequestsAndLimits", **target: str) -> dict[str, Any]:
     policy = {"containerName": "*", "maxAllowed": {"memory": "1536Mi"}, "controlledValues": controlled}
-    spec = {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-            "updatePolicy": {"updateMode": mode}, "resourcePolicy": {"containerPolicies": [policy]}}  # fmt: skip
+    spec = {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "updatePolicy": {"updateMode": mode},
+        "resourcePolicy": {"containerPolicies": [policy]},
+    }
     recommended = [{"containerName": "app", "target": target or {"cpu": "250m", "memory": "2Gi"}}]
     status = {"recommendation": {"containerRecommendations": recommended}}
     return named("VerticalPodAutoscaler", "autoscaling.k8s.io/v1", spec, status=status)
@@ -79,9 +86,13 @@ def test_the_terminal_shows_it_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("objects", "options"),
-    [((deployment(), vpa("Off")), ()), ((deployment(),), ()), ((deployment(), vpa()), ("--no-vpa-webhook",)),
-     ((deployment(), vpa(cpu="100m")), ())],
-)  # fmt: skip
+    [
+        ((deployment(), vpa("Off")), ()),
+        ((deployment(),), ()),
+        ((deployment(), vpa()), ("--no-vpa-webhook",)),
+        ((deployment(), vpa(cpu="100m")), ()),
+    ],
+)
 def test_nothing_is_said_where_no_vpa_changes_a_request(
     tmp_path: Path, objects: tuple[dict[str, Any], ...], options: tuple[str, ...]
 ) -> None:

@@ -23,16 +23,30 @@ def pods(replicas: int, *, nodes: int) -> list[dict[str, Any]]:
     """Pods of one Deployment, dealt out over the nodes."""
     return [
         {
-            "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running"},
-            "metadata": {"name": pod_name(n), "namespace": "shop",
-                         "labels": {"app": "web", "pod-template-hash": "7d4b9c6f5d"},
-                         "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": True,
-                                              "name": "web-7d4b9c6f5d", "uid": "u"}]},
-            "spec": {"nodeName": f"n{n % nodes}", "containers": [
-                {"name": "app", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]},
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "status": {"phase": "Running"},
+            "metadata": {
+                "name": pod_name(n),
+                "namespace": "shop",
+                "labels": {"app": "web", "pod-template-hash": "7d4b9c6f5d"},
+                "ownerReferences": [
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "ReplicaSet",
+                        "controller": True,
+                        "name": "web-7d4b9c6f5d",
+                        "uid": "u",
+                    }
+                ],
+            },
+            "spec": {
+                "nodeName": f"n{n % nodes}",
+                "containers": [{"name": "app", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}],
+            },
         }
         for n in range(replicas)
-    ]  # fmt: skip
+    ]
 
 
 def write_cluster(folder: Path, *objects: dict[str, Any], name: str = "cluster.json") -> Path:
@@ -94,18 +108,21 @@ def test_the_present_flags_are_those_that_are_given(cluster: Path) -> None:
     flags = "--scale-down-utilization-threshold=0.7 --scale-down-unneeded-time=1m30s"
     report = read_report("autoscaler", "propose", "--cluster", cluster, "--autoscaler-flags", flags)
     assert report["present"]["flags"] == [
-        "--scale-down-utilization-threshold=0.7", "--scale-down-unneeded-time=90s", "--scale-down-delay-after-add=10m",
-    ]  # fmt: skip
+        "--scale-down-utilization-threshold=0.7",
+        "--scale-down-unneeded-time=90s",
+        "--scale-down-delay-after-add=10m",
+    ]
     assert report["present"]["finalNodes"] == 2
 
 
 def autoscaler_deployment(*flags: str) -> dict[str, Any]:
     container = {"name": "ca", "image": "ca", "command": ["./cluster-autoscaler", *flags]}
     return {
-        "apiVersion": "apps/v1", "kind": "Deployment",
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
         "metadata": {"name": f"ca-{len(flags)}", "namespace": "kube-system"},
         "spec": {"selector": {}, "template": {"metadata": {}, "spec": {"containers": [container]}}},
-    }  # fmt: skip
+    }
 
 
 def test_a_note_names_the_autoscalers_whose_flags_are_not_replayed(tmp_path: Path) -> None:
@@ -143,13 +160,25 @@ def test_a_mistake_is_named_and_nothing_is_done(cluster: Path, arguments: tuple[
 def status_map(*groups: tuple[str, int, int]) -> dict[str, Any]:
     """The autoscaler's status; each group is (name, number of nodes, minimum)."""
     entries = [
-        {"name": name, "health": {"status": "Healthy", "nodeCounts": {"registered": {"total": count}},
-                                  "cloudProviderTarget": count, "minSize": minimum, "maxSize": 10}}
+        {
+            "name": name,
+            "health": {
+                "status": "Healthy",
+                "nodeCounts": {"registered": {"total": count}},
+                "cloudProviderTarget": count,
+                "minSize": minimum,
+                "maxSize": 10,
+            },
+        }
         for name, count, minimum in groups
-    ]  # fmt: skip
+    ]
     status = {"autoscalerStatus": "Running", "clusterWide": {"health": {"status": "Healthy"}}, "nodeGroups": entries}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "data": {"status": json.dumps(status)},
-            "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "data": {"status": json.dumps(status)},
+        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+    }
 
 
 def final_nodes(folder: Path, *objects: dict[str, Any], flags: str = "") -> int:
@@ -161,9 +190,7 @@ def final_nodes(folder: Path, *objects: dict[str, Any], flags: str = "") -> int:
     return int(flag_set["finalNodes"])
 
 
-@pytest.mark.parametrize(
-    ("minimums", "remaining"), [((0, 0), 0), ((2, 1), 3), ((1, 0), 1), ((2, 2), 4)]
-)  # fmt: skip
+@pytest.mark.parametrize(("minimums", "remaining"), [((0, 0), 0), ((2, 1), 3), ((1, 0), 1), ((2, 2), 4)])
 def test_the_replay_keeps_the_minimums_of_the_status_and_of_the_flags(
     tmp_path: Path, minimums: tuple[int, int], remaining: int
 ) -> None:

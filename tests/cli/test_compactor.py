@@ -70,8 +70,11 @@ def test_a_drain_shows_the_budget_for_which_it_waits() -> None:
     moves = (PodToEvict("default/web-1", "uid-web-1"), PodToEvict("default/api-1", "uid-api-1"))
     items = [
         node("n1", annotations={CORDONED_BY_US: note("trimtab-system", moves=moves)}),
-        pod("web-1", "n1"), pod("api-1", "n1"), budget("web", 0), budget("api", 1),
-    ]  # fmt: skip
+        pod("web-1", "n1"),
+        pod("api-1", "n1"),
+        budget("web", 0),
+        budget("api", 1),
+    ]
     reading = build_snapshot([Document(file="x", index=number, value=item) for number, item in enumerate(items)])
     status = report.build_status_report(replace(found(PoolState()), snapshot=reading.snapshot))
     [drain] = status.drains
@@ -140,9 +143,16 @@ def test_each_pool_says_why_its_nodes_stay_also_in_a_rehearsal() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "stored"),
-    [({}, {"a": 1}, True), ({"a": 1}, {}, True), ({"a": 2}, {"a": 1}, True), ({"a": 1}, {"b": 1}, True),
-     ({"a": 100}, {"a": 95}, False), ({"a": 100}, {"a": 80}, True), ({"a": 3, "b": 1}, {"b": 1, "a": 3}, False)],
-)  # fmt: skip
+    [
+        ({}, {"a": 1}, True),
+        ({"a": 1}, {}, True),
+        ({"a": 2}, {"a": 1}, True),
+        ({"a": 1}, {"b": 1}, True),
+        ({"a": 100}, {"a": 95}, False),
+        ({"a": 100}, {"a": 80}, True),
+        ({"a": 3, "b": 1}, {"b": 1, "a": 3}, False),
+    ],
+)
 def test_reasons_are_stored_again_only_when_they_differ_much(
     before: dict[str, int], after: dict[str, int], stored: bool
 ) -> None:

@@ -18,8 +18,7 @@ SEPARATORS = ",;|\t\n\r"
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["=1", "+1+1", f"-{COMMAND}", "@SUM(A1)", " =1", "\uff1d1", "-1+2", "+1|x", "-1,5+A1", '"=1', "\xa0=1"],
+    "text", ["=1", "+1+1", f"-{COMMAND}", "@SUM(A1)", " =1", "\uff1d1", "-1+2", "+1|x", "-1,5+A1", '"=1', "\xa0=1"]
 )
 def test_a_cell_that_begins_a_formula_is_text(text: str) -> None:
     assert str(csv_cell(text)).startswith("'")

@@ -76,9 +76,21 @@ def test_the_report_has_the_same_facts() -> None:
 def test_the_catalog_has_every_kind_and_each_name_once_in_its_kind() -> None:
     catalog = load_catalog()
     assert {entry.kind for entry in catalog} == {
-        "reason", "rule", "check", "alert", "setting", "policy field", "pool field", "annotation", "label", "taint",
-        "metric", "word", "column", "report field",
-    }  # fmt: skip
+        "reason",
+        "rule",
+        "check",
+        "alert",
+        "setting",
+        "policy field",
+        "pool field",
+        "annotation",
+        "label",
+        "taint",
+        "metric",
+        "word",
+        "column",
+        "report field",
+    }
     assert len({(entry.kind, entry.name) for entry in catalog}) == len(catalog)
     assert all(find_entries(catalog, entry.name) for entry in catalog)
 

@@ -32,8 +32,16 @@ def machine(name: str, **labels: str) -> Item:
 def workload(name: str, on: str, team: str, cpu: str = "1", **more: object) -> Item:
     """A pod of Deployment NAME by its name."""
     owner = f"{name}-7d4b9c6f5d"
-    created_pod = pod(f"{owner}-x2x4k", on, cpu, "1Gi", app=owner, namespace="shop", labels={
-        "pod-template-hash": "7d4b9c6f5d", "team": team}, **more)  # fmt: skip
+    created_pod = pod(
+        f"{owner}-x2x4k",
+        on,
+        cpu,
+        "1Gi",
+        app=owner,
+        namespace="shop",
+        labels={"pod-template-hash": "7d4b9c6f5d", "team": team},
+        **more,
+    )
     created_pod["spec"]["containers"][0]["name"] = "app"
     return created_pod
 
@@ -46,11 +54,21 @@ def cluster_file(folder: Path, name: str, *items: Item) -> None:
 def five_clusters(folder: Path) -> Path:
     """`broken` is cut short; `karp` is Karpenter's; the others differ in size."""
     clusters = folder / "clusters"
-    cluster_file(clusters, "east", *[machine(name) for name in "abc"], workload("web", "a", "front", "4"),
-                 workload("api", "b", "back", "2"))  # fmt: skip
+    cluster_file(
+        clusters,
+        "east",
+        *[machine(name) for name in "abc"],
+        workload("web", "a", "front", "4"),
+        workload("api", "b", "back", "2"),
+    )
     cluster_file(clusters, "west", machine("a"), workload("web", "a", "front", "1"))
-    cluster_file(clusters, "karp", machine("a", **{"karpenter.sh/nodepool": "default"}),
-                 machine("b", **{"karpenter.sh/nodepool": "default"}), workload("batch", "a", "back", "1"))  # fmt: skip
+    cluster_file(
+        clusters,
+        "karp",
+        machine("a", **{"karpenter.sh/nodepool": "default"}),
+        machine("b", **{"karpenter.sh/nodepool": "default"}),
+        workload("batch", "a", "back", "1"),
+    )
     cluster_file(clusters, "shared", machine("a"), workload("web", "a", "front", "2"))
     (clusters / "broken.json").write_text('{"apiVersion": "v1", "kind": "List", "items": [')
     return clusters
@@ -82,8 +100,21 @@ def history(folder: Path) -> Path:
 
 
 def ingest(url: str, folder: Path, *options: str) -> Result:
-    return trimtab("fleet", "ingest", "--prometheus", url, "--usage", folder, "--days", "3", "--step", "1800",
-                   "--now", format_timestamp((FIRST_DAY + 3) * DAY + 7200), *options)  # fmt: skip
+    return trimtab(
+        "fleet",
+        "ingest",
+        "--prometheus",
+        url,
+        "--usage",
+        folder,
+        "--days",
+        "3",
+        "--step",
+        "1800",
+        "--now",
+        format_timestamp((FIRST_DAY + 3) * DAY + 7200),
+        *options,
+    )
 
 
 def test_five_clusters_one_unreadable_one_of_karpenters_one_with_two_tenants(tmp_path: Path) -> None:
@@ -165,8 +196,11 @@ def test_ingest_reads_missing_days_only_and_apart_by_label(tmp_path: Path) -> No
 
 
 def test_ingest_reads_samples_of_files_and_keeps_clusters_apart(tmp_path: Path) -> None:
-    rows = [f"{FIRST_DAY * DAY + n * 600},shop,{WEB},app,{cores},{cluster}"
-            for n in range(300) for cluster, cores in (("prod", 1), ("dev", 0.1))]  # fmt: skip
+    rows = [
+        f"{FIRST_DAY * DAY + n * 600},shop,{WEB},app,{cores},{cluster}"
+        for n in range(300)
+        for cluster, cores in (("prod", 1), ("dev", 0.1))
+    ]
     (tmp_path / "usage.csv").write_text("timestamp,namespace,pod,container,cpu,cluster\n" + "\n".join(rows) + "\n")
     arguments = ("fleet", "ingest", "--samples", tmp_path / "usage.csv", "--usage", tmp_path / "h")
     mixed, apart = trimtab(*arguments, "--cluster-name", "prod"), trimtab(*arguments, "--by", "cluster")
@@ -222,7 +256,8 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
 def test_a_history_of_other_workloads_than_those_of_the_snapshot_is_said(tmp_path: Path) -> None:
     cluster_file(tmp_path / "clusters", "east", machine("a"), workload("web", "a", "front"))
     usage = write_history(tmp_path / "history", {"east": daily_rows("api", 3, cores=0.2)})
-    result = trimtab("fleet", "recommend", "--clusters", tmp_path / "clusters", "--usage", usage, "--now", NOW, "-o",
-                     "json")  # fmt: skip
+    result = trimtab(
+        "fleet", "recommend", "--clusters", tmp_path / "clusters", "--usage", usage, "--now", NOW, "-o", "json"
+    )
     (note,) = [note for note in json.loads(result.stdout)["notes"] if "cluster east" in note]
     assert has_facts(note, "usage of 1 container", "none of them", "snapshot")

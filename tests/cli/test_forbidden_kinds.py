@@ -70,8 +70,18 @@ def test_hashed_names_leave_the_kinds_as_they_are(tmp_path: Path) -> None:
     assert len(notes(told("plan", "--cluster", path, "--preset", "all=keen"))) == 2
 
 
-DEVICES = [node("a"), node("b"), user("x-0", "a"), pod("y-0", "b"), node("c"), pod("z-0", "c", "2"), CLASS,
-           devices("a"), devices("b"), claim("x-0", "a", 0)]  # fmt: skip
+DEVICES = [
+    node("a"),
+    node("b"),
+    user("x-0", "a"),
+    pod("y-0", "b"),
+    node("c"),
+    pod("z-0", "c", "2"),
+    CLASS,
+    devices("a"),
+    devices("b"),
+    claim("x-0", "a", 0),
+]
 
 
 @pytest.mark.parametrize("kind", ["DeviceClass", "ResourceClaim", "ResourceSlice"])

@@ -60,9 +60,15 @@ def test_every_command_that_writes_a_file_knows_the_short_option() -> None:
     options = {context.command_path: [one.opts for one in context.command.params] for context in iterate_contexts()}
     writing = {path: opts for path, all_opts in options.items() for opts in all_opts if "--output-file" in opts}
     assert {
-        "trimtab recommend", "trimtab pools import", "trimtab install", "trimtab machines priorities",
-        "trimtab scheduler config", "trimtab policies compile", "trimtab plan", "trimtab capture",
-    } <= writing.keys()  # fmt: skip
+        "trimtab recommend",
+        "trimtab pools import",
+        "trimtab install",
+        "trimtab machines priorities",
+        "trimtab scheduler config",
+        "trimtab policies compile",
+        "trimtab plan",
+        "trimtab capture",
+    } <= writing.keys()
     assert [path for path, opts in writing.items() if "-O" not in opts] == []
 
 

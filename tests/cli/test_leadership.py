@@ -120,5 +120,10 @@ def test_the_status_names_the_nodes_that_others_cordoned() -> None:
 
 def test_an_age_is_in_its_largest_whole_unit() -> None:
     assert [format_age(seconds) for seconds in (-1, 119, 120, 7199, 7200, 172_800)] == [
-        "0 s", "119 s", "2 min", "119 min", "2 h", "2 d",
-    ]  # fmt: skip
+        "0 s",
+        "119 s",
+        "2 min",
+        "119 min",
+        "2 h",
+        "2 d",
+    ]

@@ -147,19 +147,27 @@ def test_a_captured_cluster_is_not_judged_by_rules_for_manifests(tmp_path: Path)
 def test_a_cluster_is_measured_by_the_reservations_that_the_recommender_publishes(tmp_path: Path) -> None:
     """The nodes of a pool that are alike are one finding; the eviction threshold is no reservation."""
     nodes = [
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"trimtab.dev/pool": "web"}},
-         "status": {"capacity": {"cpu": "4", "memory": "16Gi"}, "allocatable": {"cpu": "3920m", "memory": "15772Mi"},
-                    "nodeInfo": {"containerRuntimeVersion": runtime}}}
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"trimtab.dev/pool": "web"}},
+            "status": {
+                "capacity": {"cpu": "4", "memory": "16Gi"},
+                "allocatable": {"cpu": "3920m", "memory": "15772Mi"},
+                "nodeInfo": {"containerRuntimeVersion": runtime},
+            },
+        }
         for name, runtime in (("b", "containerd://2.1"), ("a", "containerd://2.1"), ("c", "cri-o://1.34"))
-    ]  # fmt: skip
+    ]
     published = PublishedReservations(
         pools=(PublishedReservation(pool="web", runtime="containerd", millicores=90, memory_bytes=1 << 30),)
     )
     config_map = {
-        "apiVersion": "v1", "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
         "metadata": {"name": "trimtab-reservations", "labels": {RESERVATIONS_LABEL: "v1"}},
         "data": {RESERVATIONS_KEY: msgspec.json.encode(published).decode()},
-    }  # fmt: skip
+    }
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, config_map]}))
     report = json.loads(run_lint("--cluster", str(file), "--only", "N10", "-o", "json").stdout)
@@ -186,12 +194,21 @@ def test_hpas_of_old_versions_are_judged_as_they_are_meant(tmp_path: Path, versi
     """Without a change that their version does not have."""
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     hpa = {
-        "apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
-        "spec": {"scaleTargetRef": target, "maxReplicas": 9,
-                 "metrics": [{"type": "Resource", "resource": {"name": "memory", **json.loads(metric)}}]},
-    }  # fmt: skip
-    vpa = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "web"},
-           "spec": {"targetRef": target}}  # fmt: skip
+        "apiVersion": f"autoscaling/{version}",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "scaleTargetRef": target,
+            "maxReplicas": 9,
+            "metrics": [{"type": "Resource", "resource": {"name": "memory", **json.loads(metric)}}],
+        },
+    }
+    vpa = {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {"targetRef": target},
+    }
     file = tmp_path / "app.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [hpa, vpa]}))
     report = json.loads(run_lint("-f", str(file), "--only", "L01", "--only", "L05", "-o", "json").stdout)

@@ -23,9 +23,12 @@ LIMITS = {
 }
 PUBLISHED = {
     "metadata": {"name": "trimtab-reservations", "namespace": "ours", "labels": {RESERVATIONS_LABEL: "v1"}},
-    "data": {RESERVATIONS_KEY: json.dumps({"pools": [
-        {"pool": "web", "runtime": "", "millicores": 90, "memoryBytes": 1 << 30}]})},
-}  # fmt: skip
+    "data": {
+        RESERVATIONS_KEY: json.dumps(
+            {"pools": [{"pool": "web", "runtime": "", "millicores": 90, "memoryBytes": 1 << 30}]}
+        )
+    },
+}
 KUBELET = {
     "metadata": {"name": "kubelet-config", "namespace": "kube-system"},
     "data": {"kubelet": "kind: KubeletConfiguration\nenforceNodeAllocatable: [pods, system-reserved]\n"},

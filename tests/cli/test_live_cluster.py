@@ -16,9 +16,11 @@ from trimtab.histogram.live_history import LiveHistory
 
 LACKING = "container app", "have 0.8 hours, 6 samples; need an hour, 10 samples"
 RULES = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "usage"},
     "spec": {"actions": {"requests": {"cpu": {"from": "usage", "otherwise": "55m"}}}},
-}  # fmt: skip
+}
 
 
 def shard() -> Item:
@@ -26,14 +28,21 @@ def shard() -> Item:
     diary, app = LiveHistory(), ContainerKey("shop", "Deployment", "web", "app")
     for at in range(START, START + 3600, 600):
         diary.add_sample(app, WEB, "cpu", at, 0.25)
-    return {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
-            "data": {"usage.json": encode(diary, [app], ShardLayout())}}  # fmt: skip
+    return {
+        "metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
+        "data": {"usage.json": encode(diary, [app], ShardLayout())},
+    }
 
 
 def kept(asked: Asked, status: int = 200) -> Answer:
     if asked[0] == "/api/v1/namespaces/trimtab-system/configmaps":
-        return status, {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
-                        "items": [shard()], "message": "no"}  # fmt: skip
+        return status, {
+            "kind": "ConfigMapList",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": "1"},
+            "items": [shard()],
+            "message": "no",
+        }
     return api(asked)
 
 
@@ -41,12 +50,26 @@ def explained(folder: Path, url: str) -> str:
     """`trimtab admit --details` of Deployment web."""
     labels, container = {"app": "web"}, {"name": "app", "image": "app:1"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"selector": {"matchLabels": labels}, "template": template}}  # fmt: skip
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
     for name, document in (("web", deployment), ("rules", RULES)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(document))
-    result = trimtab("admit", "-f", folder / "web.yaml", "--policies", folder / "rules.yaml", "--cluster", "live",
-                     "--kubeconfig", kubeconfig(folder, url), "--details")  # fmt: skip
+    result = trimtab(
+        "admit",
+        "-f",
+        folder / "web.yaml",
+        "--policies",
+        folder / "rules.yaml",
+        "--cluster",
+        "live",
+        "--kubeconfig",
+        kubeconfig(folder, url),
+        "--details",
+    )
     assert result.exit_code == 0, result.output
     return " ".join(result.output.replace("│", " ").split())
 

@@ -131,10 +131,14 @@ def test_the_table_names_the_best_type_and_what_was_left_out(cluster: Path) -> N
 
 @pytest.mark.parametrize(
     ("options", "mistake"),
-    [(("--region", "mars"), "a region with prices"), (("--reserved", "mine"), "--reserved"),
-     (("--types", "["), "--types"), (("--pool", "nobody"), "a pool of"),
-     (("--load-cap", "70"), "--load-cap together with --used-cores")],
-)  # fmt: skip
+    [
+        (("--region", "mars"), "a region with prices"),
+        (("--reserved", "mine"), "--reserved"),
+        (("--types", "["), "--types"),
+        (("--pool", "nobody"), "a pool of"),
+        (("--load-cap", "70"), "--load-cap together with --used-cores"),
+    ],
+)
 def test_mistakes_are_named(cluster: Path, options: tuple[str, ...], mistake: str) -> None:
     answer = trimtab("machines", "rank", "--cluster", cluster, *options)
     assert answer.exit_code == 2
@@ -175,9 +179,13 @@ def test_prices_come_from_opencosts_api_or_from_prometheus(cluster: Path, tmp_pa
     labels = {"node": "a", "instance_type": "m7i.2xlarge", "region": "us-east-1"}
     vector = {"data": {"resultType": "vector", "result": [{"metric": labels, "value": [1, "0.06"]}]}}
     asset = {
-        "type": "Node", "properties": {"name": "a"}, "nodeType": "m7i.2xlarge", "minutes": 60, "totalCost": 0.05,
+        "type": "Node",
+        "properties": {"name": "a"},
+        "nodeType": "m7i.2xlarge",
+        "minutes": 60,
+        "totalCost": 0.05,
         "labels": {"label_topology_kubernetes_io_region": "us-east-1"},
-    }  # fmt: skip
+    }
     query = "/api/v1/query?query=node_total_hourly_cost"
     rank = ("machines", "rank", "--cluster", cluster, "--types", "[cm]7i.2xlarge", "--no-pack", "--prices")
     saved = tmp_path / "prometheus.json"

@@ -10,9 +10,11 @@ from tests.reasons import has_facts
 
 REGION = {"topology.kubernetes.io/region": "us-east-1"}
 CRON = {
-    "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly", "namespace": "default"},
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "metadata": {"name": "nightly", "namespace": "default"},
     "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [], "nodeSelector": {"nodepool": "old"}}}}}},
-}  # fmt: skip
+}
 
 
 def fleet(folder: Path, *more: dict[str, object], **kinds: str) -> Path:
@@ -21,9 +23,13 @@ def fleet(folder: Path, *more: dict[str, object], **kinds: str) -> Path:
         return {**REGION, "nodepool": pool, "node.kubernetes.io/instance-type": default[pool]}
 
     return snapshot(
-        folder, node("o", "16", "64Gi", labels=labels("old")), node("n", "8", "32Gi", labels=labels("new")),
-        pod("web-0", on="o", cpu="1", memory="4Gi"), pod("web-1", on="o", cpu="1", memory="4Gi"), *more,
-    )  # fmt: skip
+        folder,
+        node("o", "16", "64Gi", labels=labels("old")),
+        node("n", "8", "32Gi", labels=labels("new")),
+        pod("web-0", on="o", cpu="1", memory="4Gi"),
+        pod("web-1", on="o", cpu="1", memory="4Gi"),
+        *more,
+    )
 
 
 def told(cluster: Path, *options: str) -> str:
@@ -65,11 +71,15 @@ def test_pools_without_known_types_are_not_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "mistake"),
-    [(("--to-pool", "new"), "--pool"), (("--pool", "gone", "--to-pool", "new"), "a pool of"),
-     (("--pool", "old"), "--to-pool"), (("--pool", "old", "--to-pool", "old"), "a pool other than"),
-     (("--pool", "old", "--to-pool", "new", "--follow", "1"), "--apply"),
-     (("--pool", "old", "--undo"), "--cluster live")],
-)  # fmt: skip
+    [
+        (("--to-pool", "new"), "--pool"),
+        (("--pool", "gone", "--to-pool", "new"), "a pool of"),
+        (("--pool", "old"), "--to-pool"),
+        (("--pool", "old", "--to-pool", "old"), "a pool other than"),
+        (("--pool", "old", "--to-pool", "new", "--follow", "1"), "--apply"),
+        (("--pool", "old", "--undo"), "--cluster live"),
+    ],
+)
 def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], mistake: str) -> None:
     answer = trimtab("machines", "legacy", "--cluster", fleet(tmp_path), *options)
     assert answer.exit_code == 2

@@ -34,9 +34,12 @@ def fleet(folder: Path, new: str = "NoActivity", **labels: str) -> Path:
 
     status = config_map("cluster-autoscaler-status", {"status": STATUS % new}, namespace="kube-system")
     return snapshot(
-        folder, of("a", "new.z1", "m7i.2xlarge"), of("b", "old.z1", "m5.2xlarge"), status,
+        folder,
+        of("a", "new.z1", "m7i.2xlarge"),
+        of("b", "old.z1", "m5.2xlarge"),
+        status,
         *(pod(f"web-{number}", on="ab"[number % 2], cpu="2", memory="8Gi") for number in range(4)),
-    )  # fmt: skip
+    )
 
 
 def printed(*arguments: str | Path) -> dict[str, Any]:
@@ -49,16 +52,21 @@ def test_the_map_names_groups_exactly_with_a_catch_all(tmp_path: Path) -> None:
     document = printed("--cluster", fleet(tmp_path), "--group", "empty=c7i.2xlarge")
     assert (document["kind"], document["metadata"]["namespace"]) == ("ConfigMap", "kube-system")
     assert yaml.safe_load(document["data"]["priorities"]) == {
-        100: ["^old\\.z1$"], 90: ["^new\\.z1$"], 80: ["^empty$"], 0: [".*"]
-    }  # fmt: skip
+        100: ["^old\\.z1$"],
+        90: ["^new\\.z1$"],
+        80: ["^empty$"],
+        0: [".*"],
+    }
 
 
 def test_a_group_of_spot_machines_comes_first(tmp_path: Path) -> None:
     status = config_map("cluster-autoscaler-status", {"status": STATUS % "NoActivity"}, namespace="kube-system")
     labels = {**REGION, "node.kubernetes.io/instance-type": "m7i.2xlarge"}
     spot = {"eks.amazonaws.com/capacityType": "SPOT", "nodepool": "new.z1"}
-    nodes = [node("a", "8", "32Gi", labels={**labels, **spot}),
-             node("b", "8", "32Gi", labels={**labels, "nodepool": "old.z1"})]  # fmt: skip
+    nodes = [
+        node("a", "8", "32Gi", labels={**labels, **spot}),
+        node("b", "8", "32Gi", labels={**labels, "nodepool": "old.z1"}),
+    ]
     pods = [pod(f"web-{number}", on="ab"[number % 2], cpu="2", memory="8Gi") for number in range(4)]
     document = printed("--cluster", snapshot(tmp_path, *nodes, *pods, status))
     assert yaml.safe_load(document["data"]["priorities"]) == {100: ["^new\\.z1$"], 90: ["^old\\.z1$"], 0: [".*"]}
@@ -94,9 +102,14 @@ def test_on_gardener_apply_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "mistake"), [(("--legacy", "nobody"), "a node group of"), (("--group", "empty"), "GROUP=TYPE"),
-                             (("--apply",), "--cluster live"), (("--undo",), "--cluster live")],
-)  # fmt: skip
+    ("options", "mistake"),
+    [
+        (("--legacy", "nobody"), "a node group of"),
+        (("--group", "empty"), "GROUP=TYPE"),
+        (("--apply",), "--cluster live"),
+        (("--undo",), "--cluster live"),
+    ],
+)
 def test_mistakes_are_named(tmp_path: Path, options: tuple[str, ...], mistake: str) -> None:
     answer = trimtab("machines", "priorities", "--cluster", fleet(tmp_path), *options)
     assert answer.exit_code == 2
@@ -108,17 +121,19 @@ def test_on_gardener_a_worker_has_the_highest_priority_of_its_machine_deployment
     text = STATUS.partition("- name")[0] + "".join(
         f"- name: {name}\n  health: {{status: Healthy, cloudProviderTarget: 1, minSize: 0, maxSize: 9}}\n"
         for name in groups
-    )  # fmt: skip
+    )
 
     def of(name: str, group: str, pool: str, kind: str) -> Item:
         machine = {"worker.gardener.cloud/pool": pool, "node.gardener.cloud/machine-name": f"{group}-5f7d8-x2x9q"}
         return node(name, "8", "32Gi", labels={**REGION, "node.kubernetes.io/instance-type": kind, **machine})
 
     cluster = snapshot(
-        tmp_path, of("n1", groups[0], "web", "m7i.2xlarge"), of("n2", groups[1], "web", "m5.2xlarge"),
-        of("n3", groups[2], "a", "m4.2xlarge"), config_map("cluster-autoscaler-status", {"status": text},
-                                                           namespace="kube-system"),
+        tmp_path,
+        of("n1", groups[0], "web", "m7i.2xlarge"),
+        of("n2", groups[1], "web", "m5.2xlarge"),
+        of("n3", groups[2], "a", "m4.2xlarge"),
+        config_map("cluster-autoscaler-status", {"status": text}, namespace="kube-system"),
         *(pod(f"web-{number}", on="n1", cpu="2", memory="8Gi") for number in range(4)),
-    )  # fmt: skip
+    )
     workers = printed("--cluster", cluster)["spec"]["provider"]["workers"]
     assert workers == [{"name": "a", "priority": 90}, {"name": "web", "priority": 100}]

@@ -17,13 +17,26 @@ USAGE = ("--prometheus", "http://127.0.0.1:9")
             "--step: expected at most 3600, got 7200",
         ),
         (
-            ("metrics-api", "propose-hpa", "web", "-n", "shop", "--metric", "rps", "--cpu-request", "1", "--history",
-             "h.csv", "--days", "31"),
+            (
+                "metrics-api",
+                "propose-hpa",
+                "web",
+                "-n",
+                "shop",
+                "--metric",
+                "rps",
+                "--cpu-request",
+                "1",
+                "--history",
+                "h.csv",
+                "--days",
+                "31",
+            ),
             "--days: expected at most 30, got 31",
         ),
         (("vpa", "simulate", "--usage", "u.csv", "--quantity", "apples"), "--quantity"),
     ],
-)  # fmt: skip
+)
 def test_a_number_beyond_the_limit_of_the_verb_is_refused(arguments: tuple[str, ...], mistake: str) -> None:
     result = run_verb(*arguments)
     assert (result.exit_code, mistake in result.stderr) == (2, True)

@@ -8,8 +8,12 @@ import pytest
 from tests.cli.snapshots import snapshot, trimtab
 from tests.cluster_of import Item, node, pod
 
-LABELS = {"node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.io/region": "us-east-1",
-          "topology.kubernetes.io/zone": "us-east-1a", "nodepool": "web"}  # fmt: skip
+LABELS = {
+    "node.kubernetes.io/instance-type": "m5.xlarge",
+    "topology.kubernetes.io/region": "us-east-1",
+    "topology.kubernetes.io/zone": "us-east-1a",
+    "nodepool": "web",
+}
 
 
 def nodes(count: int) -> list[Item]:

@@ -16,12 +16,7 @@ def test_columns_are_as_wide_as_their_cells_and_numbers_are_right_aligned() -> N
     table.add_column("nodes", justify="right")
     table.add_row("web", "9")
     table.add_row("x" * 200, Text("12", style="bold"))
-    assert format_columns(table) == [
-        "Pools",
-        f"{'NAME':200}   NODES",
-        f"{'web':200}       9",
-        f"{'x' * 200}      12",
-    ]
+    assert format_columns(table) == ["Pools", f"{'NAME':200}   NODES", f"{'web':200}       9", f"{'x' * 200}      12"]
 
 
 def test_a_cell_with_several_lines_stays_on_one() -> None:

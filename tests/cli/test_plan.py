@@ -330,8 +330,11 @@ def test_a_snapshot_with_the_pods_of_one_namespace_says_so(tmp_path: Path) -> No
 
 def test_a_snapshot_without_budgets_or_attach_limits_says_so(tmp_path: Path) -> None:
     claimed = pod("db-0", "a", spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]})
-    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"},
-             "spec": {"volumeName": "v"}}  # fmt: skip
+    claim = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c", "namespace": "default"},
+        "spec": {"volumeName": "v"},
+    }
     volume = {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"csi": {"driver": "d.example.com"}}}
     notes = " ".join(told("plan", "--cluster", snapshot(tmp_path, node("a"), claimed, claim, volume))["notes"])
     assert has_facts(notes, "no PodDisruptionBudget")
@@ -379,16 +382,27 @@ def test_files_that_cannot_be_read_are_named_with_all_other_mistakes(tmp_path: P
 
 
 def test_a_node_without_a_place_tells_the_room_after_the_plan(tmp_path: Path) -> None:
-    cluster = snapshot(tmp_path, node("a"), node("b", cpu="2"), pod("web-0", on="a", cpu="3"),
-                       pod("api-0", on="b", annotations={SAFE: "false"}))  # fmt: skip
+    cluster = snapshot(
+        tmp_path,
+        node("a"),
+        node("b", cpu="2"),
+        pod("web-0", on="a", cpu="3"),
+        pod("api-0", on="b", annotations={SAFE: "false"}),
+    )
     result = trimtab("plan", "--cluster", cluster, "--preset", "all=keen", "--explain", "node", "a")
     assert has_facts(result.output, "default/web-0 alone", "fit", "0 of")
 
 
 def test_a_pod_that_may_stand_once_in_a_zone_fits_in_it_when_it_comes_from_there(tmp_path: Path) -> None:
     zone = {"labels": {"zone": "z"}}
-    cluster = snapshot(tmp_path, node("a", **zone), node("b", **zone), pod("web-0", on="a", spec=apart("web", "zone")),
-                       pod("api-0", on="a", cpu="3"), pod("db-0", on="b", cpu="2"))  # fmt: skip
+    cluster = snapshot(
+        tmp_path,
+        node("a", **zone),
+        node("b", **zone),
+        pod("web-0", on="a", spec=apart("web", "zone")),
+        pod("api-0", on="a", cpu="3"),
+        pod("db-0", on="b", cpu="2"),
+    )
     result = trimtab("plan", "--cluster", cluster, "--preset", "all=keen", "--explain", "node", "a")
     assert has_facts(result.output, "default/web-0 alone", "fit", "1 of 1", "other nodes")
 

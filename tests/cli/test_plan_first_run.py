@@ -31,8 +31,10 @@ def pinned(tmp_path: Path) -> Path:
 def test_the_first_run_shows_the_three_presets(pinned: Path) -> None:
     report = told("plan", "--cluster", pinned)
     assert [(one["name"], one["isPlanned"]) for one in report["presets"]] == [
-        ("careful", False), ("balanced", True), ("keen", False),
-    ]  # fmt: skip
+        ("careful", False),
+        ("balanced", True),
+        ("keen", False),
+    ]
 
 
 def test_what_keeps_the_rest_is_priced_and_says_which_knob_to_turn(pinned: Path) -> None:
@@ -172,15 +174,18 @@ def test_a_bound_that_the_settings_set_does_not_speak_of_volume(tmp_path: Path) 
 
 def test_what_a_preset_leaves_on_purpose_is_priced_by_its_setting(tmp_path: Path) -> None:
     """Two nodes at 85 % are too busy for `balanced`: it says so, and what the setting costs."""
-    cluster = snapshot(tmp_path, *machines(*"abc"), pod("x-0", "a", "3400m"), pod("y-0", "b", "3400m"),
-                       pod("z-0", "c", "100m"))  # fmt: skip
+    cluster = snapshot(
+        tmp_path, *machines(*"abc"), pod("x-0", "a", "3400m"), pod("y-0", "b", "3400m"), pod("z-0", "c", "100m")
+    )
     codes = [one["code"] for one in told("plan", "--cluster", cluster)["keepers"]]
     assert "node-not-under-used" in codes
 
 
 def test_an_openshift_machine_set_names_the_pool_and_is_said_to(tmp_path: Path) -> None:
-    nodes = [node(f"n-{n}", annotations={"machine.openshift.io/machine": f"openshift-machine-api/web-{n}{n}abc"})
-            for n in range(3)]  # fmt: skip
+    nodes = [
+        node(f"n-{n}", annotations={"machine.openshift.io/machine": f"openshift-machine-api/web-{n}{n}abc"})
+        for n in range(3)
+    ]
     report = told("plan", "--cluster", snapshot(tmp_path, *nodes, pod("web-0", "n-0")))
     assert [pool["name"] for pool in report["pools"]] == ["web"]
     assert any("annotation machine.openshift.io/machine (web)" in note for note in report["notes"])

@@ -21,8 +21,13 @@ PLURALS = {"/api/v1/nodes": "Node", "/api/v1/pods": "Pod"}
 def use(name: str, cpu: str, memory: str = "10Mi") -> Item:
     """As `kubectl get podmetrics -o yaml` prints it: two containers that use the same."""
     containers = [{"name": name, "usage": {"cpu": cpu, "memory": memory}} for name in ("c", "beside")]
-    return {"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics", "timestamp": "2026-01-02T00:00:00Z",
-            "metadata": {"name": name, "namespace": "default"}, "containers": containers}  # fmt: skip
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics",
+        "timestamp": "2026-01-02T00:00:00Z",
+        "metadata": {"name": name, "namespace": "default"},
+        "containers": containers,
+    }
 
 
 def planned(folder: Path, *items: Item) -> Item:

@@ -13,27 +13,48 @@ SPOT = {"nodepool": "cheap", "karpenter.sh/capacity-type": "spot"}
 HELD = {"annotations": {SAFE: "false"}}
 SCATTERED = [node(name) for name in "abcd"]
 JOBS = [
-    node("a", labels={"nodepool": "jobs"}), node("b", labels={"nodepool": "web"}),
-    pod("sum-0", "a", "3", owner="Job"), pod("web-0", "a"),
-]  # fmt: skip
+    node("a", labels={"nodepool": "jobs"}),
+    node("b", labels={"nodepool": "web"}),
+    pod("sum-0", "a", "3", owner="Job"),
+    pod("web-0", "a"),
+]
 
 
 @pytest.mark.parametrize(
     ("items", "kind", "match", "placement"),
     [
-        ([*SCATTERED, *(pod(f"web-{n}", n, **HELD) for n in "abcd")], "scattered",
-         {"annotations": {SAFE: "false"}}, ("trimtab.dev/pool", "in", ["unmovable"])),
-        ([*SCATTERED, *(pod(f"sum-{n}", n, owner="Job") for n in "abcd")], "scattered",
-         {"namespaces": {"include": ["default"]}, "owners": ["CronJob", "Job"]},
-         ("trimtab.dev/pool", "in", ["unmovable"])),
-        ([*SCATTERED, *(pod(f"bare-{n}", n, owner="") for n in "abcd")], "scattered",
-         {"namespaces": {"include": ["default"]}, "owners": ["Pod"]}, ("trimtab.dev/pool", "in", ["unmovable"])),
-        ([node("a", labels=SPOT), node("b"), pod("web-0", "a", **HELD)], "critical-on-spot",
-         {"annotations": {SAFE: "false"}}, ("karpenter.sh/capacity-type", "notIn", ["spot"])),
-        (JOBS, "long-running-on-temporary", {"namespaces": {"include": ["default"]}, "owners": ["Deployment"]},
-         ("nodepool", "notIn", ["jobs"])),
+        (
+            [*SCATTERED, *(pod(f"web-{n}", n, **HELD) for n in "abcd")],
+            "scattered",
+            {"annotations": {SAFE: "false"}},
+            ("trimtab.dev/pool", "in", ["unmovable"]),
+        ),
+        (
+            [*SCATTERED, *(pod(f"sum-{n}", n, owner="Job") for n in "abcd")],
+            "scattered",
+            {"namespaces": {"include": ["default"]}, "owners": ["CronJob", "Job"]},
+            ("trimtab.dev/pool", "in", ["unmovable"]),
+        ),
+        (
+            [*SCATTERED, *(pod(f"bare-{n}", n, owner="") for n in "abcd")],
+            "scattered",
+            {"namespaces": {"include": ["default"]}, "owners": ["Pod"]},
+            ("trimtab.dev/pool", "in", ["unmovable"]),
+        ),
+        (
+            [node("a", labels=SPOT), node("b"), pod("web-0", "a", **HELD)],
+            "critical-on-spot",
+            {"annotations": {SAFE: "false"}},
+            ("karpenter.sh/capacity-type", "notIn", ["spot"]),
+        ),
+        (
+            JOBS,
+            "long-running-on-temporary",
+            {"namespaces": {"include": ["default"]}, "owners": ["Deployment"]},
+            ("nodepool", "notIn", ["jobs"]),
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_policy_gathers_them_and_is_sound(
     tmp_path: Path, items: list[Item], kind: str, match: dict[str, object], placement: tuple[str, str, list[str]]
 ) -> None:

@@ -16,8 +16,12 @@ HALF_A_CORE = {"requests": {"cpu": "500m"}}
 
 def limit_range(**item: Any) -> Item:
     limits = [{"type": "Container", **item}]
-    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small", "namespace": "default"},
-            "spec": {"limits": limits}}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "small", "namespace": "default"},
+        "spec": {"limits": limits},
+    }
 
 
 def priority_class(name: str) -> Item:
@@ -30,8 +34,13 @@ def runtime_class(name: str, **more: Any) -> Item:
 
 def quota(hard: str, used: str, name: str = "requests.cpu") -> Item:
     amounts = {"hard": {name: hard}, "used": {name: used}}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "default"},
-            "spec": {"hard": amounts["hard"]}, "status": amounts}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": amounts["hard"]},
+        "status": amounts,
+    }
 
 
 def owner_of(pod_spec: Item | None = None, kind: str = "ReplicaSet", **more: Any) -> Item:
@@ -80,17 +89,43 @@ def test_the_reason_names_what_would_refuse_the_next_pod(tmp_path: Path) -> None
 
 PLACEMENTS: dict[str, Item] = {
     "nodeSelector": {"nodeSelector": {"disk": "ssd"}},
-    "node affinity": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
-        "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]}}}},
-    "anti-affinity": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}]}}},
-    "spread": {"topologySpreadConstraints": [{"topologyKey": "kubernetes.io/hostname", "maxSkew": 1,
-        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}}]},
-    "host port": {"hostNetwork": True, "containers": [
-        {"name": "c", "image": "i", "resources": HALF_A_CORE, "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+    "node affinity": {
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]
+                }
+            }
+        }
+    },
+    "anti-affinity": {
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+                ]
+            }
+        }
+    },
+    "spread": {
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": "kubernetes.io/hostname",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        ]
+    },
+    "host port": {
+        "hostNetwork": True,
+        "containers": [
+            {"name": "c", "image": "i", "resources": HALF_A_CORE, "ports": [{"containerPort": 80, "hostPort": 80}]}
+        ],
+    },
     "scheduler": {"schedulerName": "another"},
     "operating system": {"os": {"name": "windows"}},
-}  # fmt: skip
+}
 STATUS = {"currentRevision": "web-1", "updateRevision": "web-2"}
 ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
 
@@ -138,8 +173,10 @@ def test_a_toleration_that_the_template_has_lost_counts(tmp_path: Path) -> None:
 
 def test_a_runtime_class_that_demands_a_label_of_nodes_now_counts(tmp_path: Path) -> None:
     template = owner_of({"runtimeClassName": "safe"})
-    pods = [{**item, "spec": {**item["spec"], "runtimeClassName": "safe"}} if item["kind"] == "Pod" else item
-            for item in small_pods()]  # fmt: skip
+    pods = [
+        {**item, "spec": {**item["spec"], "runtimeClassName": "safe"}} if item["kind"] == "Pod" else item
+        for item in small_pods()
+    ]
     demanding = runtime_class("safe", scheduling={"nodeSelector": {"sandbox": "yes"}})
     assert evictions(snapshot(tmp_path, *pods, template, runtime_class("safe"))) == 2
     assert evictions(snapshot(tmp_path, *pods, template, demanding)) == 0

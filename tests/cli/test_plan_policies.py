@@ -17,10 +17,14 @@ spec:
   actions: {requests: {cpu: {from: policy, otherwise: 1500m, when: always}}}
 """
 POLICY: Item = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "raise"},
-    "spec": {"match": {"namespaces": {"include": ["team"]}},
-             "actions": {"requests": {"cpu": {"from": "policy", "otherwise": "1500m", "when": "always"}}}},
-}  # fmt: skip
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "raise"},
+    "spec": {
+        "match": {"namespaces": {"include": ["team"]}},
+        "actions": {"requests": {"cpu": {"from": "policy", "otherwise": "1500m", "when": "always"}}},
+    },
+}
 
 
 def replica_set(template: bool = True) -> Item:
@@ -29,8 +33,13 @@ def replica_set(template: bool = True) -> Item:
         container = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "500m"}}}
         spec["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
     status = {"replicas": 4, "readyReplicas": 4}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "team"},
-            "spec": spec, "status": status}  # fmt: skip
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "team"},
+        "spec": spec,
+        "status": status,
+    }
 
 
 def four_pods(*more: Item) -> list[Item]:
@@ -99,7 +108,10 @@ def test_a_broken_policy_of_the_snapshot_is_left_out_and_one_that_is_given_is_a_
 
 
 def test_while_everything_is_paused_policies_raise_nothing(tmp_path: Path) -> None:
-    ours = {"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": "ours", "annotations": {"trimtab.dev/paused": "true"}}}  # fmt: skip
+    ours = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "ours", "annotations": {"trimtab.dev/paused": "true"}},
+    }
     mark = config_map("trimtab-state-x", {}, namespace="ours", labels={"trimtab.dev/state": "x"})
     assert evictions(snapshot(tmp_path, *four_pods(replica_set(), POLICY, ours, mark))) == 2

@@ -11,33 +11,44 @@ from tests.cluster_of import Item, node, pod
 from tests.reasons import has_facts
 
 POLICY: Item = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "follow"},
-    "spec": {"match": {"namespaces": {"include": ["team"]}},
-             "actions": {"requests": {"cpu": {"running": "resize"}}}},
-}  # fmt: skip
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "follow"},
+    "spec": {"match": {"namespaces": {"include": ["team"]}}, "actions": {"requests": {"cpu": {"running": "resize"}}}},
+}
 
 
 def template(name: str) -> Item:
     container = {"name": "c", "image": "pause", "resources": {"requests": {"memory": "64Mi"}}}
     spec = {"replicas": 1, "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "team"},
-            "spec": spec, "status": {"replicas": 1, "readyReplicas": 1}}  # fmt: skip
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": spec,
+        "status": {"replicas": 1, "readyReplicas": 1},
+    }
 
 
 def recommendations(**p95: str) -> Item:
     workloads: dict[str, Any] = {
         f"team/ReplicaSet/{name}": {
-            "c": {"cpu": {"p5": "10m", "p50": "50m", "p95": amount, "max": amount, "confidence": 1}, "days": 14,
-                  "confidence": 1}
+            "c": {
+                "cpu": {"p5": "10m", "p50": "50m", "p95": amount, "max": amount, "confidence": 1},
+                "days": 14,
+                "confidence": 1,
+            }
         }
         for name, amount in p95.items()
-    }  # fmt: skip
+    }
     checksum = hashlib.sha256(json.dumps(workloads, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     payload = json.dumps({"schema": 2, "checksum": checksum, "workloads": workloads})
     return config_map(
-        "trimtab-recommendations-00", {"recommendations.json": payload}, namespace="trimtab-system",
+        "trimtab-recommendations-00",
+        {"recommendations.json": payload},
+        namespace="trimtab-system",
         labels={"trimtab.dev/recommendations": "v1"},
-    )  # fmt: skip
+    )
 
 
 def two_nodes(*more: Item) -> tuple[Item, ...]:
@@ -79,10 +90,11 @@ def test_without_the_option_nothing_is_said(tmp_path: Path) -> None:
 
 def test_pods_that_are_not_resized_are_counted_by_reason(tmp_path: Path) -> None:
     hpa = {
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "k", "namespace": "team"},
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "k"}, "maxReplicas": 3},
-    }  # fmt: skip
+    }
     resize = report_of(tmp_path, POLICY, recommendations(x="600m", k="200m"), hpa)["resize"]
     assert [(each["code"], each["pods"]) for each in resize["refusals"]] == [("resize-hpa-divides", ["team/k-1"])]
 

@@ -22,13 +22,20 @@ def small_pods(kind: str = "ReplicaSet", **more: Any) -> list[Item]:
 def owner(kind: str = "ReplicaSet", resources: Item | None = None, version: str = "apps/v1", **more: Any) -> Item:
     """The owner of these pods, whose template requests 3.7 cores unless `resources` says otherwise."""
     large = {"requests": {"cpu": "3700m"}}
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {
-        "containers": [{"name": "c", "image": "i", "resources": large if resources is None else resources}],
-        **more.pop("pod_spec", {}),
-    }}  # fmt: skip
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": "web", "namespace": "default"},
-            "spec": {"replicas": 3, "template": template, **more.get("spec", {})},
-            "status": {"replicas": 3, "readyReplicas": 3, **more.get("status", {})}}  # fmt: skip
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": large if resources is None else resources}],
+            **more.pop("pod_spec", {}),
+        },
+    }
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 3, "template": template, **more.get("spec", {})},
+        "status": {"replicas": 3, "readyReplicas": 3, **more.get("status", {})},
+    }
 
 
 def test_pods_that_were_resized_below_their_template_stay_where_only_they_would_fit(tmp_path: Path) -> None:
@@ -39,8 +46,7 @@ def test_pods_that_were_resized_below_their_template_stay_where_only_they_would_
 
 
 @pytest.mark.parametrize(
-    ("kind", "version"),
-    [("StatefulSet", "apps/v1"), ("ReplicationController", "v1"), ("ReplicaSet", "apps/v1")],
+    ("kind", "version"), [("StatefulSet", "apps/v1"), ("ReplicationController", "v1"), ("ReplicaSet", "apps/v1")]
 )
 def test_every_owner_with_a_template_counts(kind: str, version: str, tmp_path: Path) -> None:
     assert evictions(snapshot(tmp_path, *small_pods(kind), owner(kind, version=version))) == 0
@@ -63,15 +69,24 @@ def test_a_smaller_template_reserves_what_the_pods_have(tmp_path: Path) -> None:
 
 
 def test_the_default_of_a_limit_range_counts_for_a_template_without_requests(tmp_path: Path) -> None:
-    range_: Item = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "r", "namespace": "default"},
-                    "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3700m"}}]}}  # fmt: skip
+    range_: Item = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "r", "namespace": "default"},
+        "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3700m"}}]},
+    }
     assert evictions(snapshot(tmp_path, *small_pods(), owner(resources={}))) == 2
     assert evictions(snapshot(tmp_path, *small_pods(), owner(resources={}), range_)) == 0
 
 
 def test_overhead_of_a_runtime_class_is_no_difference(tmp_path: Path) -> None:
-    runtime_class: Item = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "vm"},
-                           "handler": "vm", "overhead": {"podFixed": {"cpu": "250m"}}}  # fmt: skip
+    runtime_class: Item = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "vm"},
+        "handler": "vm",
+        "overhead": {"podFixed": {"cpu": "250m"}},
+    }
     spec = {"runtimeClassName": "vm", "overhead": {"cpu": "250m"}}
     same = owner(resources={"requests": {"cpu": "500m"}}, pod_spec={"runtimeClassName": "vm"})
     report = told("plan", "--cluster", snapshot(tmp_path, *small_pods(spec=spec), same, runtime_class), *KEEN)

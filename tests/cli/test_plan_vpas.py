@@ -13,11 +13,12 @@ from tests.reasons import has_facts
 def vpa(mode: str = "Initial", target: str = "1500m", created: str = AT) -> Item:
     recommended = [{"containerName": "c", "target": {"cpu": target}}] if target else []
     return {
-        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
         "metadata": {"name": "web", "namespace": "team", "creationTimestamp": created},
         "spec": {"targetRef": {"kind": "ReplicaSet", "name": "web"}, "updatePolicy": {"updateMode": mode}},
         "status": {"recommendation": {"containerRecommendations": recommended}},
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("mode", ["Initial", "Recreate", "Auto", "InPlaceOrRecreate", "InPlace"])

@@ -104,13 +104,22 @@ def test_explain_says_when_a_request_is_replaced(tmp_path: Path, rule: str, sent
 @pytest.mark.parametrize(
     "condition",
     [
-        "namespaces: {include: [a]}", "namespaces: {selector: {matchLabels: {a: b}}}", "podLabels: {a: b}",
-        "podSelector: {matchLabels: {a: b}}", "owners: [Job]", "containers: {names: [a]}",
+        "namespaces: {include: [a]}",
+        "namespaces: {selector: {matchLabels: {a: b}}}",
+        "podLabels: {a: b}",
+        "podSelector: {matchLabels: {a: b}}",
+        "owners: [Job]",
+        "containers: {names: [a]}",
         "containers: {roles: [init]}",
-        "containers: {images: [a]}", "containers: {notImages: [a]}", "runtimeClasses: [a]", "priorityClasses: [a]",
-        "vpa: managed", "hpa: utilization", "hpa: unaffected",
+        "containers: {images: [a]}",
+        "containers: {notImages: [a]}",
+        "runtimeClasses: [a]",
+        "priorityClasses: [a]",
+        "vpa: managed",
+        "hpa: utilization",
+        "hpa: unaffected",
     ],
-)  # fmt: skip
+)
 def test_explain_has_words_for_every_condition(tmp_path: Path, condition: str) -> None:
     policy = write(tmp_path, POLICY + f"  match:\n    {condition}\n    exclude: [{{{condition}}}]\n")
     (actual_policy,) = json.loads(trimtab("explain", "--policies", policy, "-o", "json").stdout)["policies"]

@@ -36,8 +36,9 @@ def test_the_policies_of_a_cluster_are_listed_in_the_order_in_which_they_decide(
 def test_compiled_policies_are_listed_with_what_they_do(cluster: Path) -> None:
     compiled = told("policies", "list", "--cluster", cluster)["compiled"]
     assert [(one["kind"], one["policy"], one["bound"], one["denies"]) for one in compiled] == [
-        ("MutatingAdmissionPolicy", "cost", False, False), ("ValidatingAdmissionPolicy", "cost", True, True),
-    ]  # fmt: skip
+        ("MutatingAdmissionPolicy", "cost", False, False),
+        ("ValidatingAdmissionPolicy", "cost", True, True),
+    ]
     text = trimtab("policies", "list", "--cluster", cluster).stdout
     assert "denies pods" in text
     assert has_facts(text, "nothing", "no binding")

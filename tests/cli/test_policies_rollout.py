@@ -14,24 +14,34 @@ from trimtab.policy.match import in_rollout
 from trimtab.policy.pod_context import PodContext
 
 POLICY = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "first"},
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "first"},
     "spec": {
-        "rollout": "50%", "match": {"namespaces": {"include": ["team-*"]}}, "actions": {"limits": {"cpu": "remove"}},
+        "rollout": "50%",
+        "match": {"namespaces": {"include": ["team-*"]}},
+        "actions": {"limits": {"cpu": "remove"}},
     },
-}  # fmt: skip
+}
 
 
 def pods(namespace: str, owner: str, count: int, phase: str = "Running") -> list[dict[str, Any]]:
     reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "uid": owner, "controller": True}
     return [
         {
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": f"{owner}-{n}", "namespace": namespace, "labels": {"app": owner},
-                         "ownerReferences": [reference]},
-            "spec": {"containers": [{"name": "main", "image": "x"}]}, "status": {"phase": phase},
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{owner}-{n}",
+                "namespace": namespace,
+                "labels": {"app": owner},
+                "ownerReferences": [reference],
+            },
+            "spec": {"containers": [{"name": "main", "image": "x"}]},
+            "status": {"phase": phase},
         }
         for n in range(count)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.fixture

@@ -97,9 +97,12 @@ def test_a_case_needs_only_its_before(folder: Path) -> None:
     assert has_facts(result.stdout, "small/web", "web.why.yaml", "not exist", "--accept", "0 of 1 case")
     assert mine(folder, "--accept").exit_code == 0
     assert yaml.safe_load(why.read_text()) == {
-        "apiVersion": "examples.trimtab.dev/v1", "kind": "Expectation", "says": "Write here what this case shows.",
-        "acts": True, "because": ["set-by-policy"],
-    }  # fmt: skip
+        "apiVersion": "examples.trimtab.dev/v1",
+        "kind": "Expectation",
+        "says": "Write here what this case shows.",
+        "acts": True,
+        "because": ["set-by-policy"],
+    }
     assert mine(folder).exit_code == 0
 
 

@@ -21,9 +21,11 @@ KEY = "pool.yaml"
 def pool(name: str, settings: str = "mode: act", namespace: str = "trimtab-system", label: str | None = None) -> Any:
     labels = {POOL_LABEL: label or name}
     return {
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": f"pool-{name}", "namespace": namespace, "labels": labels}, "data": {KEY: settings},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": f"pool-{name}", "namespace": namespace, "labels": labels},
+        "data": {KEY: settings},
+    }
 
 
 def member(name: str, pool_name: str) -> Any:

@@ -61,9 +61,20 @@ def mistakes_in_hpa(spec: Item) -> list[str]:
 def propose_hpa(file: Path, request: str, utilization: int) -> str:
     """The proposed HPA as text; empty if the history does not suffice."""
     result = run_verb(
-        "metrics-api", "propose-hpa", "web", "-n", "shop", "--metric", "requests", "--cpu-request", request,
-        "--utilization", str(utilization), "--history", file,
-    )  # fmt: skip
+        "metrics-api",
+        "propose-hpa",
+        "web",
+        "-n",
+        "shop",
+        "--metric",
+        "requests",
+        "--cpu-request",
+        request,
+        "--utilization",
+        str(utilization),
+        "--history",
+        file,
+    )
     assert result.exit_code in (0, 1), result.output
     return result.stdout
 
@@ -87,10 +98,14 @@ def test_a_proposed_hpa_is_accepted_and_follows_from_the_rows_in_any_order(
     assert mistakes_in_hpa(hpa["spec"]) == []
     container = {"name": "app", "image": "i", "resources": {"requests": {"cpu": request_text, "memory": "1Gi"}}}
     web = {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}},
-                 "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}},
-    }  # fmt: skip
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+        },
+    }
     (folder / "written").mkdir()
     (folder / "written" / "all.yaml").write_text(yaml.safe_dump_all([web, hpa]))
     assert errors_of(folder / "written") == []

@@ -49,7 +49,9 @@ def test_less_than_an_hour_of_history_proposes_nothing_and_say_what_is_missing(t
     assert row["cpu"]["proposed"] is None
     assert row["cpu"]["missing"]["reason"]["code"] == "insufficient-history"
     assert (row["cpu"]["missing"]["have"], row["cpu"]["missing"]["need"]) == (
-        "0.8 hours, 6 samples", "an hour, 10 samples")  # fmt: skip
+        "0.8 hours, 6 samples",
+        "an hour, 10 samples",
+    )
 
 
 def test_the_table_says_what_there_is_and_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,8 +97,12 @@ def test_old_history_makes_less_sure(tmp_path: Path) -> None:
 
 def test_a_deployment_without_pods_is_read_from_its_manifest(tmp_path: Path) -> None:
     template = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}}
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"replicas": 3, "template": template}}  # fmt: skip
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": 3, "template": template},
+    }
     row = only(tmp_path, deployment)
     assert (row["replicas"], row["cpu"]["now"], row["cpu"]["proposed"]) == (3, "1", "208m")
 
@@ -160,8 +166,9 @@ def leader_csv(folder: Path) -> Path:
     """Thirty pods, one of which uses 15 times the cpu and 8 times the memory of the others."""
     rows = [
         f"{START + n * 3600},shop,web-{pod},app,{3.0 if pod == 7 else 0.2},{8192 if pod == 7 else 1024}Mi"
-        for pod in range(30) for n in range(14 * 24)
-    ]  # fmt: skip
+        for pod in range(30)
+        for n in range(14 * 24)
+    ]
     path = folder / "leader.csv"
     path.write_text("timestamp,namespace,pod,container,cpu,memory\n" + "\n".join(rows) + "\n")
     return path
@@ -181,4 +188,5 @@ def test_the_pod_that_uses_far_more_is_covered_where_that_is_asked_for(tmp_path:
 def test_whatever_the_rule_what_makes_it_doubtful_is_said(tmp_path: Path, rule: str) -> None:
     (container,) = told("recommend", "--usage", leader_csv(tmp_path), "--rule", rule)["containers"]
     assert ("pods-differ" in codes(container["cpu"]), container["cpu"]["confidence"]) == (
-        (False, 1.0) if rule == "max" else (True, 0.45))  # fmt: skip
+        (False, 1.0) if rule == "max" else (True, 0.45)
+    )

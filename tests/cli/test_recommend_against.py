@@ -94,9 +94,19 @@ def test_a_report_of_a_version_that_knew_less_is_read(tmp_path: Path) -> None:
     full = json.loads(saved_report(tmp_path, path, web()).read_text())
     (row,) = full["containers"]
     names = ("namespace", "kind", "workload", "container")
-    old = {"apiVersion": full["apiVersion"], "kind": full["kind"], "rule": "p95", "saved": 1.0, "containers": [
-        {**{name: row[name] for name in names}, "cpu": {"now": "1", "proposed": None},
-         "memory": {"now": "1Gi", "proposed": "346Mi"}}]}  # fmt: skip
+    old = {
+        "apiVersion": full["apiVersion"],
+        "kind": full["kind"],
+        "rule": "p95",
+        "saved": 1.0,
+        "containers": [
+            {
+                **{name: row[name] for name in names},
+                "cpu": {"now": "1", "proposed": None},
+                "memory": {"now": "1Gi", "proposed": "346Mi"},
+            }
+        ],
+    }
     before = tmp_path / "old.json"
     before.write_text(json.dumps(old))
     assert words(against(before, tmp_path, path, web())) == [("cpu", "recommendation-changed", "1", "208m")]
@@ -104,11 +114,13 @@ def test_a_report_of_a_version_that_knew_less_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "word"),
-    [(None, "a file that can be read"), ("{}", "required field"), ("[",
-        "got a document with another "
-        "structure (Expected `object`"),
-     ('{"kind": "PlanReport", "containers": []}', "a report of the kind PlanReport")],
-)  # fmt: skip
+    [
+        (None, "a file that can be read"),
+        ("{}", "required field"),
+        ("[", "got a document with another structure (Expected `object`"),
+        ('{"kind": "PlanReport", "containers": []}', "a report of the kind PlanReport"),
+    ],
+)
 def test_a_file_that_is_no_report_is_named(tmp_path: Path, content: str | None, word: str) -> None:
     path = tmp_path / "before.json"
     if content is not None:

@@ -12,8 +12,12 @@ from tests.cluster_of import Item
 
 
 def bounds(kind: str = "Container", **limits: dict[str, str]) -> Item:
-    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small", "namespace": "shop"},
-            "spec": {"limits": [{"type": kind, **limits}]}}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "small", "namespace": "shop"},
+        "spec": {"limits": [{"type": kind, **limits}]},
+    }
 
 
 def asking(request: str = "1", limit: str = "") -> Item:
@@ -87,8 +91,12 @@ def test_the_pod_level_limit_caps_the_containers(tmp_path: Path) -> None:
 
 def test_a_container_that_a_webhook_adds_gets_no_patch(tmp_path: Path) -> None:
     template = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
-    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-             "spec": {"replicas": 1, "template": template}}  # fmt: skip
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": 1, "template": template},
+    }
     arguments = ("--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web(), owner), "--patch", tmp_path / "p")
     result = trimtab("recommend", *arguments)
     assert "shop/web/app" in result.stderr

@@ -35,17 +35,31 @@ def two_clusters(asked: Asked) -> Answer:
 def saved(folder: Path) -> Path:
     """An answer of a Thanos: both clusters' series with their external labels."""
     times = [float(START + n * 600) for n in range(300)]
-    rows = [({"namespace": "shop", "pod": WEB, "container": "app", "cluster": cluster, "__tenant_id__": "t",
-              "__name__": "container_cpu_usage"},
-             [(at, cores) for at in times]) for cluster, cores in (("prod-eu", 1.0), ("dev-us", 0.05))]  # fmt: skip
+    rows = [
+        (
+            {
+                "namespace": "shop",
+                "pod": WEB,
+                "container": "app",
+                "cluster": cluster,
+                "__tenant_id__": "t",
+                "__name__": "container_cpu_usage",
+            },
+            [(at, cores) for at in times],
+        )
+        for cluster, cores in (("prod-eu", 1.0), ("dev-us", 0.05))
+    ]
     path = folder / "answer.json"
     path.write_text(json.dumps(matrix(*rows)))
     return path
 
 
 def csv(folder: Path, *clusters: str) -> Path:
-    rows = [f"{START + n * 600},shop,{WEB},app,{0.05 if cluster == 'dev-us' else 1},{cluster}"
-            for n in range(300) for cluster in clusters]  # fmt: skip
+    rows = [
+        f"{START + n * 600},shop,{WEB},app,{0.05 if cluster == 'dev-us' else 1},{cluster}"
+        for n in range(300)
+        for cluster in clusters
+    ]
     path = folder / "usage.csv"
     path.write_text("timestamp,namespace,pod,container,cpu,cluster\n" + "\n".join(rows) + "\n")
     return path
@@ -112,11 +126,17 @@ def test_a_file_with_the_label_beside_one_without_is_refused(tmp_path: Path) -> 
     assert (result.exit_code, "series without the label" in " ".join(result.output.split())) == (2, True)
 
 
-@pytest.mark.parametrize(("options", "word"), [
-    (("--by", "team"), "a label that distinguishes clusters"), (("--matcher", "cluster"), "conditions such as"),
-    (("--matcher", 'a=~"("'), "a regular expression"), (("--by", "cluster", "--number"), "one cluster"),
-    (("--label-name", "pod"), "pod=k8s_pod_name"), (("--cpu-metric", "a b"), "the name of a metric"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--by", "team"), "a label that distinguishes clusters"),
+        (("--matcher", "cluster"), "conditions such as"),
+        (("--matcher", 'a=~"("'), "a regular expression"),
+        (("--by", "cluster", "--number"), "one cluster"),
+        (("--label-name", "pod"), "pod=k8s_pod_name"),
+        (("--cpu-metric", "a b"), "the name of a metric"),
+    ],
+)
 def test_what_is_asked_wrongly_is_named(tmp_path: Path, options: tuple[str, ...], word: str) -> None:
     result = trimtab("recommend", "--usage", csv(tmp_path, "prod-eu"), *options)
     assert (result.exit_code, word in " ".join(result.output.split())) == (2, True), result.output

@@ -39,7 +39,11 @@ def test_the_csv_has_a_row_for_each_container(tmp_path: Path) -> None:
     text = trimtab("recommend", "--usage", usage(tmp_path), "-o", "csv").stdout
     (row,) = csv.DictReader(io.StringIO(text))
     assert (row["workload"], row["cpu_proposed"], row["memory_proposed"], row["monthly_saved"]) == (
-        "web", "208m", "346Mi", "")  # fmt: skip
+        "web",
+        "208m",
+        "346Mi",
+        "",
+    )
 
 
 def test_the_page_draws_every_curve_and_asks_the_network_for_nothing(tmp_path: Path) -> None:
@@ -121,8 +125,18 @@ def used(folder: Path, *names: str) -> Path:
 def test_the_real_kustomize_merges_every_patch_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
     workloads = [workload(kind, f"{kind.lower()}-a") for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob")]
     names = [f"{item['kind']}/{item['metadata']['name']}" for item in workloads]
-    arguments = ("--usage", used(tmp_path, *names), "--cluster", snapshot(tmp_path, *map(in_shop, workloads)),
-             "--patch", tmp_path / "patches", "--rule", "p95", "--min-confidence", "0")  # fmt: skip
+    arguments = (
+        "--usage",
+        used(tmp_path, *names),
+        "--cluster",
+        snapshot(tmp_path, *map(in_shop, workloads)),
+        "--patch",
+        tmp_path / "patches",
+        "--rule",
+        "p95",
+        "--min-confidence",
+        "0",
+    )
     assert trimtab("recommend", *arguments).exit_code == 0
     base = tmp_path / "base"
     base.mkdir()
@@ -191,7 +205,9 @@ def test_a_history_is_exported_for_a_fresh_vpa_and_read_again(tmp_path: Path) ->
     before = only(tmp_path, options=("--export-vpa", str(tmp_path / "vpa.yaml")))
     [document] = yaml.safe_load_all((tmp_path / "vpa.yaml").read_text())
     assert (document["metadata"], document["spec"]) == (
-        {"name": "web-app", "namespace": "shop"}, {"vpaObjectName": "web", "containerName": "app"})  # fmt: skip
+        {"name": "web-app", "namespace": "shop"},
+        {"vpaObjectName": "web", "containerName": "app"},
+    )
     (after,) = told("recommend", "--usage", tmp_path / "vpa.yaml")["containers"]
     assert after["cpu"]["samples"] == pytest.approx(before["cpu"]["samples"], abs=10)
     assert quantity.scheduler_value("cpu", after["cpu"]["p95"]) == pytest.approx(

@@ -9,9 +9,20 @@ from tests.cli.snapshots import snapshot, trimtab
 from tests.cluster_of import Item
 
 COLUMNS = [
-    "Namespace", "Name", "Pods", "Old Pods", "Type", "Container", "Severity", "CPU Diff", "CPU Requests", "CPU Limits",
-    "Memory Diff", "Memory Requests", "Memory Limits",
-]  # fmt: skip
+    "Namespace",
+    "Name",
+    "Pods",
+    "Old Pods",
+    "Type",
+    "Container",
+    "Severity",
+    "CPU Diff",
+    "CPU Requests",
+    "CPU Limits",
+    "Memory Diff",
+    "Memory Requests",
+    "Memory Limits",
+]
 
 
 def rows(folder: Path, *items: Item, hours: int = 14 * 24, options: tuple[str, ...] = ()) -> list[dict[str, str]]:
@@ -24,7 +35,13 @@ def test_the_columns_are_krrs_and_a_difference_is_signed_for_all_pods(tmp_path: 
     (row,) = rows(tmp_path, web(), web("web-7d4b9c6f5d-aaaaa"))
     assert list(row) == COLUMNS
     assert (row["Namespace"], row["Name"], row["Pods"], row["Old Pods"], row["Type"], row["Container"]) == (
-        "shop", "web", "2", "0", "Deployment", "app")  # fmt: skip
+        "shop",
+        "web",
+        "2",
+        "0",
+        "Deployment",
+        "app",
+    )
     assert (row["CPU Requests"], row["CPU Diff"], row["CPU Limits"]) == ("(-792m) 1 -> 208m", "-1584m", "unset")
     assert row["Memory Requests"] == "(-678Mi) 1Gi -> 346Mi"
     assert row["Severity"] == "CRITICAL"

@@ -39,7 +39,9 @@ def test_a_kill_at_the_limit_is_severe_and_says_that_the_limit_has_to_be_raised(
 ) -> None:
     pod, code = killed_web(), "limit-below-need"
     pod["spec"]["containers"][0]["resources"] = {
-        "requests": {"cpu": "1", "memory": "512Mi"}, "limits": {"memory": "512Mi", **cpu}}  # fmt: skip
+        "requests": {"cpu": "1", "memory": "512Mi"},
+        "limits": {"memory": "512Mi", **cpu},
+    }
     memory = only(tmp_path, pod)["memory"]
     assert (memory["proposed"], memory["severity"], codes(memory)) == (None, "high", [code])
     assert has_facts(memory["reasons"][0]["text"], "615Mi", "limit", "512Mi")
@@ -86,8 +88,17 @@ def test_kills_that_prometheus_tells_count_and_those_that_the_snapshot_tells_too
         return prometheus(request)
 
     with serving(answer) as server:
-        report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--step", "3600",
-                      "--cluster", snapshot(tmp_path, pod))  # fmt: skip
+        report = told(
+            "recommend",
+            "--prometheus",
+            server.url,
+            "--now",
+            "2026-01-19T00:00:00Z",
+            "--step",
+            "3600",
+            "--cluster",
+            snapshot(tmp_path, pod),
+        )
     (container,) = report["containers"]
     assert container["memory"]["reasons"][0]["code"] == "oom-killed"
     assert "is 615Mi" in container["memory"]["reasons"][0]["text"]

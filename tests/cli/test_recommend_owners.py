@@ -37,8 +37,9 @@ def templated(kind: str, name: str, owner: str = "", *, replicas: int = 2, **mor
 
 
 def pod(name: str, owner: str, *, above: str = APPS, phase: str = "Running", cpu: str = "500m") -> Item:
-    return item("Pod", name, owner, version="v1", above=above, spec={"nodeName": "a", **spec(cpu)},
-                status={"phase": phase})  # fmt: skip
+    return item(
+        "Pod", name, owner, version="v1", above=above, spec={"nodeName": "a", **spec(cpu)}, status={"phase": phase}
+    )
 
 
 def usage(folder: Path, *pods: str, days: int = 14, container: str = "app") -> Path:
@@ -49,14 +50,21 @@ def usage(folder: Path, *pods: str, days: int = 14, container: str = "app") -> P
 
 
 DEPLOYMENT = templated("Deployment", "web")
-REPLICA_SETS = [templated("ReplicaSet", "web-7d4b9c6f5d", "Deployment/web"),
-                templated("ReplicaSet", "web-6c8f7d9b5c", "Deployment/web", replicas=0)]  # fmt: skip
+REPLICA_SETS = [
+    templated("ReplicaSet", "web-7d4b9c6f5d", "Deployment/web"),
+    templated("ReplicaSet", "web-6c8f7d9b5c", "Deployment/web", replicas=0),
+]
 WEB_PODS = [pod(f"web-7d4b9c6f5d-{tail}", "ReplicaSet/web-7d4b9c6f5d") for tail in ("x2x4k", "bbbbb")]
-CRON_JOB = item("CronJob", "night", version="batch/v1", spec={"schedule": "0 2 * * *", "jobTemplate": {
-    "spec": {"template": {"spec": spec()}}}})  # fmt: skip
+CRON_JOB = item(
+    "CronJob",
+    "night",
+    version="batch/v1",
+    spec={"schedule": "0 2 * * *", "jobTemplate": {"spec": {"template": {"spec": spec()}}}},
+)
 JOBS = [templated("Job", f"night-2946{n}000", "CronJob/night", version="batch/v1", above="batch/v1") for n in range(2)]
-JOB_PODS = [pod(f"night-2946{n}000-x2x4k", f"Job/night-2946{n}000", above="batch/v1", phase="Succeeded")
-            for n in range(2)]  # fmt: skip
+JOB_PODS = [
+    pod(f"night-2946{n}000-x2x4k", f"Job/night-2946{n}000", above="batch/v1", phase="Succeeded") for n in range(2)
+]
 
 
 def rows_of(report: dict[str, Any]) -> list[tuple[str, str]]:
@@ -70,8 +78,13 @@ def test_revisions_and_runs_in_a_dump_change_no_total(
     folder, more = tmp_path_factory.mktemp("dump"), [[*REPLICA_SETS, *JOBS][n] for n in sorted(chosen)]
     # The owners of live pods are known by the hash in their labels.
     pods = [{**one, "metadata": {**one["metadata"], "labels": {"pod-template-hash": "7d4b9c6f5d"}}} for one in WEB_PODS]
-    report = told("recommend", "--usage", usage(folder, "web-7d4b9c6f5d-x2x4k", days=2),
-                  "--cluster", snapshot(folder, DEPLOYMENT, CRON_JOB, *pods, *more))  # fmt: skip
+    report = told(
+        "recommend",
+        "--usage",
+        usage(folder, "web-7d4b9c6f5d-x2x4k", days=2),
+        "--cluster",
+        snapshot(folder, DEPLOYMENT, CRON_JOB, *pods, *more),
+    )
     assert rows_of(report) == [("CronJob", "night"), ("Deployment", "web")]
     assert (report["total"]["cpuNow"], report["total"]["memoryNow"]) == (1.0, 2.0)
 
@@ -83,8 +96,12 @@ def test_a_template_whose_controller_has_none_counts_for_the_controller(tmp_path
 
 
 def test_of_two_workloads_of_one_name_each_has_its_own_past_and_its_kind_in_the_table(tmp_path: Path) -> None:
-    both = [pod("web-7d4b9c6f5d-x2x4k", "Deployment/web"), pod("web-0", "StatefulSet/web"), DEPLOYMENT,
-            templated("StatefulSet", "web")]  # fmt: skip
+    both = [
+        pod("web-7d4b9c6f5d-x2x4k", "Deployment/web"),
+        pod("web-0", "StatefulSet/web"),
+        DEPLOYMENT,
+        templated("StatefulSet", "web"),
+    ]
     path, cluster = usage(tmp_path, "web-6c8f7d9b5c-bbbbb", "web-0"), snapshot(tmp_path, *both)
     report = told("recommend", "--usage", path, "--cluster", cluster)
     assert {row["kind"]: row["cpu"]["samples"] for row in report["containers"]} == {
@@ -98,10 +115,12 @@ def test_of_two_workloads_of_one_name_each_has_its_own_past_and_its_kind_in_the_
 
 @pytest.mark.parametrize(
     ("owner", "above", "live", "gone"),
-    [("Rollout/web", "argoproj.io/v1alpha1", "web-7d4b9c6f5d-x2x4k", "web-6c8f7d9b5c-bbbbb"),
-     ("CloneSet/web", "apps.kruise.io/v1alpha1", "web-x2x4k", "web-bbbbb"),
-     ("DeploymentConfig/web", "apps.openshift.io/v1", "web-3-x2x4k", "web-2-bbbbb")],
-)  # fmt: skip
+    [
+        ("Rollout/web", "argoproj.io/v1alpha1", "web-7d4b9c6f5d-x2x4k", "web-6c8f7d9b5c-bbbbb"),
+        ("CloneSet/web", "apps.kruise.io/v1alpha1", "web-x2x4k", "web-bbbbb"),
+        ("DeploymentConfig/web", "apps.openshift.io/v1", "web-3-x2x4k", "web-2-bbbbb"),
+    ],
+)
 def test_a_workload_of_any_kind_keeps_its_history_at_a_rollout(
     tmp_path: Path, owner: str, above: str, live: str, gone: str
 ) -> None:
@@ -122,17 +141,20 @@ def test_vpas_are_proposed_for_workloads_of_the_snapshot_alone(tmp_path: Path) -
     cluster = snapshot(tmp_path, pod("web-x2x4k", "DaemonSet/web"))
     report = told("vpa", "propose", "--usage", path, "--cluster", cluster)
     assert [one["workload"] for one in report["proposals"]] == ["DaemonSet/web"]
-    assert any(has_facts(note, "1 container", "left out", "shop/DaemonSet/gone/app")
-               for note in report["notes"])  # fmt: skip
+    assert any(has_facts(note, "1 container", "left out", "shop/DaemonSet/gone/app") for note in report["notes"])
     printed = yaml.safe_load(trimtab("vpa", "propose", "--usage", path, "--cluster", cluster, "--manifests").stdout)
     assert [one["containerName"] for one in printed["spec"]["resourcePolicy"]["containerPolicies"]] == ["app"]
 
 
 def test_the_past_of_a_name_that_two_workloads_share_is_left_out_by_name(tmp_path: Path) -> None:
-    pods = [pod("web-7d4b9c6f5d-x2x4k", "Rollout/web", above="argoproj.io/v1alpha1"),
-            pod("web-8d4b9c6f5d-x2x4k", "Deployment/web"), DEPLOYMENT]  # fmt: skip
-    report = told("recommend", "--usage", usage(tmp_path, "web-6c8f7d9b5c-bbbbb"), "--cluster",
-                  snapshot(tmp_path, *pods))  # fmt: skip
+    pods = [
+        pod("web-7d4b9c6f5d-x2x4k", "Rollout/web", above="argoproj.io/v1alpha1"),
+        pod("web-8d4b9c6f5d-x2x4k", "Deployment/web"),
+        DEPLOYMENT,
+    ]
+    report = told(
+        "recommend", "--usage", usage(tmp_path, "web-6c8f7d9b5c-bbbbb"), "--cluster", snapshot(tmp_path, *pods)
+    )
     assert any("shop/Pod/web-6c8f7d9b5c-bbbbb/app" in note for note in report["notes"])
 
 
@@ -159,20 +181,28 @@ def test_the_pods_of_a_group_whose_leader_is_a_pod_belong_to_the_workload_of_the
     leaders = templated("StatefulSet", "llm", "LeaderWorkerSet/llm", above="leaderworkerset.x-k8s.io/v1")
     workers = templated("StatefulSet", "llm-0", "Pod/llm-0", above="v1", replicas=1)
     pods = [pod("llm-0", "StatefulSet/llm"), pod("llm-0-1", "StatefulSet/llm-0")]
-    report = told("recommend", "--usage", usage(tmp_path, "llm-0", "llm-0-1", days=2),
-                  "--cluster", snapshot(tmp_path, leaders, workers, *pods))  # fmt: skip
+    report = told(
+        "recommend",
+        "--usage",
+        usage(tmp_path, "llm-0", "llm-0-1", days=2),
+        "--cluster",
+        snapshot(tmp_path, leaders, workers, *pods),
+    )
     assert rows_of(report) == [("LeaderWorkerSet", "llm")]
 
 
 @pytest.mark.parametrize(
     ("stated", "objects", "row"),
     [
-        ("StatefulSet/db", [templated("StatefulSet", "db", "Database/db", above="acme.example/v1")],
-         ("Database.acme.example", "db")),
+        (
+            "StatefulSet/db",
+            [templated("StatefulSet", "db", "Database/db", above="acme.example/v1")],
+            ("Database.acme.example", "db"),
+        ),
         ("ReplicaSet/web-7d4b9c6f5d", [DEPLOYMENT, *REPLICA_SETS], ("Deployment", "web")),
         ("Deployment/web", [DEPLOYMENT], ("Deployment", "web")),
     ],
-)  # fmt: skip
+)
 def test_usage_of_a_stated_workload_belongs_to_its_controller(
     tmp_path: Path, stated: str, objects: list[Item], row: tuple[str, str]
 ) -> None:

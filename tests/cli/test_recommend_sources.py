@@ -20,8 +20,19 @@ from trimtab.histogram.live_history import LiveHistory
 
 def test_history_comes_from_prometheus(tmp_path: Path) -> None:
     with serving(prometheus) as server:
-        report = told("recommend", "--prometheus", server.url, "--now", "2026-01-19T00:00:00Z", "--header",
-                      "Authorization: Bearer x", "--step", "3600", "--cluster", snapshot(tmp_path, web()))  # fmt: skip
+        report = told(
+            "recommend",
+            "--prometheus",
+            server.url,
+            "--now",
+            "2026-01-19T00:00:00Z",
+            "--header",
+            "Authorization: Bearer x",
+            "--step",
+            "3600",
+            "--cluster",
+            snapshot(tmp_path, web()),
+        )
     (container,) = report["containers"]
     assert (container["cpu"]["proposed"], container["memory"]["proposed"]) == ("275m", "328Mi")
     assert container["cpu"]["days"] == 14
@@ -103,8 +114,9 @@ def test_a_live_clusters_vpa_takes_over_only_where_its_webhook_answers(
 ) -> None:
     with serving(lambda request: with_vpa(request, **world)) as server:
         config = kubeconfig(tmp_path, server.url)
-        report = told("recommend", "--usage", usage(tmp_path), "--cluster", "live", "--kubeconfig", config,
-                      "--rule", "p95")  # fmt: skip
+        report = told(
+            "recommend", "--usage", usage(tmp_path), "--cluster", "live", "--kubeconfig", config, "--rule", "p95"
+        )
     (container,) = report["containers"]
     assert container["cpu"]["proposed"] == container["cpu"][share]
     assert any(note in text for text in report["notes"]) or not note
@@ -128,8 +140,12 @@ def test_a_cluster_alone_tells_one_moment_and_no_history(tmp_path: Path, metrics
 def kubelets(asked: Asked, *, allowed: bool = True) -> Answer:
     """The same, with a node whose kubelet may be asked, or not."""
     if asked[0] == "/api/v1/nodes":
-        return 200, {"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
-                     "items": [{**node("a"), "apiVersion": "v1"}]}  # fmt: skip
+        return 200, {
+            "kind": "NodeList",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": "1"},
+            "items": [{**node("a"), "apiVersion": "v1"}],
+        }
     if asked[0] == "/api/v1/nodes/a/proxy/stats/summary":
         return (200, summary(WEB)) if allowed else (403, {"kind": "Status", "reason": "Forbidden", "message": "no"})
     return api(asked, metrics=False)
@@ -196,13 +212,19 @@ def test_what_the_recommender_keeps_is_a_history(tmp_path: Path) -> None:
     for at in range(START, START + 2 * DAY, 600):
         diary.add_sample(app, WEB, "cpu", at, 0.25)
         diary.add_sample(app, WEB, "memory", at, (400.0 if at >= START + 2 * DAY - 3600 else 300.0) * (1 << 20))
-    shard = {"metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
-             "data": {"usage.json": encode(diary, [app], ShardLayout())}}  # fmt: skip
+    shard = {
+        "metadata": {"name": "trimtab-usage-000", "namespace": "trimtab-system"},
+        "data": {"usage.json": encode(diary, [app], ShardLayout())},
+    }
 
     def kept(request: Asked) -> Answer:
         if request[0] == "/api/v1/namespaces/trimtab-system/configmaps":
-            return 200, {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
-                         "items": [shard]}  # fmt: skip
+            return 200, {
+                "kind": "ConfigMapList",
+                "apiVersion": "v1",
+                "metadata": {"resourceVersion": "1"},
+                "items": [shard],
+            }
         return api(request)
 
     with serving(kept) as server:

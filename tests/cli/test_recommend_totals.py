@@ -23,11 +23,15 @@ def workload(
     owner = {"kind": kind, "name": name, "controller": True, "apiVersion": "batch/v1" if kind == "Job" else "apps/v1"}
     resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
     return [
-        {"apiVersion": "v1", "kind": "Pod",
-         "metadata": {"name": f"{name}-{n}", "namespace": namespace, "labels": labels, "ownerReferences": [owner]},
-         "spec": {"containers": [{"name": "app", "resources": resources}]}, "status": {"phase": "Running"}}
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{name}-{n}", "namespace": namespace, "labels": labels, "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "app", "resources": resources}]},
+            "status": {"phase": "Running"},
+        }
         for n in range(pods)
-    ]  # fmt: skip
+    ]
 
 
 def series(folder: Path, *pods: tuple[str, str], cpu: float = 0.1, memory: int = 200) -> Path:
@@ -42,10 +46,11 @@ def series(folder: Path, *pods: tuple[str, str], cpu: float = 0.1, memory: int =
 
 def shop_and_ops(folder: Path, *options: str) -> dict[str, Any]:
     items = [
-        *workload("shop", "cart", pods=2, team="red"), *workload("shop", "till", team="blue"),
+        *workload("shop", "cart", pods=2, team="red"),
+        *workload("shop", "till", team="blue"),
         *workload("ops", "log", kind="DaemonSet"),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ops", "labels": {"team": "blue"}}},
-    ]  # fmt: skip
+    ]
     pods = (("shop", "cart-0"), ("shop", "cart-1"), ("shop", "till-0"), ("ops", "log-0"))
     return told("recommend", "--usage", series(folder, *pods), "--cluster", snapshot(folder, *items), *options)
 
@@ -53,7 +58,9 @@ def shop_and_ops(folder: Path, *options: str) -> dict[str, Any]:
 def test_totals_by_namespace_add_up_to_the_total(tmp_path: Path) -> None:
     report = shop_and_ops(tmp_path)
     assert [(one["value"], one["containers"], one["cpuNow"]) for one in report["totals"]] == [
-        ("shop", 2, 3.0), ("ops", 1, 1.0)]  # fmt: skip
+        ("shop", 2, 3.0),
+        ("ops", 1, 1.0),
+    ]
     whole = report["total"]
     assert (whole["by"], whole["containers"], whole["cpuNow"], whole["memoryNow"]) == (None, 3, 4.0, 4.0)
     for name in (
@@ -73,15 +80,24 @@ def test_totals_by_namespace_add_up_to_the_total(tmp_path: Path) -> None:
 def test_totals_by_a_label_take_the_pods_own_or_else_their_namespaces(tmp_path: Path) -> None:
     totals = shop_and_ops(tmp_path, "--total-by", "team", "--total-by", "kind", "--total-by", "owner")["totals"]
     assert [(one["by"], one["value"], one["cpuNow"]) for one in totals] == [
-        ("team", "blue", 2.0), ("team", "red", 2.0), ("kind", "StatefulSet", 3.0), ("kind", "DaemonSet", 1.0),
-        ("owner", "", 4.0)]  # fmt: skip
+        ("team", "blue", 2.0),
+        ("team", "red", 2.0),
+        ("kind", "StatefulSet", 3.0),
+        ("kind", "DaemonSet", 1.0),
+        ("owner", "", 4.0),
+    ]
 
 
 def test_the_table_and_the_page_have_the_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     items = [*workload("shop", "cart", pods=2), *workload("ops", "log")]
-    arguments = ("recommend", "--usage", series(tmp_path, ("shop", "cart-0"), ("ops", "log-0")),
-             "--cluster", snapshot(tmp_path, *items))  # fmt: skip
+    arguments = (
+        "recommend",
+        "--usage",
+        series(tmp_path, ("shop", "cart-0"), ("ops", "log-0")),
+        "--cluster",
+        snapshot(tmp_path, *items),
+    )
     text = trimtab(*arguments).output
     assert has_facts(text, "all pods", "3.00 → 0.33 cores", "3.00 → 0.67 GiB", "78 → 10 dollars")
     assert has_facts(text, "shop", 1, "2.00 → 0.22", "2.00 → 0.45")
@@ -175,9 +191,15 @@ def nightly(folder: Path, *, phase: str = "Succeeded") -> tuple[Path, list[Item]
         at = START + day * DAY + 2 * HOUR
         rows += [f"{at + n * 60},shop,dump-{29_500_000 + day * 1440}-x2x4k,app,1.5,500Mi" for n in range(12)]
     path.write_text("timestamp,namespace,pod,container,cpu,memory\n" + "\n".join(rows) + "\n")
-    job = {"apiVersion": "batch/v1", "kind": "Job",
-           "metadata": {"name": "dump-29518720", "namespace": "shop", "ownerReferences": [
-               {"apiVersion": "batch/v1", "kind": "CronJob", "name": "dump", "controller": True}]}}  # fmt: skip
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "dump-29518720",
+            "namespace": "shop",
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": "dump", "controller": True}],
+        },
+    }
     cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "dump", "namespace": "shop"}}
     pod = workload("shop", "dump-29518720", kind="Job", cpu="100m")[0]
     pod["metadata"]["name"] = "dump-29518720-x2x4k"
@@ -229,8 +251,9 @@ def test_a_taint_keeps_out_who_does_not_tolerate_it(tmp_path: Path) -> None:
 def test_the_rest_of_the_pod_needs_room_beside_it(tmp_path: Path) -> None:
     item = web()
     item["spec"]["containers"].append({"name": "proxy", "resources": {"requests": {"cpu": "1500m"}}})
-    report = told("recommend", "--usage", usage(tmp_path, cpu=9.0),
-                  "--cluster", snapshot(tmp_path, item, node("a", cpu="4")))  # fmt: skip
+    report = told(
+        "recommend", "--usage", usage(tmp_path, cpu=9.0), "--cluster", snapshot(tmp_path, item, node("a", cpu="4"))
+    )
     actual_row = next(row for row in report["containers"] if row["container"] == "app")
     assert actual_row["cpu"]["proposed"] == "2500m"
 

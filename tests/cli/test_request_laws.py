@@ -76,8 +76,12 @@ def containers_of(items: list[Item]) -> list[Item]:
     return [*spec.get("initContainers", ()), *spec["containers"]]
 
 
-@given(bounded_namespaces(), st.lists(USES, min_size=3, max_size=3), st.sampled_from(("p95", "adaptive", "max")),
-       st.booleans())  # fmt: skip
+@given(
+    bounded_namespaces(),
+    st.lists(USES, min_size=3, max_size=3),
+    st.sampled_from(("p95", "adaptive", "max")),
+    st.booleans(),
+)
 def test_every_patch_is_accepted_and_final(
     tmp_path_factory: pytest.TempPathFactory, items: list[Item], uses: list[Any], rule: str, guaranteed: bool
 ) -> None:
@@ -152,9 +156,10 @@ def with_used_quotas(items: list[Item], own_pods: int, others: dict[str, str]) -
 
     return [
         {**one, "status": {"hard": (hard := one["spec"]["hard"]), "used": {name: used_of(name) for name in hard}}}
-        if one["kind"] == "ResourceQuota" else one
+        if one["kind"] == "ResourceQuota"
+        else one
         for one in items
-    ]  # fmt: skip
+    ]
 
 
 def errors_of_lint(file: Path) -> set[str]:
@@ -204,9 +209,16 @@ def test_every_request_of_a_proposed_vpa_is_accepted(
 @pytest.mark.parametrize(("hard", "largest"), [("400m", None), ("9", "3"), ("90", "15")])
 def test_a_quota_bounds_what_a_proposed_vpa_requests(tmp_path: Path, hard: str, largest: str | None) -> None:
     container = {"name": "app", "image": "i", "resources": {"requests": {"cpu": "100m"}}}
-    web = namespaced("apps/v1", "Deployment", spec={
-        "replicas": 3, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": {"app": "web"}},
-        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}})  # fmt: skip
+    web = namespaced(
+        "apps/v1",
+        "Deployment",
+        spec={
+            "replicas": 3,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+        },
+    )
     quota = namespaced("v1", "ResourceQuota", spec={"hard": {"requests.cpu": hard}})
     quota["status"] = {"hard": quota["spec"]["hard"], "used": {"requests.cpu": "0"}}
     usage = write_usage(tmp_path / "usage.csv", {"app": (6.0, 20)})
@@ -219,4 +231,5 @@ def test_a_quota_bounds_what_a_proposed_vpa_requests(tmp_path: Path, hard: str, 
     vpas = [one for one in yaml.safe_load_all(manifests) if one]
     proposed = policy_of(vpas[0], "app")["maxAllowed"]["cpu"] if vpas else None
     assert (proposed, workload["reason"]["code"]) == (
-        (largest, "vpa-worth-it") if largest else (None, "vpa-exceeds-quota"))  # fmt: skip
+        (largest, "vpa-worth-it") if largest else (None, "vpa-exceeds-quota")
+    )

@@ -27,8 +27,16 @@ def machines(folder: Path) -> Path:
 def test_a_size_gives_all_profiles_side_by_side() -> None:
     (one,) = told("reserved", "formula", "--cpu", "8", "--memory", "32Gi")["nodes"]
     assert [row["profile"] for row in one["profiles"]] == [
-        "gke", "aks", "aks-1.29", "eks", "openshift", "openshift-2026", "gardener", "anthos", "karpenter",
-    ]  # fmt: skip
+        "gke",
+        "aks",
+        "aks-1.29",
+        "eks",
+        "openshift",
+        "openshift-2026",
+        "gardener",
+        "anthos",
+        "karpenter",
+    ]
     gke = one["profiles"][0]
     assert (gke["memory"]["kube"] / GIB, gke["memory"]["eviction"] / GIB) == (3.56, 100 / 1024)
     assert gke["cpu"]["allocatable"] == 7910
@@ -37,9 +45,7 @@ def test_a_size_gives_all_profiles_side_by_side() -> None:
 
 
 def test_details_print_each_bracket() -> None:
-    lines = trimtab(
-        "reserved", "formula", "--cpu", "5", "--memory", "7.5Gi", "--profile", "gke", "--details"
-    ).output  # fmt: skip
+    lines = trimtab("reserved", "formula", "--cpu", "5", "--memory", "7.5Gi", "--profile", "gke", "--details").output
     assert has_facts(lines, "25 %", "0Mi", "4Gi")
     assert has_facts(lines, "0.25 %", 4, 5)
     assert "82.5m" in lines
@@ -57,9 +63,9 @@ def test_a_type_brings_its_pods_its_kernel_and_its_price() -> None:
 
 
 def test_cilium_that_leaves_an_interface_alone_is_told() -> None:
-    (one,) = told(
-        "reserved", "formula", "--type", "m5.xlarge", "--cni", "cilium", "--first-interface-index", "1"
-    )["nodes"]  # fmt: skip
+    (one,) = told("reserved", "formula", "--type", "m5.xlarge", "--cni", "cilium", "--first-interface-index", "1")[
+        "nodes"
+    ]
     assert {limit["kind"]: limit["pods"] for limit in one["podLimits"]} == {"kubelet": 58, "cilium": 42}
     assert any("addresses for 42" in note for note in one["notes"])
 

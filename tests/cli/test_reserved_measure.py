@@ -17,15 +17,23 @@ from tests.usage.summaries import node_summary
 
 MIB = 1 << 20
 AT = 1767571200
-CONFIGZ = {"kubeletconfig": {
-    "kubeReserved": {"cpu": "80m", "memory": "1Gi"}, "evictionHard": {"memory.available": "100Mi"}, "maxPods": 110,
-}}  # fmt: skip
+CONFIGZ = {
+    "kubeletconfig": {
+        "kubeReserved": {"cpu": "80m", "memory": "1Gi"},
+        "evictionHard": {"memory.available": "100Mi"},
+        "maxPods": 110,
+    }
+}
 
 
 def worker(name: str, pool: str = "web", runtime: str = "containerd", reserved: int = 4096) -> Item:
     """Eight cores and 32 GiB, of which so many MiB and 100m are reserved; 0.4 dollars an hour."""
-    item = node(name, cpu="7900m", memory=f"{32768 - reserved - 100}Mi",
-                labels={"nodepool": pool, "trimtab.dev/price": "400000"})  # fmt: skip
+    item = node(
+        name,
+        cpu="7900m",
+        memory=f"{32768 - reserved - 100}Mi",
+        labels={"nodepool": pool, "trimtab.dev/price": "400000"},
+    )
     item["status"]["capacity"] = {"cpu": "8", "memory": "32Gi", "pods": "110"}
     item["status"]["nodeInfo"] = {"containerRuntimeVersion": f"{runtime}://2.1"}
     return item
@@ -45,8 +53,12 @@ class Cluster:
     def __call__(self, request: Asked) -> Answer:
         path = request[0]
         if path == "/api/v1/nodes":
-            return 200, {"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
-                         "items": self.nodes}  # fmt: skip
+            return 200, {
+                "kind": "NodeList",
+                "apiVersion": "v1",
+                "metadata": {"resourceVersion": "1"},
+                "items": self.nodes,
+            }
         name = path.removeprefix("/api/v1/nodes/").partition("/")[0]
         if path.endswith("/proxy/configz"):
             return self.configz
@@ -68,8 +80,9 @@ def names(count: int) -> list[str]:
 
 
 def test_each_node_is_asked_once_and_one_kubelet_of_a_pool_for_its_configuration(tmp_path: Path) -> None:
-    world = Cluster([worker(name) for name in names(20)], {name: busy(name, 20 + 4 * n)
-                    for n, name in enumerate(names(20))})  # fmt: skip
+    world = Cluster(
+        [worker(name) for name in names(20)], {name: busy(name, 20 + 4 * n) for n, name in enumerate(names(20))}
+    )
     report, request = measured(tmp_path, world)
     assert sum(path.endswith("/stats/summary") for path in request) == 20
     assert sum(path.endswith("/configz") for path in request) == 1

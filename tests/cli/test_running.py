@@ -10,26 +10,34 @@ from tests.cli.snapshots import snapshot, told, trimtab
 from tests.reasons import has_facts
 
 POLICY = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy",
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
     "metadata": {"name": "sizes", "creationTimestamp": "2026-11-01T00:00:00Z"},
     "spec": {"actions": {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}}},
-}  # fmt: skip
+}
 WEBHOOK = {
-    "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingWebhookConfiguration",
     "metadata": {"name": "trimtab", "creationTimestamp": "2026-01-01T00:00:00Z"},
-}  # fmt: skip
+}
 
 
 def pod(name: str = "web-1-bcdfg", created: str = "2026-11-02T00:00:00Z", **spec: Any) -> dict[str, Any]:
     meta = {
-        "name": name, "generateName": "web-1-", "namespace": "shop", "creationTimestamp": created,
+        "name": name,
+        "generateName": "web-1-",
+        "namespace": "shop",
+        "creationTimestamp": created,
         "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}],
-    }  # fmt: skip
+    }
     containers = [{"name": "app", "image": "app:1"}]
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": containers, **spec},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": containers, **spec},
         "status": {"phase": "Running"},
-    }  # fmt: skip
+    }
 
 
 def findings(*items: dict[str, Any], folder: Path) -> list[tuple[str, str, str, int]]:
@@ -78,20 +86,24 @@ def test_without_policies_in_the_cluster_the_recommended_ones_are_taken_and_that
 
 def test_overhead_that_is_not_the_classs(tmp_path: Path) -> None:
     kata = {
-        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "kata",
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "handler": "kata",
         "metadata": {"name": "kata", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "overhead": {"podFixed": {"cpu": "500m"}},
-    }  # fmt: skip
+    }
     stale = pod(runtimeClassName="kata", overhead={"cpu": "250m"})
     assert ("overhead", "", "overhead-stale", 1) in findings(stale, kata, POLICY, WEBHOOK, folder=tmp_path)
 
 
 def test_a_missing_overhead_shows_a_wrong_setting(tmp_path: Path) -> None:
     kata = {
-        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "kata",
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "handler": "kata",
         "metadata": {"name": "kata", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "overhead": {"podFixed": {"cpu": "500m"}},
-    }  # fmt: skip
+    }
     where = snapshot(tmp_path, pod(runtimeClassName="kata"), kata, POLICY, WEBHOOK)
     report = told("admit", "--cluster", where, "--running")
     assert report["overhead"]["filledBy"] == "webhook"

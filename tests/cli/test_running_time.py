@@ -14,8 +14,14 @@ DUMP = ContainerKey("shop", "CronJob", "dump", "app")
 
 def run(day: int, minutes: int, resource: str = "cpu", pod: str = "") -> Series:
     times = [day * DAY + n * 60 for n in range(minutes)]
-    return Series(namespace="shop", pod=pod or f"dump-{29_500_000 + day}-x2x4k", container="app", resource=resource,
-                  times=times, values=[1.0] * minutes)  # fmt: skip
+    return Series(
+        namespace="shop",
+        pod=pod or f"dump-{29_500_000 + day}-x2x4k",
+        container="app",
+        resource=resource,
+        times=times,
+        values=[1.0] * minutes,
+    )
 
 
 def watched(*series: Series) -> RunningTime:

@@ -21,23 +21,38 @@ scheduling: {nodeSelector: {sandbox: kata}}
 
 def world(folder: Path, pods: int = 6) -> tuple[str | Path, ...]:
     """A class, its pods, and what their kubelet says: 100m and 80Mi beside the containers."""
-    manifests = [CLASS, *(
-        yaml.safe_dump({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{n}", "namespace": "shop"},
-            "spec": {"runtimeClassName": "kata", "overhead": {"cpu": "250m", "memory": "64Mi"},
-                     "containers": [{"name": "app", "image": "x"}]},
-        })
-        for n in range(pods)
-    )]  # fmt: skip
+    manifests = [
+        CLASS,
+        *(
+            yaml.safe_dump(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": f"p{n}", "namespace": "shop"},
+                    "spec": {
+                        "runtimeClassName": "kata",
+                        "overhead": {"cpu": "250m", "memory": "64Mi"},
+                        "containers": [{"name": "app", "image": "x"}],
+                    },
+                }
+            )
+            for n in range(pods)
+        ),
+    ]
 
     def used(cores: float, mebibytes: int) -> dict[str, object]:
         return {"cpu": {"usageNanoCores": int(cores * 1e9)}, "memory": {"workingSetBytes": mebibytes << 20}}
 
-    summary = {"pods": [
-        {"podRef": {"name": f"p{n}", "namespace": "shop"}, **used(0.6, 180),
-         "containers": [{"name": "app", **used(0.3, 60)}, {"name": "proxy", **used(0.2, 40)}]}
-        for n in range(pods)
-    ]}  # fmt: skip
+    summary = {
+        "pods": [
+            {
+                "podRef": {"name": f"p{n}", "namespace": "shop"},
+                **used(0.6, 180),
+                "containers": [{"name": "app", **used(0.3, 60)}, {"name": "proxy", **used(0.2, 40)}],
+            }
+            for n in range(pods)
+        ]
+    }
     other = {
         "podRef": {"name": "other", "namespace": "shop"},
         **used(9, 900),

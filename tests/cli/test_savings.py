@@ -36,8 +36,9 @@ def test_pools_and_teams_are_summed_since_a_day() -> None:
     # 0.2 dollars an hour for 240 hours, and 0.1 for 24.
     assert by_name(report.pools) == {"db": (0, [], None), "web": (2, [(219.0, "dollars a month")], 50.4)}
     assert by_name(report.teams) == {
-        "shop": (None, [(182.5, "dollars a month")], 38.4), "data": (None, [(36.5, "dollars a month")], 12.0),
-    }  # fmt: skip
+        "shop": (None, [(182.5, "dollars a month")], 38.4),
+        "data": (None, [(36.5, "dollars a month")], 12.0),
+    }
     assert len(report.days) == 2
     assert by_name([report.total])["total"] == by_name(report.pools)["web"]
 

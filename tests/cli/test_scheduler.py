@@ -31,8 +31,9 @@ def test_the_weights_are_shares_of_the_price(cluster: Path) -> None:
     strategy = profile["pluginConfig"][0]["args"]["scoringStrategy"]
     # 8 cores at 8.8 GiB each beside 64 GiB: 70.4 of 134.4.
     assert strategy == {
-        "type": "MostAllocated", "resources": [{"name": "cpu", "weight": 52}, {"name": "memory", "weight": 48}]
-    }  # fmt: skip
+        "type": "MostAllocated",
+        "resources": [{"name": "cpu", "weight": 52}, {"name": "memory", "weight": 48}],
+    }
 
 
 def test_a_plan_reads_the_configuration_as_a_scheduler_that_packs(cluster: Path) -> None:

@@ -35,9 +35,7 @@ class Cluster:
             CORDONED_BY_US: encode_annotation(DrainAnnotation(drain="d1", pool="web", since=NOW), read, by)
         }
         text = remembered(PoolState(drains={"n1": "d1"}))
-        data = {
-            "state.json": text, "serial": "7", "signature": by.sign("state of a pool", "u1", "web", "7", text),
-        }  # fmt: skip
+        data = {"state.json": text, "serial": "7", "signature": by.sign("state of a pool", "u1", "web", "7", text)}
         meta = {"name": config_map_name("web"), "namespace": "ours", "labels": {"trimtab.dev/state": "web"}}
         self.lists = {"nodes": [plain], "configmaps": [{"metadata": meta, "data": data}]}
 
@@ -103,10 +101,13 @@ def test_the_webhooks_key_signs_for_seconds_only_so_nothing_of_it_is_looked_for(
     assert cluster.writes == 1
 
 
-@pytest.mark.parametrize(("found", "says"), [
-    (Cluster(None), "the process itself writes "
-                    "the first one"), (Cluster(FIRST, secret=False), "no Secret of this name"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (Cluster(None), "the process itself writes the first one"),
+        (Cluster(FIRST, secret=False), "no Secret of this name"),
+    ],
+)
 def test_where_there_is_no_key_none_is_made_from_outside(found: Cluster, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         told(found, confirmed=True)

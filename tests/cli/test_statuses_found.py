@@ -24,9 +24,10 @@ def config_map(name: str, group: str, annotations: dict[str, str]) -> Item:
 
 
 MAPS = [
-    config_map("cluster-autoscaler-status", "asg-a", MARK), config_map("status-spot", "asg-b", MARK),
+    config_map("cluster-autoscaler-status", "asg-a", MARK),
+    config_map("status-spot", "asg-b", MARK),
     config_map("other", "asg-c", {}),
-]  # fmt: skip
+]
 
 
 def api(refused: str = "") -> Any:

@@ -7,15 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cli.hostile_runs import (
-    LINE,
-    RUNS,
-    WITHOUT_SNAPSHOT,
-    HostileFiles,
-    all_verbs,
-    format_option,
-    string_fields,
-)
+from tests.cli.hostile_runs import LINE, RUNS, WITHOUT_SNAPSHOT, HostileFiles, all_verbs, format_option, string_fields
 from trimtab.cli.main import cli
 from trimtab.cluster.control_characters import has_control_characters
 
@@ -27,9 +19,10 @@ SHOWS_NO_TEXT = {
     "autoscaler propose": "it prints numbers and flags",
     "policies compile": "names of policies have a pattern, and a description is not compiled",
     "pools import": "it refuses what is no configuration of estafette",
-    "scheduler config": "it prints Trimtab's own manifests", "scheduler manifests": "it prints Trimtab's own manifests",
+    "scheduler config": "it prints Trimtab's own manifests",
+    "scheduler manifests": "it prints Trimtab's own manifests",
     "reserved measure": "it prints pools, which the labels of nodes name, and amounts",
-}  # fmt: skip
+}
 """Verb → why its reports quote no text of the snapshot."""
 
 

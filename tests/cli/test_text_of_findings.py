@@ -11,11 +11,15 @@ from trimtab.cli.lint.ci_formats import sarif_message
 
 FORGED = "[resume](https://evil.example/fix) {0}\n::error file=x::forged\n::stop-commands::z"
 SCALER = {
-    "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
     "metadata": {"name": f"h{FORGED}", "namespace": "a"},
-    "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"web{FORGED}"},
-             "minReplicas": 1, "maxReplicas": 1},
-}  # fmt: skip
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"web{FORGED}"},
+        "minReplicas": 1,
+        "maxReplicas": 1,
+    },
+}
 
 
 def report(folder: Path, form: str) -> str:

@@ -38,9 +38,14 @@ def entry(what: str, at: int, pool: str = "web") -> HistoryEntry:
 
 
 MEMORY = PoolState(
-    plan=("w2", "w1", "w3"), plan_wave=1, drains={"w4": "d", "w5": "e"}, empty=("w5",), saved=2,
-    worth={"micro-dollars an hour": 384_000}, ring=(entry("started", NOW - 5), entry("emptied", NOW)),
-)  # fmt: skip
+    plan=("w2", "w1", "w3"),
+    plan_wave=1,
+    drains={"w4": "d", "w5": "e"},
+    empty=("w5",),
+    saved=2,
+    worth={"micro-dollars an hour": 384_000},
+    ring=(entry("started", NOW - 5), entry("emptied", NOW)),
+)
 
 
 def state(memory: PoolState = MEMORY, *, paused: str = "", leader: str = "compactor-0") -> CompactorState:
@@ -49,9 +54,15 @@ def state(memory: PoolState = MEMORY, *, paused: str = "", leader: str = "compac
     items += [pod("a", "w1", "3"), pod("b", "w6", "1"), pod("c", "other", "2"), pod("gone", "w6", "2", phase="Failed")]
     reading = build_snapshot([Document(file="x", index=number, value=item) for number, item in enumerate(items)])
     return CompactorState(
-        read_at=NOW, namespace="trimtab-system", snapshot=reading.snapshot, pools=PoolReading((WEB, DB)),
-        pool_states={"web": memory}, problems=(), leader=leader, paused=paused,
-    )  # fmt: skip
+        read_at=NOW,
+        namespace="trimtab-system",
+        snapshot=reading.snapshot,
+        pools=PoolReading((WEB, DB)),
+        pool_states={"web": memory},
+        problems=(),
+        leader=leader,
+        paused=paused,
+    )
 
 
 VIEW = build_top_view(state())
@@ -67,9 +78,15 @@ def text(part: RenderableType, width: int = 120) -> str:
 
 def test_every_node_is_there_once_with_what_becomes_of_it() -> None:
     assert [(bar.name, bar.pool, bar.state, bar.turn) for bar in VIEW.nodes] == [
-        ("d1", "db", "", 0), ("w4", "web", "draining", 0), ("w5", "web", "drained", 0), ("w2", "web", "next", 1),
-        ("w1", "web", "planned", 2), ("w3", "web", "planned", 3), ("w6", "web", "", 0), ("other", "", "", 0),
-    ]  # fmt: skip
+        ("d1", "db", "", 0),
+        ("w4", "web", "draining", 0),
+        ("w5", "web", "drained", 0),
+        ("w2", "web", "next", 1),
+        ("w1", "web", "planned", 2),
+        ("w3", "web", "planned", 3),
+        ("w6", "web", "", 0),
+        ("other", "", "", 0),
+    ]
 
 
 def test_a_bar_is_what_is_requested_of_allocatable_by_pods_that_run() -> None:
@@ -102,8 +119,9 @@ def test_the_headline_says_who_leads_or_that_all_is_paused() -> None:
 
 def test_the_newest_decision_is_first() -> None:
     assert [line.split()[2] for line in text(draw.draw_decisions(VIEW.decisions, 100, 9)).splitlines()] == [
-        "emptied", "started",
-    ]  # fmt: skip
+        "emptied",
+        "started",
+    ]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])

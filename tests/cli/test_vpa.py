@@ -42,8 +42,10 @@ def test_flags_are_compared_with_the_defaults(usage: Path, cluster: Path) -> Non
     report = read_report("vpa", "simulate", "--usage", usage, "--cluster", cluster, "--flags", FAST)
     (container,) = report["containers"]
     slow, fast = container["results"]
-    starved = [next(part["starvedMinutes"] for part in result["resources"] if part["resource"] == "cpu")
-               for result in (slow, fast)]  # fmt: skip
+    starved = [
+        next(part["starvedMinutes"] for part in result["resources"] if part["resource"] == "cpu")
+        for result in (slow, fast)
+    ]
     assert (slow["flags"], fast["flags"]) == ("default", FAST)
     assert starved[1] < starved[0] / 5
     assert fast["evictions"] > 0
@@ -81,9 +83,12 @@ def test_a_varying_workload_gets_a_vpa_with_bounds(usage: Path, cluster: Path) -
     policy = manifest["spec"]["resourcePolicy"]["containerPolicies"][0]
     assert manifest["spec"]["updatePolicy"] == {"updateMode": "InPlaceOrRecreate"}
     assert policy == {
-        "containerName": "app", "controlledResources": ["cpu"], "controlledValues": "RequestsOnly",
-        "minAllowed": {"cpu": "126m"}, "maxAllowed": {"cpu": "4"},
-    }  # fmt: skip
+        "containerName": "app",
+        "controlledResources": ["cpu"],
+        "controlledValues": "RequestsOnly",
+        "minAllowed": {"cpu": "126m"},
+        "maxAllowed": {"cpu": "4"},
+    }
 
 
 def test_two_workloads_of_one_name_get_vpas_of_two_names(usage: Path, tmp_path: Path) -> None:
@@ -191,8 +196,13 @@ def test_the_minimum_of_a_vpa_keeps_the_ratio_of_a_limit_range(tmp_path: Path, u
     (manifest,) = yaml.safe_load_all(printed)
     (policy,) = manifest["spec"]["resourcePolicy"]["containerPolicies"]
     assert (policy["minAllowed"], "LimitRange ratio" in row["reason"]["text"]) == ({"cpu": "500m"}, True)
-    low = {**manifest, "spec": {**manifest["spec"], "resourcePolicy": {
-        "containerPolicies": [{**policy, "minAllowed": {"cpu": "100m"}}]}}}  # fmt: skip
+    low = {
+        **manifest,
+        "spec": {
+            **manifest["spec"],
+            "resourcePolicy": {"containerPolicies": [{**policy, "minAllowed": {"cpu": "100m"}}]},
+        },
+    }
     objects = json.loads(cluster.read_text())["items"]
     (row,) = read_report("vpa", "propose", "--usage", usage, "--cluster", write(tmp_path, *objects, low))["proposals"]
     assert (row["action"], row["reason"]["code"]) == ("change", "vpa-differs")

@@ -50,8 +50,10 @@ def test_what_the_annotation_says_and_what_policies_say_now_are_joined(tmp_path:
     assert report["owners"] == ["ReplicaSet/web-1"]
     [change] = report["changes"]
     assert (change["policy"], change["field"], change["value"]) == (
-        "no-limits", "containers[app].limits.cpu", "removed",
-    )  # fmt: skip
+        "no-limits",
+        "containers[app].limits.cpu",
+        "removed",
+    )
     assert change["before"] is None
     assert has_facts(change["why"], "pod template", "not read")
     assert [(one["policy"], one["what"]) for one in report["findings"]] == [("sizes", "unpatched")]
@@ -75,11 +77,13 @@ def test_decisions_about_the_pod_and_its_predecessors_are_joined(tmp_path: Path)
         HistoryEntry(at=NOW + n, pool="web", what="evicted", code="pod-evicted", why=f"w{n}", pod=name, owner=owner)
         for n, (name, owner) in enumerate(
             [
-                ("shop/web-1-older", "ReplicaSet/web-1"), ("shop/web-1-bcdfg", ""), ("shop/cart", "ReplicaSet/cart"),
+                ("shop/web-1-older", "ReplicaSet/web-1"),
+                ("shop/web-1-bcdfg", ""),
+                ("shop/cart", "ReplicaSet/cart"),
                 ("else/web-1-x", "ReplicaSet/web-1"),
             ]
         )
-    ]  # fmt: skip
+    ]
     decisions = why(tmp_path, pod(), WEBHOOK, state(*records))["decisions"]
     assert [one["why"] for one in decisions] == ["w0", "w1"]
 
@@ -106,18 +110,22 @@ def test_lines_of_the_log_are_found_by_name_prefix_and_owner() -> None:
 
 
 NO_LIMITS = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "no-limits"},
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "no-limits"},
     "spec": {"actions": {"limits": {"cpu": "remove"}}},
-}  # fmt: skip
+}
 
 
 def replica_set(cpu: str = "2") -> dict[str, Any]:
     containers = [{"name": "app", "image": "app:1", "resources": {"limits": {"cpu": cpu}, "requests": {"cpu": "1"}}}]
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
     return {
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web-1", "namespace": "shop"},
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web-1", "namespace": "shop"},
         "spec": {"replicas": 1, "template": template},
-    }  # fmt: skip
+    }
 
 
 def test_each_change_has_the_value_that_the_author_wrote_and_the_reason(tmp_path: Path) -> None:
@@ -136,9 +144,15 @@ def test_a_policy_that_is_gone_explains_no_change_any_more(tmp_path: Path) -> No
 
 def test_a_pod_that_is_gone_is_explained_by_decisions_and_by_another_pod_of_its_owner(tmp_path: Path) -> None:
     entry = HistoryEntry(
-        at=NOW, pool="web", what="evicted", code="pod-evicted", why="w", pod="shop/web-1-zzzzz", node="n7",
+        at=NOW,
+        pool="web",
+        what="evicted",
+        code="pod-evicted",
+        why="w",
+        pod="shop/web-1-zzzzz",
+        node="n7",
         owner="ReplicaSet/web-1",
-    )  # fmt: skip
+    )
     items = (changed_pod(), replica_set(), NO_LIMITS, WEBHOOK, state(entry))
     report = why(tmp_path, *items, name="shop/web-1-zzzzz")
     assert (report["exists"], report["owners"], report["node"]) == (False, ["ReplicaSet/web-1"], "n7")
@@ -190,9 +204,15 @@ def test_a_pending_pod_is_the_successor_of_a_pod_that_the_compactor_evicted(tmp_
 
     def verdict(seconds_before: int, **more: Any) -> Any:
         entry = HistoryEntry(
-            at=created - seconds_before, pool="web", what="evicted", code="pod-evicted", why="w",
-            pod="shop/web-1-older", owner="ReplicaSet/web-1", **more,
-        )  # fmt: skip
+            at=created - seconds_before,
+            pool="web",
+            what="evicted",
+            code="pod-evicted",
+            why="w",
+            pod="shop/web-1-older",
+            owner="ReplicaSet/web-1",
+            **more,
+        )
         return why(tmp_path, pending(pod()), WEBHOOK, state(entry))["pending"]
 
     assert has_facts(verdict(60), "successor", "shop/web-1-older", "2026-11-01T23:59:00Z")
@@ -203,8 +223,10 @@ def test_a_pending_pod_is_the_successor_of_a_pod_that_the_compactor_evicted(tmp_
 def test_a_placement_that_the_webhook_took_back_is_withheld_not_unpatched(tmp_path: Path) -> None:
     spot = {**POLICY, "spec": {"actions": {"placement": {"nodeSelector": {"pool": "spot"}}}}}
     node = {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"pool": "web"}},
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1", "labels": {"pool": "web"}},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
-    }  # fmt: skip
+    }
     [finding] = why(tmp_path, pod(), spot, WEBHOOK, node)["findings"]
     assert (finding["what"], finding["reason"]["code"]) == ("withheld", "no-node-could-run-it")

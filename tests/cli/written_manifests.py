@@ -69,9 +69,16 @@ def web_cluster(folder: Path, kind: str = "Deployment", replicas: int = 1) -> Pa
 
 def write_vpas(kind: str, replicas: int) -> Write:
     return lambda folder: printed(
-        "vpa", "propose", "--usage", busy_usage(folder, kind), "--cluster", web_cluster(folder, kind, replicas),
-        "--server-version", "1.34", "--manifests",
-    )  # fmt: skip
+        "vpa",
+        "propose",
+        "--usage",
+        busy_usage(folder, kind),
+        "--cluster",
+        web_cluster(folder, kind, replicas),
+        "--server-version",
+        "1.34",
+        "--manifests",
+    )
 
 
 def write_fixes(folder: Path) -> str:
@@ -79,9 +86,11 @@ def write_fixes(folder: Path) -> str:
     web = workload("Deployment", "shop", "web", {"containers": [{"name": "app", "image": "i", "resources": limited}]})
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     vpa = {
-        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
-        "metadata": {"name": "web", "namespace": "shop"}, "spec": {"targetRef": target},
-    }  # fmt: skip
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"targetRef": target},
+    }
     (folder / "m.yaml").write_text(yaml.safe_dump_all([web, vpa]))
     run_verb("lint", "-f", folder / "m.yaml", "--fix", folder / "fixed")
     return files_in(folder / "fixed")
@@ -100,9 +109,15 @@ def write_hpa(folder: Path) -> str:
 
 def write_sleep(folder: Path) -> str:
     return printed(
-        "idle", "--cluster", test_idle.shop(folder), "--usage", test_idle.usage(folder), "--manifests",
-        "--time-zone", "Europe/Berlin",
-    )  # fmt: skip
+        "idle",
+        "--cluster",
+        test_idle.shop(folder),
+        "--usage",
+        test_idle.usage(folder),
+        "--manifests",
+        "--time-zone",
+        "Europe/Berlin",
+    )
 
 
 def write_priorities(form: str, *options: str) -> Write:
@@ -194,9 +209,10 @@ WRITERS: Mapping[str, tuple[Writer, ...]] = {
     ),
     "vpa/command.py": tuple(
         Writer(f"vpa propose: {kind} with {replicas}", write_vpas(kind, replicas))
-        for kind in ("Deployment", "StatefulSet") for replicas in (1, 3)
+        for kind in ("Deployment", "StatefulSet")
+        for replicas in (1, 3)
     ),
-}  # fmt: skip
+}
 """Module below trimtab/cli → the verbs for which it writes manifests."""
 NO_MANIFESTS = {
     "compactor/pause_pool.py": "changes one line of a pool's ConfigMap in the cluster",

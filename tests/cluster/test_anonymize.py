@@ -45,9 +45,16 @@ def test_amounts_stay_as_they_are(resource: str) -> None:
 
 @pytest.mark.parametrize(
     "label",
-    ["kubernetes.azure.com/cluster", "node-restriction.kubernetes.io/customer", "a.k8s.io/b", "trimtab.dev/owner",
-     "kubernetes.io/hostname", "app.kubernetes.io/name", "team"],
-)  # fmt: skip
+    [
+        "kubernetes.azure.com/cluster",
+        "node-restriction.kubernetes.io/customer",
+        "a.k8s.io/b",
+        "trimtab.dev/owner",
+        "kubernetes.io/hostname",
+        "app.kubernetes.io/name",
+        "team",
+    ],
+)
 def test_a_value_that_an_author_chooses_is_replaced_in_every_domain(label: str) -> None:
     item = pod(labels={label: "bob"})
     item["spec"] = {"nodeSelector": {label: "bob"}, "tolerations": [{"key": label, "value": "bob"}]}

@@ -110,9 +110,7 @@ def test_json_of_many_values_is_refused(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"\x90" * 300_000, b"\xa1a\x80" * 300_000, b"\xcd\xff\xff" * 900_000],
-    ids=["lists", "maps", "numbers"],
+    "content", [b"\x90" * 300_000, b"\xa1a\x80" * 300_000, b"\xcd\xff\xff" * 900_000], ids=["lists", "maps", "numbers"]
 )
 def test_msgpack_of_many_values_is_refused(content: bytes) -> None:
     with pytest.raises(BytesRefused, match="40 MiB"):

@@ -65,8 +65,13 @@ def test_the_text_status() -> None:
     assert not autoscaler.healthy
     group = autoscaler.groups[0]
     assert (group.name, group.scale_up, group.min_size, group.max_size, group.target, group.candidates) == (
-        "eks-web-abcd", "Backoff", 1, 5, 3, 1,
-    )  # fmt: skip
+        "eks-web-abcd",
+        "Backoff",
+        1,
+        5,
+        3,
+        1,
+    )
 
 
 def test_a_pools_groups_are_those_with_its_name_as_a_part_of_their_own() -> None:
@@ -158,9 +163,11 @@ def test_flags_a_person_gives_are_read_or_named() -> None:
     [
         ("scale-down-utilization-treshold", "scale-down-utilization-threshold"),
         ("ignore-daemonset-utilization", "ignore-daemonsets-utilization"),
-        ("scale-down-non-empty-candidates-count", ""), ("expander", ""), ("scan-interval", ""),
+        ("scale-down-non-empty-candidates-count", ""),
+        ("expander", ""),
+        ("scan-interval", ""),
     ],
-)  # fmt: skip
+)
 def test_a_flag_that_does_not_exist_is_named_with_the_one_that_was_meant(name: str, meant: str) -> None:
     wrong = [f"--{name} is not a flag; did you mean --{meant}?"] if meant else []
     assert wrong_flags([f"--{name}=0.9"]) == wrong

@@ -8,15 +8,22 @@ from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 
 DAEMONS = {
-    "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "default"},
-    "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}, "status": {"desiredNumberScheduled": 2},
-}  # fmt: skip
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "agent", "namespace": "default"},
+    "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}},
+    "status": {"desiredNumberScheduled": 2},
+}
 NODES = (node("n1"), node("n2"))
 # A worker of a leader, which is a pod that another pod owns; and a pod that appears twice with different contents.
 PODS = (
-    pod("worker", "n1", app="leader", owner="Pod"), pod("leader", "n1", app="first", owner="Pod"),
-    pod("twice", "n1"), pod("twice", "n2"), pod("agent-1", "n1", app="agent", owner="DaemonSet"), pod("stray", "n9"),
-)  # fmt: skip
+    pod("worker", "n1", app="leader", owner="Pod"),
+    pod("leader", "n1", app="first", owner="Pod"),
+    pod("twice", "n1"),
+    pod("twice", "n2"),
+    pod("agent-1", "n1", app="agent", owner="DaemonSet"),
+    pod("stray", "n9"),
+)
 
 
 def inventory_of(*items: dict[str, Any], watched: Inventory | None = None) -> Inventory:

@@ -22,9 +22,10 @@ VISIBLE_FORMAT = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110
 
 def test_every_character_of_control_format_and_separation_is_replaced() -> None:
     hidden = [
-        chr(code) for code in range(sys.maxunicode + 1)
+        chr(code)
+        for code in range(sys.maxunicode + 1)
         if unicodedata.category(chr(code)) in ("Cc", "Cf", "Zl", "Zp") and code not in VISIBLE_FORMAT
-    ]  # fmt: skip
+    ]
     assert [one for one in hidden if replace_control_characters(one) != REPLACEMENT] == ["\t", "\n"]
 
 

@@ -11,9 +11,10 @@ from trimtab.compaction.candidates import PlanningContext
 
 DRIVER = "gpu.example.com"
 CLASS: Item = {
-    "kind": "DeviceClass", "metadata": {"name": "gpu"},
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpu"},
     "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]},
-}  # fmt: skip
+}
 
 
 def devices(on: str, count: int = 2, **more: Any) -> Item:

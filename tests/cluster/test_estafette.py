@@ -88,10 +88,17 @@ def test_the_times_are_those_it_had(case: str) -> None:
     assert (TIMES_UNKNOWN in reading.notes) is (case == "the code's own")
 
 
-@pytest.mark.parametrize("text", [
-    "{", "[]", '{"nodePools": {"web": 5}}', '{"nodePools": {"web": {"scaleDownCPURequestRatioLimit": 75}}}',
-    '{"nodePools": {"web": {"scaleDownRequiredUnderutilizedNodeCount": -1}}}', '{"nodePools": {"Web_1": {}}}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"nodePools": {"web": 5}}',
+        '{"nodePools": {"web": {"scaleDownCPURequestRatioLimit": 75}}}',
+        '{"nodePools": {"web": {"scaleDownRequiredUnderutilizedNodeCount": -1}}}',
+        '{"nodePools": {"Web_1": {}}}',
+    ],
+)
 def test_a_configuration_that_makes_no_sense_is_told(text: str) -> None:
     assert import_pools([in_config_map(text)]).mistakes
     assert import_pools([in_chart_values(text)]).mistakes
@@ -113,22 +120,36 @@ def test_a_pool_in_two_documents_is_a_mistake() -> None:
     assert "no other document" in str(mistake)
 
 
-@pytest.mark.parametrize("value", [
-    None, [], {"kind": "Deployment"}, {"kind": "Deployment", "spec": {"template": {"spec": {"containers": [5]}}}},
-    {"kind": "ConfigMap", "data": {"other": "1"}}, {"kind": "X", "nodePools": {}}, {"configmap": "text"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {"kind": "Deployment"},
+        {"kind": "Deployment", "spec": {"template": {"spec": {"containers": [5]}}}},
+        {"kind": "ConfigMap", "data": {"other": "1"}},
+        {"kind": "X", "nodePools": {}},
+        {"configmap": "text"},
+    ],
+)
 def test_other_documents_are_not_its(value: Any) -> None:
     assert not is_estafette_document(document(value))
 
 
-@given(st.dictionaries(
-    st.from_regex(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True),
-    st.fixed_dictionaries({}, optional={
-        "enabled": st.booleans(), "scaleDownCPURequestRatioLimit": st.floats(0, 1),
-        "scaleDownRequiredUnderutilizedNodeCount": st.integers(0, 10**6),
-    }),
-    max_size=4,
-))  # fmt: skip
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "enabled": st.booleans(),
+                "scaleDownCPURequestRatioLimit": st.floats(0, 1),
+                "scaleDownRequiredUnderutilizedNodeCount": st.integers(0, 10**6),
+            },
+        ),
+        max_size=4,
+    )
+)
 def test_a_pool_written_as_a_config_map_is_read_as_the_same_pool(said: dict[str, Any]) -> None:
     reading = import_pools([document({"nodePools": said})])
     written = [document(config_map(pool, "trimtab-system", ["from estafette"])) for pool in reading.pools]

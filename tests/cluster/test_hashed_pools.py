@@ -41,10 +41,15 @@ def test_nodes_of_one_cluster_api_machine_set_are_of_one_pool() -> None:
 
 def test_a_buffer_keeps_its_template() -> None:
     meta = {"namespace": "shop"}
-    template = {"kind": "PodTemplate", "metadata": {"name": "chunk", **meta}, "template": {"spec": {"containers": [
-        {"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}},
-    ]}}}  # fmt: skip
-    buffer = {"kind": "CapacityBuffer", "metadata": {"name": "spare", **meta},
-              "status": {"podTemplateRef": {"name": "chunk"}, "replicas": 3}}  # fmt: skip
+    template = {
+        "kind": "PodTemplate",
+        "metadata": {"name": "chunk", **meta},
+        "template": {"spec": {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}]}},
+    }
+    buffer = {
+        "kind": "CapacityBuffer",
+        "metadata": {"name": "spare", **meta},
+        "status": {"podTemplateRef": {"name": "chunk"}, "replicas": 3},
+    }
     (reserved_pod,) = again(node("a"), template, buffer).reserved_pods
     assert (reserved_pod.replicas, reserved_pod.pod.requirements.requests) == (3, {"cpu": 2000})

@@ -8,19 +8,30 @@ from trimtab.kube.resources import LIST_SOURCES
 
 @pytest.mark.parametrize(
     ("version", "kind"),
-    [("apps/v1", "StatefulSet"), ("apps/v1beta2", "StatefulSet"), ("", "StatefulSet"), ("v1", "Pod"),
-     ("extensions/v1beta1", "Deployment"), ("argoproj.io/v1alpha1", "Rollout"), ("v1", "DeploymentConfig")],
-)  # fmt: skip
+    [
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1beta2", "StatefulSet"),
+        ("", "StatefulSet"),
+        ("v1", "Pod"),
+        ("extensions/v1beta1", "Deployment"),
+        ("argoproj.io/v1alpha1", "Rollout"),
+        ("v1", "DeploymentConfig"),
+    ],
+)
 def test_every_version_of_the_kinds_own_group_is_the_kind_of_that_name(version: str, kind: str) -> None:
     assert group_kind(version, kind) == kind
 
 
 @pytest.mark.parametrize(
     ("version", "kind", "expected"),
-    [("apps.kruise.io/v1beta1", "StatefulSet", "StatefulSet.apps.kruise.io"),
-     ("batch.volcano.sh/v1alpha1", "Job", "Job.batch.volcano.sh"), ("example.com/v1", "Node", "Node.example.com"),
-     ("v1", "StatefulSet", "StatefulSet.core"), ("kafka.strimzi.io/v1", "Kafka", "Kafka.kafka.strimzi.io")],
-)  # fmt: skip
+    [
+        ("apps.kruise.io/v1beta1", "StatefulSet", "StatefulSet.apps.kruise.io"),
+        ("batch.volcano.sh/v1alpha1", "Job", "Job.batch.volcano.sh"),
+        ("example.com/v1", "Node", "Node.example.com"),
+        ("v1", "StatefulSet", "StatefulSet.core"),
+        ("kafka.strimzi.io/v1", "Kafka", "Kafka.kafka.strimzi.io"),
+    ],
+)
 def test_a_kind_of_another_group_has_the_group_in_its_name(version: str, kind: str, expected: str) -> None:
     assert group_kind(version, kind) == expected
 
@@ -48,15 +59,23 @@ def test_a_value_that_names_no_kind_has_none(value: object) -> None:
 def test_each_kind_that_is_listed_is_of_the_group_that_its_name_means() -> None:
     names = {source.group_version: source for kind, source in LIST_SOURCES.items() if source.kind in GROUPS_BY_KIND}
     assert {version.rpartition("/")[0] for version in names} == {GROUPS_BY_KIND[s.kind] for s in names.values()}
-    assert all(group_kind(source.group_version, kind) == kind for kind, source in LIST_SOURCES.items()
-               if source.kind in GROUPS_BY_KIND)  # fmt: skip
+    assert all(
+        group_kind(source.group_version, kind) == kind
+        for kind, source in LIST_SOURCES.items()
+        if source.kind in GROUPS_BY_KIND
+    )
 
 
 @pytest.mark.parametrize(
     ("version", "kind", "expected"),
-    [("", "StatefulSet", "StatefulSet.core"), ("apps/v1", "StatefulSet", "StatefulSet"),
-     ("", "ReplicationController", "ReplicationController"), ("", "Rollout", "Rollout.core"),
-     ("extensions/v1beta1", "Deployment", "Deployment.extensions"), ("apps/v1beta1", "Deployment", "Deployment")],
-)  # fmt: skip
+    [
+        ("", "StatefulSet", "StatefulSet.core"),
+        ("apps/v1", "StatefulSet", "StatefulSet"),
+        ("", "ReplicationController", "ReplicationController"),
+        ("", "Rollout", "Rollout.core"),
+        ("extensions/v1beta1", "Deployment", "Deployment.extensions"),
+        ("apps/v1beta1", "Deployment", "Deployment"),
+    ],
+)
 def test_a_scale_target_is_of_the_group_as_written_or_of_the_core_group(version: str, kind: str, expected: str) -> None:
     assert scale_target_kind(version, kind) == expected

@@ -55,9 +55,15 @@ def test_bounds_for_pods_hold_for_the_sums(bounds, broken):
 
 @pytest.mark.parametrize(
     ("scopes", "counts"),
-    [((), True), (("NotBestEffort",), True), (("BestEffort",), False), (("NotTerminating",), True),
-     (("Terminating",), False), (("CrossNamespacePodAffinity",), False)],
-)  # fmt: skip
+    [
+        ((), True),
+        (("NotBestEffort",), True),
+        (("BestEffort",), False),
+        (("NotTerminating",), True),
+        (("Terminating",), False),
+        (("CrossNamespacePodAffinity",), False),
+    ],
+)
 def test_a_quota_counts_for_the_pods_in_all_its_scopes(scopes, counts):
     limited = pod(container(limits={"cpu": "1"}))
     assert (quota_counting_limit([quota({"limits.cpu": "1"}, scopes=scopes)], limited, "cpu") == "q") is counts

@@ -40,7 +40,7 @@ def test_a_null_is_absence():
     "odd",
     [{"spec": {"containers": ""}}, {"metadata": {"name": 3}}, {"spec": {"priority": 1.5}}, {"spec": {"priority": "1"}}],
     ids=["no-list", "number-as-name", "fraction", "text-as-number"],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_told_with_its_place(odd):
     assert len(same({**POD, **odd}).mistakes) == 1
 

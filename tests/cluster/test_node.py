@@ -8,10 +8,17 @@ from trimtab.cluster.node import group_of
 
 GCE = "https://www.googleapis.com/compute/v1/projects/p/zones/{}/instanceGroups/gke-c-web-{}-grp"
 NAMES = (
-    GCE.format("z-a", "11aa"), GCE.format("z-b", "22bb"), GCE.format("z-a", "same"), GCE.format("z-b", "same"),
-    "aks-web-1-vmss", "aks-web-12-vmss", "eks-web-00c2f8a1-0000-1111-2222-333344445555", "MachineDeployment/ns/web-md",
-    "shoot--d--c-web-z1", "shoot--d--c-web-z10",
-)  # fmt: skip
+    GCE.format("z-a", "11aa"),
+    GCE.format("z-b", "22bb"),
+    GCE.format("z-a", "same"),
+    GCE.format("z-b", "same"),
+    "aks-web-1-vmss",
+    "aks-web-12-vmss",
+    "eks-web-00c2f8a1-0000-1111-2222-333344445555",
+    "MachineDeployment/ns/web-md",
+    "shoot--d--c-web-z1",
+    "shoot--d--c-web-z10",
+)
 GROUPS = tuple(NodeGroupStatus(name=name, healthy=True, scale_up="") for name in NAMES)
 
 

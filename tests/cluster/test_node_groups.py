@@ -19,16 +19,19 @@ def assigned(*groups: NodeGroupStatus, items: tuple[Item, ...] = ()) -> NodeGrou
 def test_the_only_group_that_can_have_the_nodes_has_them() -> None:
     groups = assigned(group("workers-asg", 3, 3), group("other-asg", 0, 1))
     assert ({each.name for each in groups.by_node.values()}, groups.counted_nodes) == (
-        {"workers-asg"}, ("n0", "n1", "n2"),
-    )  # fmt: skip
+        {"workers-asg"},
+        ("n0", "n1", "n2"),
+    )
 
 
 def test_a_group_that_matches_by_name_leaves_the_rest_to_the_other() -> None:
     labelled = [node(f"m{number}", labels={"asg": "matched"}) for number in range(2)]
     groups = assigned(group("matched", 2, 2), group("workers", 1, 1), items=(*labelled, node("n0")))
     assert {name: each.name for name, each in groups.by_node.items()} == {
-        "m0": "matched", "m1": "matched", "n0": "workers",
-    }  # fmt: skip
+        "m0": "matched",
+        "m1": "matched",
+        "n0": "workers",
+    }
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,12 @@ def rules_about_limits(*manifests: dict[str, Any]) -> set[str]:
 
 
 def deployment(spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "pay"},
-            "spec": {"template": manifest(spec)}}  # fmt: skip
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "pay"},
+        "spec": {"template": manifest(spec)},
+    }
 
 
 @pytest.mark.parametrize(("spec", "expected"), WORLDS)
@@ -106,6 +110,11 @@ def test_no_rule_advises_to_remove_a_limit_on_windows(spec: dict[str, Any], expe
 
 
 def test_no_rule_advises_to_remove_a_limit_of_a_class_for_windows() -> None:
-    windows = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "windows"}, "handler": "x",
-               "scheduling": {"nodeSelector": {"kubernetes.io/os": "windows"}}}  # fmt: skip
+    windows = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "windows"},
+        "handler": "x",
+        "scheduling": {"nodeSelector": {"kubernetes.io/os": "windows"}},
+    }
     assert rules_about_limits(deployment({"runtimeClassName": "windows"}), windows) == set()

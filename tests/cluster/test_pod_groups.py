@@ -36,9 +36,15 @@ CHAIN = {
 
 @pytest.mark.parametrize(
     ("owner", "leader"),
-    [("StatefulSet/llm-0", "Pod/llm-0"), ("Job/run", "Pod/llm-0"), ("Pod/driver", "Pod/driver"),
-     ("ReplicaSet/web-1", None), ("StatefulSet/llm", None), ("StatefulSet.apps.kruise.io/llm-0", None)],
-)  # fmt: skip
+    [
+        ("StatefulSet/llm-0", "Pod/llm-0"),
+        ("Job/run", "Pod/llm-0"),
+        ("Pod/driver", "Pod/driver"),
+        ("ReplicaSet/web-1", None),
+        ("StatefulSet/llm", None),
+        ("StatefulSet.apps.kruise.io/llm-0", None),
+    ],
+)
 def test_a_pod_ends_with_the_topmost_pod_above_it(owner: str, leader: str | None) -> None:
     actual_owner_key = PodLeaders.from_controllers(CHAIN).leader_of(NAMESPACE, owner_key(owner), {})
     assert actual_owner_key == (leader and owner_key(leader))

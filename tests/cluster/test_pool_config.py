@@ -60,9 +60,10 @@ def test_every_field_is_read() -> None:
 def test_the_options_of_its_node_group_are_read_as_the_autoscalers_flags() -> None:
     text = "scaleDownUtilizationThreshold: 70%, scaleDownUnneededTime: 20m, ignoreDaemonSetsUtilization: true"
     assert only(f"groupOptions: {{{text}}}").group_options == {
-        "scale-down-utilization-threshold": "0.70", "scale-down-unneeded-time": "1200s",
+        "scale-down-utilization-threshold": "0.70",
+        "scale-down-unneeded-time": "1200s",
         "ignore-daemonsets-utilization": "true",
-    }  # fmt: skip
+    }
     [mistake] = read("groupOptions: {scaleDownUtilisationThreshold: 70}").mistakes
     assert "scaleDownUtilizationThreshold" in mistake.sentence
 
@@ -90,16 +91,34 @@ def test_all_mistakes_are_told_together_with_their_places() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "goal: [cost]", "dryRun: yes please", "pace: {drains: 0}", "pace: {drains: 1.5}", "prices: {x: -1}",
-        "prices: 3", "windows: nightly", "windows: [{from: '25:00', to: '01:00'}]",
-        "windows: [{from: '01:00', to: '02:00', timeZone: Mars/Base}]", "optOut: {nodes: all}", "nodes: some",
-        "windows: [{days: [someday], from: '01:00', to: '02:00'}]", "nodes: {labels: {}}", "preset: [1]", "- a list",
-        "keep: 3", "underUsed: 5", "age: {node: -5m}", "quiet: true", "a: [unclosed",
-        "windows: [{days: [[mon]], from: '01:00', to: '02:00'}]", "windows: [{from: '2²:00', to: '03:00'}]",
-        "windows: [{from: '01:0²', to: '03:00'}]", "underUsed: {cpu: ²%}", "prices: {x: 0.0000001}",
+        "goal: [cost]",
+        "dryRun: yes please",
+        "pace: {drains: 0}",
+        "pace: {drains: 1.5}",
+        "prices: {x: -1}",
+        "prices: 3",
+        "windows: nightly",
+        "windows: [{from: '25:00', to: '01:00'}]",
+        "windows: [{from: '01:00', to: '02:00', timeZone: Mars/Base}]",
+        "optOut: {nodes: all}",
+        "nodes: some",
+        "windows: [{days: [someday], from: '01:00', to: '02:00'}]",
+        "nodes: {labels: {}}",
+        "preset: [1]",
+        "- a list",
+        "keep: 3",
+        "underUsed: 5",
+        "age: {node: -5m}",
+        "quiet: true",
+        "a: [unclosed",
+        "windows: [{days: [[mon]], from: '01:00', to: '02:00'}]",
+        "windows: [{from: '2²:00', to: '03:00'}]",
+        "windows: [{from: '01:0²', to: '03:00'}]",
+        "underUsed: {cpu: ²%}",
+        "prices: {x: 0.0000001}",
         "goal: cost\n---\ngoal: nodes",
     ],
-)  # fmt: skip
+)
 def test_nonsense_is_refused(text: str) -> None:
     reading = read(text)
     assert reading.mistakes

@@ -25,11 +25,17 @@ def test_a_node_names_its_pool(labels: dict[str, str], annotations: dict[str, st
 
 
 def test_the_index_answers_as_each_pool_does() -> None:
-    pools = [Pool(name="web"), Pool(name="red", labels={"team": "red"}), Pool(name="md-0"), Pool(name="web"),
-             Pool(name="all", everything=True)]  # fmt: skip
+    pools = [
+        Pool(name="web"),
+        Pool(name="red", labels={"team": "red"}),
+        Pool(name="md-0"),
+        Pool(name="web"),
+        Pool(name="all", everything=True),
+    ]
     names = [{}, {"nodepool": "web"}, {"team": "red"}, {"nodepool": "web", "team": "red"}, {"nodepool": "red"}]
-    nodes = cluster(*(node(f"n{n}", labels=labels) for n, labels in enumerate(names)),
-                    node("capi", annotations=CAPI)).nodes  # fmt: skip
+    nodes = cluster(
+        *(node(f"n{n}", labels=labels) for n, labels in enumerate(names)), node("capi", annotations=CAPI)
+    ).nodes
     for value in (pools, pools[:3], pools[:1], []):
         index = PoolIndex(value)
         for one in nodes:

@@ -13,10 +13,18 @@ def doubtful(*signs: str) -> Percentiles:
     return Percentiles(p5="1Gi", p95="1Gi", max="6Gi", request="2Gi", signs=signs, pod="web-7", pod_use="4Gi")
 
 
-@pytest.mark.parametrize(("sign", "amount", "left"), [
-    ("rare-peaks", 4 * GI, True), ("rare-peaks", 6 * GI * 4 // 5 + 1, False), ("pods-differ", 4 * GI - 1, True),
-    ("pods-differ", 4 * GI, False), ("changed-recently", 9 * GI, True), ("grows", 9 * GI, True), ("new", 9 * GI, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sign", "amount", "left"),
+    [
+        ("rare-peaks", 4 * GI, True),
+        ("rare-peaks", 6 * GI * 4 // 5 + 1, False),
+        ("pods-differ", 4 * GI - 1, True),
+        ("pods-differ", 4 * GI, False),
+        ("changed-recently", 9 * GI, True),
+        ("grows", 9 * GI, True),
+        ("new", 9 * GI, True),
+    ],
+)
 def test_what_is_covered_is_doubted_no_more(sign: str, amount: int, left: bool) -> None:
     assert remaining_signs("memory", doubtful(sign), amount) == ((sign,) if left else ())
 

@@ -12,9 +12,10 @@ from trimtab.cluster.request_parameters import (
 
 NOW = 1_768_780_800
 USAGE = ContainerUsage(
-    cpu=Percentiles(p5="5m", p95="0.2", request="250m"), memory=Percentiles(p5="1Mi", p95="64Mi", floor="80Mi"),
+    cpu=Percentiles(p5="5m", p95="0.2", request="250m"),
+    memory=Percentiles(p5="1Mi", p95="64Mi", floor="80Mi"),
     ends_at=NOW + 60,
-)  # fmt: skip
+)
 
 
 def build(containers, now=NOW, **rules):

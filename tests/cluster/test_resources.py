@@ -1,15 +1,7 @@
 import pytest
 
 from tests.build import container, pod, resources
-from trimtab.cluster.resources import (
-    QoS,
-    Role,
-    pod_limits,
-    pod_requests,
-    qos_class,
-    requests_without_overhead,
-    role_of,
-)
+from trimtab.cluster.resources import QoS, Role, pod_limits, pod_requests, qos_class, requests_without_overhead, role_of
 
 
 def asks(cpu: str, name: str = "app", **fields):

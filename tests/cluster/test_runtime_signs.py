@@ -2,9 +2,7 @@
 reads."""
 
 import json
-import re
 import time
-from collections import Counter
 from typing import Any
 
 import msgspec
@@ -12,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cluster.test_runtimes import PATTERNS
 from trimtab.cluster.api.pod import Container, Pod
-from trimtab.cluster.runtime_patterns import Runtime, TextPattern
 from trimtab.cluster.runtime_signs import (
     IndependentRuntime,
     LimitReader,
@@ -22,7 +20,6 @@ from trimtab.cluster.runtime_signs import (
     container_signs,
     find_limit_use,
 )
-from trimtab.cluster.runtimes import RUNTIMES
 
 READ, FREE, UNKNOWN = "read", "free", "unknown"
 
@@ -53,9 +50,18 @@ JVM_PERCENT = "-XX:MaxRAMPercentage=75 -XX:+ExitOnOutOfMemoryError"
 
 @pytest.mark.parametrize(
     "name",
-    ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "CATALINA_OPTS", "MAVEN_OPTS",
-     "KAFKA_HEAP_OPTS", "ACME_FLAGS", "x"],
-)  # fmt: skip
+    [
+        "JAVA_TOOL_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "_JAVA_OPTIONS",
+        "JAVA_OPTS",
+        "CATALINA_OPTS",
+        "MAVEN_OPTS",
+        "KAFKA_HEAP_OPTS",
+        "ACME_FLAGS",
+        "x",
+    ],
+)
 def test_a_percentage_in_any_variable_shows_a_jvm_that_reads_its_limit(name: str) -> None:
     use = use_of({"env": {name: JVM_PERCENT, "GOMEMLIMIT": "off"}}, "memory")
     assert isinstance(use, LimitReader)
@@ -65,36 +71,59 @@ def test_a_percentage_in_any_variable_shows_a_jvm_that_reads_its_limit(name: str
 @pytest.mark.parametrize(
     "fields",
     [
-        {"env": {"JAVA_OPTS": "-XX:InitialRAMPercentage=50"}}, {"env": {"A": "-XX:MinRAMPercentage=20"}},
-        {"env": {"A": "-XX:MaxRAMFraction=2"}}, {"env": {"BPL_JVM_HEAD_ROOM": "5"}},
-        {"env": {"JAVA_MAX_MEM_RATIO": "60"}}, {"env": {"SPRING_PROFILES_ACTIVE": "prod"}},
-        {"args": ["java", "-XX:MaxRAMPercentage=75", "-jar", "app.jar"]}, {"args": ["-jar", "app.jar"]},
-        {"command": ["java", "-jar", "/app.jar"]}, {"command": ["/opt/java/bin/java"], "args": ["Main"]},
-        {"command": ["tini", "--", "java", "Main"]}, {"command": ["tini", "--"], "args": ["java", "Main"]},
+        {"env": {"JAVA_OPTS": "-XX:InitialRAMPercentage=50"}},
+        {"env": {"A": "-XX:MinRAMPercentage=20"}},
+        {"env": {"A": "-XX:MaxRAMFraction=2"}},
+        {"env": {"BPL_JVM_HEAD_ROOM": "5"}},
+        {"env": {"JAVA_MAX_MEM_RATIO": "60"}},
+        {"env": {"SPRING_PROFILES_ACTIVE": "prod"}},
+        {"args": ["java", "-XX:MaxRAMPercentage=75", "-jar", "app.jar"]},
+        {"args": ["-jar", "app.jar"]},
+        {"command": ["java", "-jar", "/app.jar"]},
+        {"command": ["/opt/java/bin/java"], "args": ["Main"]},
+        {"command": ["tini", "--", "java", "Main"]},
+        {"command": ["tini", "--"], "args": ["java", "Main"]},
         {"command": ["sh", "-c", "set -e\ncd /app && exec java -server Main"]},
         {"command": ["sh", "-c"], "args": ["java $OPTS Main"]},
-        {"image": "eclipse-temurin:21-jre"}, {"image": "gcr.io/distroless/java17-debian12"},
-        {"image": "registry.example.com/mirror/openjdk@sha256:ab"}, {"image": "tomcat:10"},
-        {"image": "acme/pay:1.2-jdk21"}, {"image": "quay.io/keycloak/keycloak:26"},
-        {"labels": {"app.openshift.io/runtime": "spring-boot"}}, {"labels": {"app.kubernetes.io/language": "Java"}},
+        {"image": "eclipse-temurin:21-jre"},
+        {"image": "gcr.io/distroless/java17-debian12"},
+        {"image": "registry.example.com/mirror/openjdk@sha256:ab"},
+        {"image": "tomcat:10"},
+        {"image": "acme/pay:1.2-jdk21"},
+        {"image": "quay.io/keycloak/keycloak:26"},
+        {"labels": {"app.openshift.io/runtime": "spring-boot"}},
+        {"labels": {"app.kubernetes.io/language": "Java"}},
         {"labels": {"instrumentation.opentelemetry.io/inject-java": "true"}},
         {"labels": {"admission.datadoghq.com/java-lib.version": "v1"}},
-        {"image": "mcr.microsoft.com/dotnet/aspnet:8.0"}, {"command": ["dotnet", "Shop.dll"]},
-        {"env": {"ASPNETCORE_URLS": "http://+:8080"}}, {"env": {"DOTNET_GCHeapHardLimitPercent": "4B"}},
-        {"image": "cockroachdb/cockroach:v24"}, {"image": "prom/prometheus:v3.1.0"},
-        {"command": ["rabbitmq-server"]}, {"image": "rabbitmq:4"},
-        {"image": "rayproject/ray:2.49", "command": ["ray", "start"]}, {"image": "acme/a", "command": ["ray", "start"]},
-        {"image": "ghcr.io/dask/dask:2026.1"}, {"command": ["tini", "--", "dask-worker"]},
-        {"env": {"DOTNET_GCHeapHardLimit": "0"}}, {"env": {"DOTNET_GCHeapHardLimitSOHPercent": "0x20"}},
-        {"image": "jruby:9.4"}, {"image": "otel/opentelemetry-collector-contrib:0.150.0"},
-        {"command": ["/otelcol"]}, {"image": "clickhouse/clickhouse-server:24"}, {"image": "pingcap/tikv:v8"},
-        {"image": "pingcap/tidb:v8"}, {"image": "caddy:2"}, {"image": "questdb/questdb:9.0"},
-        {"image": "docker.dragonflydb.io/dragonflydb/dragonfly:v1.30"}, {"command": ["dragonfly", "--maxmemory=0"]},
+        {"image": "mcr.microsoft.com/dotnet/aspnet:8.0"},
+        {"command": ["dotnet", "Shop.dll"]},
+        {"env": {"ASPNETCORE_URLS": "http://+:8080"}},
+        {"env": {"DOTNET_GCHeapHardLimitPercent": "4B"}},
+        {"image": "cockroachdb/cockroach:v24"},
+        {"image": "prom/prometheus:v3.1.0"},
+        {"command": ["rabbitmq-server"]},
+        {"image": "rabbitmq:4"},
+        {"image": "rayproject/ray:2.49", "command": ["ray", "start"]},
+        {"image": "acme/a", "command": ["ray", "start"]},
+        {"image": "ghcr.io/dask/dask:2026.1"},
+        {"command": ["tini", "--", "dask-worker"]},
+        {"env": {"DOTNET_GCHeapHardLimit": "0"}},
+        {"env": {"DOTNET_GCHeapHardLimitSOHPercent": "0x20"}},
+        {"image": "jruby:9.4"},
+        {"image": "otel/opentelemetry-collector-contrib:0.150.0"},
+        {"command": ["/otelcol"]},
+        {"image": "clickhouse/clickhouse-server:24"},
+        {"image": "pingcap/tikv:v8"},
+        {"image": "pingcap/tidb:v8"},
+        {"image": "caddy:2"},
+        {"image": "questdb/questdb:9.0"},
+        {"image": "docker.dragonflydb.io/dragonflydb/dragonfly:v1.30"},
+        {"command": ["dragonfly", "--maxmemory=0"]},
         {"image": "acme/cache", "env": {"DFLY_requirepass": "x"}},
         {"image": "mcr.microsoft.com/dotnet/aspnet:9.0", "env": {"DOTNET_PROCESSOR_COUNT": "0"}},
         {"image": "victoriametrics/vmagent", "args": ["-memory.allowedBytes=0"]},
     ],
-)  # fmt: skip
+)
 def test_what_sizes_itself_by_both_limits(fields: dict[str, Any]) -> None:
     assert uses(**fields) == (READ, READ)
 
@@ -102,16 +131,22 @@ def test_what_sizes_itself_by_both_limits(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"image": "node:22"}, {"image": "docker.io/library/node:22"}, {"image": "registry.example.com/node:22"},
-        {"image": "registry.access.redhat.com/ubi9/nodejs-20"}, {"command": ["node", "server.js"]},
-        {"env": {"NODE_OPTIONS": "--max-old-space-size-percentage=60"}}, {"args": ["server.mjs"]},
+        {"image": "node:22"},
+        {"image": "docker.io/library/node:22"},
+        {"image": "registry.example.com/node:22"},
+        {"image": "registry.access.redhat.com/ubi9/nodejs-20"},
+        {"command": ["node", "server.js"]},
+        {"env": {"NODE_OPTIONS": "--max-old-space-size-percentage=60"}},
+        {"args": ["server.mjs"]},
         {"env": {"NODE_OPTIONS": "--max-old-space-size=400 --max_old_space_size_percentage=60"}},
-        {"image": "mongo:7"}, {"env": {"MSSQL_PID": "Express"}},
-        {"image": "docker.redpanda.com/redpandadata/redpanda:v26.1"}, {"command": ["/usr/bin/scylla"]},
+        {"image": "mongo:7"},
+        {"env": {"MSSQL_PID": "Express"}},
+        {"image": "docker.redpanda.com/redpandadata/redpanda:v26.1"},
+        {"command": ["/usr/bin/scylla"]},
         {"image": "scylladb/scylla:6.2", "args": ["--smp", "2", "--reserve-memory", "1G"]},
         {"image": "scylladb/scylla:6.2", "args": ["--memory=0"]},
     ],
-)  # fmt: skip
+)
 def test_what_sizes_itself_by_the_memory_limit(fields: dict[str, Any]) -> None:
     assert uses(**fields) == (FREE, READ)
 
@@ -154,17 +189,25 @@ def test_neighbours_of_these_programs_are_not_known(image: str) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"env": {"ACME_MEMORY_LIMIT_PERCENT": "80"}}, {"env": {"MEM_RATIO": "0.5"}}, {"env": {"HEAP_MAX_PERCENT": "7"}},
-        {"args": ["--enable-feature=a,auto-gomemlimit"]}, {"args": ["--auto-gomemlimit"]},
+        {"env": {"ACME_MEMORY_LIMIT_PERCENT": "80"}},
+        {"env": {"MEM_RATIO": "0.5"}},
+        {"env": {"HEAP_MAX_PERCENT": "7"}},
+        {"args": ["--enable-feature=a,auto-gomemlimit"]},
+        {"args": ["--auto-gomemlimit"]},
         {"args": ["--enable-auto-gomemlimit"]},
-        {"args": ["--memory.cache-percent=40"]}, {"args": ["server", "--cache-memory-percentage=40"]},
-        {"args": ["-heap.max.ratio", "0.5"]}, {"args": ["--set=processors.memory_limiter.limit_percentage=80"]},
+        {"args": ["--memory.cache-percent=40"]},
+        {"args": ["server", "--cache-memory-percentage=40"]},
+        {"args": ["-heap.max.ratio", "0.5"]},
+        {"args": ["--set=processors.memory_limiter.limit_percentage=80"]},
         {"args": ["--config=yaml:processors::memory_limiter::limit_percentage: 80"]},
         {"args": ["--config=yaml:processors: {memory_limiter: {check_interval: 1s, limit_percentage: 80}}"]},
-        {"args": ["--cacheMemoryPercent=40"]}, {"args": ["--memory.maxPct", "40"]}, {"args": ["--heap-fraction=0.5"]},
-        {"args": ["--max_server_memory_usage_to_ram_ratio=0.8"]}, {"args": ["--memory-usage-ratio=0.8"]},
+        {"args": ["--cacheMemoryPercent=40"]},
+        {"args": ["--memory.maxPct", "40"]},
+        {"args": ["--heap-fraction=0.5"]},
+        {"args": ["--max_server_memory_usage_to_ram_ratio=0.8"]},
+        {"args": ["--memory-usage-ratio=0.8"]},
     ],
-)  # fmt: skip
+)
 def test_a_name_for_a_share_of_memory_shows_that_the_memory_limit_is_read(fields: dict[str, Any]) -> None:
     assert uses(**fields)[1] == READ
 
@@ -172,26 +215,44 @@ def test_a_name_for_a_share_of_memory_shows_that_the_memory_limit_is_read(fields
 @pytest.mark.parametrize(
     "fields",
     [
-        {"env": {"FRAME_RATIO": "2"}}, {"env": {"CPU_PERCENT": "2"}}, {"env": {"MEMORY_PERCENTILES": "2"}},
-        {"env": {"MEMORY": "1Gi"}}, {"args": ["--diagram-ratio=2"]}, {"args": ["--no-auto-gomemlimit"]},
-        {"args": ["a memory percent"]}, {"args": ["--no-enable-auto-gomemlimit"]}, {"args": ["--memory-percentiles=9"]},
-        {"args": ["--memory.ration=2"]}, {"args": ["--diagramPercent=2"]},
+        {"env": {"FRAME_RATIO": "2"}},
+        {"env": {"CPU_PERCENT": "2"}},
+        {"env": {"MEMORY_PERCENTILES": "2"}},
+        {"env": {"MEMORY": "1Gi"}},
+        {"args": ["--diagram-ratio=2"]},
+        {"args": ["--no-auto-gomemlimit"]},
+        {"args": ["a memory percent"]},
+        {"args": ["--no-enable-auto-gomemlimit"]},
+        {"args": ["--memory-percentiles=9"]},
+        {"args": ["--memory.ration=2"]},
+        {"args": ["--diagramPercent=2"]},
     ],
-)  # fmt: skip
+)
 def test_other_shares_and_other_words_for_memory_show_nothing(fields: dict[str, Any]) -> None:
     assert uses(**fields)[1] == UNKNOWN
 
 
 @pytest.mark.parametrize(
     "fields",
-    [{"image": "golang:1.25"}, {"env": {"GOGC": "50"}}, {"env": {"GOMEMLIMIT": "1GiB"}}, {"image": "erlang:27"},
-     {"env": {"RUST_LOG": "info"}}, {"image": "rust:1.90"}, {"env": {"RAYON_NUM_THREADS": "2"}},
-     {"env": {"NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE": "1"}}, {"image": "envoyproxy/envoy:v1.37"},
-     {"command": ["envoy", "-c", "/etc/envoy.yaml"]}, {"image": "envoyproxy/envoy:v1", "args": ["--concurrency", "0"]},
-     {"env": {"WEB_CONCURRENCY": "auto", "RAILS_ENV": "production"}},
-     {"image": "ruby:3.4", "env": {"WEB_CONCURRENCY": "auto"}},
-     {"env": {"GOMAXPROCS": "$(CPUS)"}}, {"env": {"AUTOMEMLIMIT": "off"}}, {"env": {"ELIXIR_ERL_OPTIONS": "+K true"}}],
-)  # fmt: skip
+    [
+        {"image": "golang:1.25"},
+        {"env": {"GOGC": "50"}},
+        {"env": {"GOMEMLIMIT": "1GiB"}},
+        {"image": "erlang:27"},
+        {"env": {"RUST_LOG": "info"}},
+        {"image": "rust:1.90"},
+        {"env": {"RAYON_NUM_THREADS": "2"}},
+        {"env": {"NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE": "1"}},
+        {"image": "envoyproxy/envoy:v1.37"},
+        {"command": ["envoy", "-c", "/etc/envoy.yaml"]},
+        {"image": "envoyproxy/envoy:v1", "args": ["--concurrency", "0"]},
+        {"env": {"WEB_CONCURRENCY": "auto", "RAILS_ENV": "production"}},
+        {"image": "ruby:3.4", "env": {"WEB_CONCURRENCY": "auto"}},
+        {"env": {"GOMAXPROCS": "$(CPUS)"}},
+        {"env": {"AUTOMEMLIMIT": "off"}},
+        {"env": {"ELIXIR_ERL_OPTIONS": "+K true"}},
+    ],
+)
 def test_what_sizes_itself_by_the_cpu_limit(fields: dict[str, Any]) -> None:
     assert uses(**fields) == (READ, FREE)
 
@@ -249,8 +310,9 @@ def test_an_option_of_several_programs_names_itself_and_none_of_them(option: str
     container: dict[str, Any] = {"image": "quay.io/thanos/thanos:v0.39.2", "args": ["receive", option]}
     readers = [use_of(container, resource) for resource in ("cpu", "memory")]
     assert [(one.name, one.shown_by.partition(" in ")[0]) for one in readers if isinstance(one, LimitReader)] == [
-        ("a Go program", shown_by), ("a program that takes a share of its memory limit", shown_by),
-    ]  # fmt: skip
+        ("a Go program", shown_by),
+        ("a program that takes a share of its memory limit", shown_by),
+    ]
 
 
 def test_a_value_that_the_pod_does_not_contain_counts_for_settings_of_any_value() -> None:
@@ -262,9 +324,12 @@ def test_a_value_that_the_pod_does_not_contain_counts_for_settings_of_any_value(
 
 @pytest.mark.parametrize(
     ("path", "expected"),
-    [("/sys/fs/cgroup/memory.max", (UNKNOWN, READ)), ("/sys/fs/cgroup/memory/memory.limit_in_bytes", (UNKNOWN, READ)),
-     ("/sys/fs/cgroup/cpu.max", (READ, UNKNOWN))],
-)  # fmt: skip
+    [
+        ("/sys/fs/cgroup/memory.max", (UNKNOWN, READ)),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", (UNKNOWN, READ)),
+        ("/sys/fs/cgroup/cpu.max", (READ, UNKNOWN)),
+    ],
+)
 def test_a_script_that_reads_the_cgroup_reads_the_limit(path: str, expected: tuple[str, str]) -> None:
     found = uses(command=["sh", "-c", f"exec web --share $(cat {path})"])
     assert tuple(word.replace(FREE, UNKNOWN) for word in found) == expected
@@ -273,13 +338,21 @@ def test_a_script_that_reads_the_cgroup_reads_the_limit(path: str, expected: tup
 @pytest.mark.parametrize(
     "fields",
     [
-        {}, {"image": "registry.example.com/team/pay:1"}, {"image": "quay.io/calico/node:v3"},
-        {"image": "prom/node-exporter:v1"}, {"image": "bitnami/kafka-exporter:1"}, {"image": "acme/javascript-ui"},
-        {"args": ["node", "--endpoint=unix:///csi.sock"]}, {"env": {"LANGUAGE": "en"}}, {"labels": {"app": "java"}},
-        {"labels": {"instrumentation.opentelemetry.io/inject-java": "false"}}, {"labels": {"runtime": "fast"}},
-        {"image": "java.example.com/team/pay"}, {"args": ["--mode=java"]},
+        {},
+        {"image": "registry.example.com/team/pay:1"},
+        {"image": "quay.io/calico/node:v3"},
+        {"image": "prom/node-exporter:v1"},
+        {"image": "bitnami/kafka-exporter:1"},
+        {"image": "acme/javascript-ui"},
+        {"args": ["node", "--endpoint=unix:///csi.sock"]},
+        {"env": {"LANGUAGE": "en"}},
+        {"labels": {"app": "java"}},
+        {"labels": {"instrumentation.opentelemetry.io/inject-java": "false"}},
+        {"labels": {"runtime": "fast"}},
+        {"image": "java.example.com/team/pay"},
+        {"args": ["--mode=java"]},
     ],
-)  # fmt: skip
+)
 def test_what_shows_no_runtime(fields: dict[str, Any]) -> None:
     assert uses(**fields) == (UNKNOWN, UNKNOWN)
 
@@ -319,62 +392,6 @@ def test_the_time_of_a_search_grows_only_with_the_length_of_the_text(part: str) 
     started = time.process_time()
     uses(args=[text], env={text[:16_000]: text})
     assert time.process_time() - started < 2
-
-
-def patterns_of(runtime: Runtime) -> list[TextPattern]:
-    settings = [pattern for setting in runtime.settings for pattern in setting.options]
-    return [*runtime.limit_options, *runtime.options, *runtime.overriding_options, *settings]
-
-
-PATTERNS = [pattern for runtime in RUNTIMES for pattern in patterns_of(runtime)]
-
-
-@given(st.data())
-def test_each_match_of_a_pattern_contains_its_literal(data: st.DataObject) -> None:
-    pattern = data.draw(st.sampled_from([one for one in PATTERNS if one.expression]))
-    text = data.draw(st.from_regex(pattern.expression, fullmatch=True))
-    assert any(literal in text for literal in pattern.literals)
-
-
-SIZES = [
-    (setting, pattern) for runtime in RUNTIMES for setting in runtime.settings if not setting.is_switch
-    for pattern in setting.options or [TextPattern("", setting.value)]
-]  # fmt: skip
-"""(setting that tells a size, pattern of its option or of the whole value of its variable)."""
-
-
-@given(st.data())
-def test_neither_zero_nor_nothing_is_a_size(data: st.DataObject) -> None:
-    setting, pattern = data.draw(st.sampled_from(SIZES))
-    if setting.variable:
-        assert [zero for zero in ("", "0", "00", "0.0", "0Gi", "0x0") if re.fullmatch(pattern.expression, zero)] == []
-        return
-    text = data.draw(st.from_regex(pattern.expression, fullmatch=True))
-    # Any other text may stand for a number that is not in the pod, as `$(HEAP)` does.
-    if text[-1].isdigit():
-        zero = re.sub("[0-9]", "0", text)
-        assert re.search(pattern.expression, zero) is None, zero
-    assert re.search(pattern.expression, pattern.literal + "=") is None
-
-
-def test_each_row_has_a_name_of_its_own_and_a_source() -> None:
-    assert Counter(one.name for one in RUNTIMES).most_common(1)[0][1] == 1
-    assert all(one.source for one in RUNTIMES)
-
-
-def test_a_suffix_of_files_belongs_to_one_runtime() -> None:
-    files = Counter(name for one in RUNTIMES for name in one.files)
-    assert files.most_common(1)[0][1] == 1
-
-
-def test_patterns_are_valid_for_the_api_server_too() -> None:
-    """RE2 knows neither what is ahead nor what is behind, and no references."""
-    expressions = [
-        *(one.expression for one in PATTERNS),
-        *(one.variable for one in RUNTIMES),
-        *(telling.expression for one in RUNTIMES for telling in one.telling_values),
-    ]
-    assert [text for text in expressions if re.search(r"\(\?[=!<P]|\\[1-9]", text)] == []
 
 
 ENVIRONMENTS = st.dictionaries(

@@ -15,13 +15,24 @@ LABELS = {"a": "1", "n": "5"}
 @pytest.mark.parametrize(
     ("key", "operator", "values", "holds"),
     [
-        ("a", "In", ("1", "2"), True), ("a", "In", ("2",), False), ("b", "In", ("1",), False),
-        ("a", "NotIn", ("1",), False), ("a", "NotIn", ("2",), True), ("b", "NotIn", ("1",), True),
-        ("a", "Exists", (), True), ("b", "Exists", (), False), ("b", "DoesNotExist", (), True),
-        ("n", "Gt", ("4",), True), ("n", "Gt", ("5",), False), ("n", "Lt", ("6",), True), ("b", "Gt", ("1",), False),
-        ("n", "Gt", ("x",), False), ("n", "Gt", (), False), ("a", "Near", ("1",), False),
+        ("a", "In", ("1", "2"), True),
+        ("a", "In", ("2",), False),
+        ("b", "In", ("1",), False),
+        ("a", "NotIn", ("1",), False),
+        ("a", "NotIn", ("2",), True),
+        ("b", "NotIn", ("1",), True),
+        ("a", "Exists", (), True),
+        ("b", "Exists", (), False),
+        ("b", "DoesNotExist", (), True),
+        ("n", "Gt", ("4",), True),
+        ("n", "Gt", ("5",), False),
+        ("n", "Lt", ("6",), True),
+        ("b", "Gt", ("1",), False),
+        ("n", "Gt", ("x",), False),
+        ("n", "Gt", (), False),
+        ("a", "Near", ("1",), False),
     ],
-)  # fmt: skip
+)
 def test_an_expression_holds_as_kubernetes_says(key, operator, values, holds):
     assert requirement_matches(SelectorRequirement(key=key, operator=operator, values=values), LABELS) is holds
 
@@ -38,11 +49,16 @@ def test_a_selector_asks_for_all_its_labels_and_expressions():
 @pytest.mark.parametrize(
     ("patterns", "name", "meant"),
     [
-        (("team-*",), "team-a", True), (("team-*",), "a-team-a", False), (("web-?",), "web-1", True),
-        (("a", "b"), "b", True), ((), "a", False), (("[",), "[", True), (("*",), "x/y:z", True),
+        (("team-*",), "team-a", True),
+        (("team-*",), "a-team-a", False),
+        (("web-?",), "web-1", True),
+        (("a", "b"), "b", True),
+        ((), "a", False),
+        (("[",), "[", True),
+        (("*",), "x/y:z", True),
         (("[ab]x",), "bx", True),
     ],
-)  # fmt: skip
+)
 def test_patterns_mean_names(patterns, name, meant):
     assert name_matcher(patterns)(name) is meant
 
@@ -67,8 +83,10 @@ def test_a_toleration_covers_what_it_tolerates_at_least(have, wanted, expected):
 def test_owners_are_told_from_the_nearest_to_the_topmost():
     world = facts(workload("ReplicaSet/web-1", owner="Deployment/web"), workload("Deployment/web", owner="App/web"))
     assert world.owner_chain(pod(owner="ReplicaSet/web-1"), "team-a") == (
-        owner_key("ReplicaSet/web-1"), owner_key("Deployment/web"), owner_key("App/web"),
-    )  # fmt: skip
+        owner_key("ReplicaSet/web-1"),
+        owner_key("Deployment/web"),
+        owner_key("App/web"),
+    )
 
 
 def test_a_bare_pod_has_no_owners():

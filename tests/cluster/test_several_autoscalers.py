@@ -75,16 +75,22 @@ def test_the_setting_lists_several_names() -> None:
 
 autoscalers = st.builds(
     Autoscaler,
-    healthy=st.booleans(), scale_down=st.booleans(), threshold=st.integers(0, 100),
+    healthy=st.booleans(),
+    scale_down=st.booleans(),
+    threshold=st.integers(0, 100),
     updated=st.none() | st.integers(0, 9),
     groups=st.lists(
         st.builds(
-            group, st.sampled_from(["a", "b", "c"]), st.integers(0, 3), st.sampled_from(["NotNeeded", "InProgress"]),
+            group,
+            st.sampled_from(["a", "b", "c"]),
+            st.integers(0, 3),
+            st.sampled_from(["NotNeeded", "InProgress"]),
             healthy=st.booleans(),
         ),
-        max_size=3, unique_by=lambda one: one.name,
+        max_size=3,
+        unique_by=lambda one: one.name,
     ).map(tuple),
-)  # fmt: skip
+)
 
 
 @given(members=st.lists(autoscalers, min_size=2, max_size=4))

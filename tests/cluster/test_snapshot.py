@@ -98,15 +98,27 @@ def test_a_shard_that_is_damaged_is_unreadable(old, new):
 
 @pytest.mark.parametrize(
     "odd",
-    [{"cpu": {"p5": "900m", "p95": "1m"}}, {"cpu": {"p5": "-1m", "p95": "1m"}}, {"memory": {"p5": "1Mi", "p95": "1k"}},
-     {"cpu": {"p5": "1m", "p50": "3m", "p95": "2m"}}, {"cpu": {"p5": "1m", "p95": "2m", "max": "1m"}},
-     {"cpu": {"p5": "1m", "p95": "2m", "max": "much"}}, {"days": -1}, {"samples": -1}, {"confidence": 1.5},
-     {"cpu": {"p5": "1m", "p90": "3m", "p95": "2m"}}, {"cpu": {"p5": "1m", "p95": "3m", "p99": "2m"}},
-     {"cpu": {"p5": "1m", "p95": "2m", "request": "-1m"}}, {"cpu": {"p5": "1m", "p95": "2m", "share": 2}},
-     {"memory": {"p5": "1Mi", "p95": "2Mi", "floor": "much"}}, {"memory": {"p5": "1Mi", "p95": "2Mi", "kills": -1}},
-     {"cpu": {"p5": "1m", "p95": "2m", "confidence": -1}},
-     {"last": -5}, {"until": 10**12}],
-)  # fmt: skip
+    [
+        {"cpu": {"p5": "900m", "p95": "1m"}},
+        {"cpu": {"p5": "-1m", "p95": "1m"}},
+        {"memory": {"p5": "1Mi", "p95": "1k"}},
+        {"cpu": {"p5": "1m", "p50": "3m", "p95": "2m"}},
+        {"cpu": {"p5": "1m", "p95": "2m", "max": "1m"}},
+        {"cpu": {"p5": "1m", "p95": "2m", "max": "much"}},
+        {"days": -1},
+        {"samples": -1},
+        {"confidence": 1.5},
+        {"cpu": {"p5": "1m", "p90": "3m", "p95": "2m"}},
+        {"cpu": {"p5": "1m", "p95": "3m", "p99": "2m"}},
+        {"cpu": {"p5": "1m", "p95": "2m", "request": "-1m"}},
+        {"cpu": {"p5": "1m", "p95": "2m", "share": 2}},
+        {"memory": {"p5": "1Mi", "p95": "2Mi", "floor": "much"}},
+        {"memory": {"p5": "1Mi", "p95": "2Mi", "kills": -1}},
+        {"cpu": {"p5": "1m", "p95": "2m", "confidence": -1}},
+        {"last": -5},
+        {"until": 10**12},
+    ],
+)
 def test_a_shard_that_says_what_nobody_can_have_seen_is_unreadable(odd):
     payload = json.dumps({"schema": 1, "workloads": {"n/Deployment/a": {"app": odd}}})
     assert "n/Deployment/a, container app" in decode("here", payload).problem
@@ -133,16 +145,26 @@ def test_what_is_not_known_has_a_name():
 
 @pytest.mark.parametrize(
     ("field", "expected", "got", "todo"),
-    [("kind: Pod\nspec: {priorityClassName: off}", "text", "a bare off, which Kubernetes reads as false",
-      'write "off"'),
-     ("kind: Pod\nspec: {priorityClassName: 17}", "text", "17", 'write "17"'),
-     ("kind: Pod\nspec: {priorityClassName: [a]}", "text", "a list", ""),
-     ("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: '3'}", "a whole number", "'3'", ""),
-     ("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: yes}", "a whole number",
-      "a bare yes, which Kubernetes reads as true", ""),
-     ("kind: Pod\nspec: {containers: {name: app}}", "a list", "a mapping", ""),
-     ("kind: Pod\nspec: web", "a mapping", "'web'", "")],
-)  # fmt: skip
+    [
+        (
+            "kind: Pod\nspec: {priorityClassName: off}",
+            "text",
+            "a bare off, which Kubernetes reads as false",
+            'write "off"',
+        ),
+        ("kind: Pod\nspec: {priorityClassName: 17}", "text", "17", 'write "17"'),
+        ("kind: Pod\nspec: {priorityClassName: [a]}", "text", "a list", ""),
+        ("apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: '3'}", "a whole number", "'3'", ""),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: yes}",
+            "a whole number",
+            "a bare yes, which Kubernetes reads as true",
+            "",
+        ),
+        ("kind: Pod\nspec: {containers: {name: app}}", "a list", "a mapping", ""),
+        ("kind: Pod\nspec: web", "a mapping", "'web'", ""),
+    ],
+)
 def test_a_value_of_a_wrong_type_is_told_in_words(field, expected, got, todo):
     (mistake,) = load_snapshot([("f.yaml", f"{field}\n".encode())]).mistakes
     assert (mistake.expected, mistake.got, mistake.todo) == (expected, got, todo)

@@ -27,7 +27,7 @@ RAY, JOB, SET = ("RayCluster", "ray.io/v1"), ("Job", "batch.volcano.sh/v1alpha1"
         (JOB, {"controller-revision-hash": "it-a"}, {"controller-revision-hash": "it-b"}, True),
         (SET, {"role": "a"}, {"role": "b"}, True),
     ],
-)  # fmt: skip
+)
 def test_pods_of_one_owner_with_other_labels_may_have_other_templates(
     owner: tuple[str, str], first: dict[str, str], second: dict[str, str], is_one: bool
 ) -> None:

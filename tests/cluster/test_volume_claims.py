@@ -19,8 +19,11 @@ def volume(name: str = "v", labels: dict[str, str] | None = None, **spec: Any) -
 
 
 def claim(name: str = "c", volume: str = "v") -> Item:
-    return {"kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"volumeName": volume}}  # fmt: skip
+    return {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"volumeName": volume},
+    }
 
 
 def terms(*terms: list[Item]) -> Item:

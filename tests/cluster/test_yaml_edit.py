@@ -50,8 +50,9 @@ def test_nothing_changed_is_the_very_text():
 
 def test_a_value_is_changed_in_its_place():
     assert lines(RESOURCES, lambda v: v["resources"]["limits"].update(cpu="1")) == [
-        "-         cpu: 500m   # why\n", '+         cpu: "1"   # why\n',
-    ]  # fmt: skip
+        "-         cpu: 500m   # why\n",
+        '+         cpu: "1"   # why\n',
+    ]
 
 
 def test_quotes_are_the_authors():
@@ -65,8 +66,10 @@ def test_a_key_that_goes_takes_its_line_only():
 
 def test_a_mapping_that_goes_takes_its_lines():
     assert [line[2:] for line in lines(RESOURCES, lambda v: v["resources"].pop("limits"))] == [
-        "    limits:\n", "        cpu: 500m   # why\n", '        memory: "1Gi"\n',
-    ]  # fmt: skip
+        "    limits:\n",
+        "        cpu: 500m   # why\n",
+        '        memory: "1Gi"\n',
+    ]
 
 
 def test_a_key_is_added_below_its_last_sibling():
@@ -156,8 +159,10 @@ def test_what_parts_is_written_out_where_it_parts():
 
 def test_others_keep_what_an_anchor_loses():
     assert value_of(after(SHARED, lambda v: v["x"].pop("cpu"))) == {
-        "x": {"memory": 2}, "y": {"cpu": 1, "memory": 2}, "z": {"cpu": 1, "memory": 2, "disk": 3},
-    }  # fmt: skip
+        "x": {"memory": 2},
+        "y": {"cpu": 1, "memory": 2},
+        "z": {"cpu": 1, "memory": 2, "disk": 3},
+    }
 
 
 def test_a_block_of_text_keeps_its_lines():
@@ -202,9 +207,11 @@ _VALUES = st.recursive(
 
 
 @given(
-    st.dictionaries(st.sampled_from("abcde"), _VALUES, min_size=1), st.sampled_from([None, False, True]),
-    st.booleans(), st.data(),
-)  # fmt: skip
+    st.dictionaries(st.sampled_from("abcde"), _VALUES, min_size=1),
+    st.sampled_from([None, False, True]),
+    st.booleans(),
+    st.data(),
+)
 def test_any_change_of_any_document_is_made(
     value: Any, flow: bool | None, has_windows_lines: bool, data: st.DataObject
 ):

@@ -16,8 +16,10 @@ SCRATCH = {"spec": {"volumes": [{"name": "envoy", "emptyDir": {}}]}}
 CUSTOM = {"owner": "CloneSet"}
 YOUNG_SYSTEM_POD = {"namespace": "kube-system", "created": "2026-01-02T23:30:00Z"}
 LOCAL_STORAGE, CUSTOM_CONTROLLERS, SYSTEM_PODS = (
-    "skip-nodes-with-local-storage", "skip-nodes-with-custom-controller-pods", "skip-nodes-with-system-pods",
-)  # fmt: skip
+    "skip-nodes-with-local-storage",
+    "skip-nodes-with-custom-controller-pods",
+    "skip-nodes-with-system-pods",
+)
 
 
 def plan(pods: Mapping[str, object], flags: Mapping[str, str], *, threshold: int = 0) -> Plan:
@@ -49,8 +51,11 @@ def test_a_node_of_such_pods_under_the_threshold_is_left_to_the_autoscaler() -> 
 
 
 def test_a_local_persistent_volume_keeps_its_node_whatever_the_flag_says() -> None:
-    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "d", "namespace": "default"},
-             "spec": {"volumeName": "v"}}  # fmt: skip
+    claim = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {"volumeName": "v"},
+    }
     volume = {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"local": {"path": "/d"}}}
     user = pod("db-0", "a", spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]})
     context = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, flags={LOCAL_STORAGE: "false"}))
@@ -70,8 +75,12 @@ def test_the_age_from_which_a_system_pod_may_move_is_that_of_the_autoscaler() ->
 
 def test_a_node_with_a_workload_under_the_replica_minimum_is_drained_because_the_autoscaler_keeps_it() -> None:
     flags = {"min-replica-count": "3"}
-    scale = {"kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "default"},
-             "spec": {"replicas": 2}, "status": {"readyReplicas": 2}}  # fmt: skip
+    scale = {
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 2},
+        "status": {"readyReplicas": 2},
+    }
     items = [node("a"), node("b"), pod("web-0", "a", "1", app="web"), pod("web-1", "b", "2", app="web"), scale]
     made = planned(*items, now=PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, flags=flags)))
     assert ([step.node for step in made.all_steps], list(made.left)) == (["a"], [])
@@ -86,9 +95,7 @@ def autoscaler_of_group(name: str, **flags: str) -> Autoscaler:
 
 
 def test_of_several_autoscalers_only_the_flags_of_the_one_that_looks_after_a_node_count() -> None:
-    members = [
-        autoscaler_of_group("asg-a", **{LOCAL_STORAGE: "false"}), autoscaler_of_group("asg-b"),
-    ]  # fmt: skip
+    members = [autoscaler_of_group("asg-a", **{LOCAL_STORAGE: "false"}), autoscaler_of_group("asg-b")]
     nodes = [node(f"{g}{i}", labels={"alpha.eksctl.io/nodegroup-name": f"asg-{g}"}) for g in "ab" for i in "01"]
     pods = [pod(f"web-{g}{i}", f"{g}{i}", "1", **SCRATCH) for g in "ab" for i in "01"]
     context = PlanningContext(now=NOW, autoscaler=join_autoscalers(members))
@@ -106,9 +113,12 @@ def test_a_node_of_which_the_autoscaler_is_not_known_must_be_free_of_every_block
 
 @pytest.mark.parametrize(
     ("flags", "is_refused"),
-    [({}, False), ({"ok-total-unready-count": "1"}, True), ({"ok-total-unready-count": "1",
-                                                             "max-total-unready-percentage": "80"}, False)],
-)  # fmt: skip
+    [
+        ({}, False),
+        ({"ok-total-unready-count": "1"}, True),
+        ({"ok-total-unready-count": "1", "max-total-unready-percentage": "80"}, False),
+    ],
+)
 def test_the_autoscalers_limits_of_unready_nodes_hold(flags: dict[str, str], *, is_refused: bool) -> None:
     nodes = [node("a"), node("b"), *(node(f"c{i}", ready=False) for i in range(2))]
     context = PlanningContext(now=NOW, autoscaler=Autoscaler(updated=NOW, flags=flags))

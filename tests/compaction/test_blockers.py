@@ -60,8 +60,9 @@ def test_a_pod_of_a_kind_whose_controller_creates_no_pods_is_said_to_be_one(kind
     # As Flink's native mode, whose task managers belong directly to a Deployment.
     said = sentence(pod("x-1", "a", owner=kind))
     assert (verdict(pod("x-1", "a", owner=kind)), f"directly to {kind} default/x" in said) == (
-        "pod-of-unknown-owner", True,
-    )  # fmt: skip
+        "pod-of-unknown-owner",
+        True,
+    )
 
 
 def test_a_pod_of_a_kind_that_kubernetes_does_not_have_is_said_to_be_one() -> None:
@@ -69,9 +70,15 @@ def test_a_pod_of_a_kind_that_kubernetes_does_not_have_is_said_to_be_one() -> No
 
 
 USES = {
-    "": "a path", "Directory": "a directory", "DirectoryOrCreate": "a directory", "File": "a file",
-    "FileOrCreate": "a file", "Socket": "a socket", "CharDevice": "a character device", "BlockDevice": "a block device",
-}  # fmt: skip
+    "": "a path",
+    "Directory": "a directory",
+    "DirectoryOrCreate": "a directory",
+    "File": "a file",
+    "FileOrCreate": "a file",
+    "Socket": "a socket",
+    "CharDevice": "a character device",
+    "BlockDevice": "a block device",
+}
 
 
 @pytest.mark.parametrize("kind", USES)
@@ -118,9 +125,10 @@ def test_case_22_a_terminating_pod_counts_until_half_a_minute_after_its_grace() 
 
 def test_case_24_only_daemons_mirrors_and_critical_pods_means_nothing_is_evicted() -> None:
     items = [
-        pod("d-1", "a", owner="DaemonSet"), pod("m-1", "a", owner="Node", annotations={MIRROR: "1"}),
+        pod("d-1", "a", owner="DaemonSet"),
+        pod("m-1", "a", owner="Node", annotations={MIRROR: "1"}),
         pod("c-1", "a", spec={"priority": 2000000000}),
-    ]  # fmt: skip
+    ]
     plan = make_plan(build_cluster_model(cluster(node("a"), node("b"), *items)), [ALL], PlanningContext(now=NOW))
     assert not plan.all_moves
     assert plan.pods["default/c-1"].code.name == "system-critical"
@@ -231,8 +239,12 @@ def test_a_running_job_blocks_unless_the_pool_allows_it() -> None:
 
 
 def owner(name: str, wanted: int, ready: int, kind: str = "ReplicaSet", namespace: str = "default") -> Item:
-    return {"kind": kind, "metadata": {"name": name, "namespace": namespace},
-            "spec": {"replicas": wanted}, "status": {"replicas": wanted, "readyReplicas": ready}}  # fmt: skip
+    return {
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": wanted},
+        "status": {"replicas": wanted, "readyReplicas": ready},
+    }
 
 
 def test_a_workload_that_is_not_whole_blocks() -> None:
@@ -269,10 +281,15 @@ def test_a_young_system_pod_without_budget_blocks() -> None:
 # ── volumes and neighbours on their way ──────────────────────────────────
 def claimed(volume: Item) -> list[Item]:
     return [
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
-         "spec": {"volumeName": "pv", "accessModes": ["ReadWriteOnce"]}, "status": {"phase": "Bound"}},
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "default"},
+            "spec": {"volumeName": "pv", "accessModes": ["ReadWriteOnce"]},
+            "status": {"phase": "Bound"},
+        },
         {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": volume},
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("source", [{"local": {"path": "/d"}}, {"hostPath": {"path": "/d"}}])

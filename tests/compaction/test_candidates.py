@@ -97,10 +97,12 @@ DEVICE = "example.com/device"
 def test_case_10_and_11_extended_resources_have_thresholds_and_must_be_there(have: str, moved: list[str]) -> None:
     extra = {DEVICE: "1"}
     items = [
-        node("n1", "4", extra={DEVICE: "8"}), node("n2", "4", extra={DEVICE: have}), node("n3", cordoned=True),
+        node("n1", "4", extra={DEVICE: "8"}),
+        node("n2", "4", extra={DEVICE: have}),
+        node("n3", cordoned=True),
         *(pod(f"x-{i}", "n1", "100m", extra=extra) for i in (1, 2)),
         *(pod(f"y-{i}", "n2", "500m", extra=extra if have == "8" else {}) for i in range(4)),
-    ]  # fmt: skip
+    ]
     plan = planned(*items, pool=replace(ALL, under={"cpu": 20, DEVICE: 40}))
     assert sorted(move.pod for move in plan.all_moves) == moved
 
@@ -217,7 +219,7 @@ CALM = NodeGroupStatus(name="gke-all-1", healthy=True, scale_up="NoActivity")
         (Autoscaler(updated=NOW, scale_down=False), "scale-down-disabled"),
         (Autoscaler(updated=NOW, scale_up="InProgress", groups=(CALM,)), "goes"),
     ],
-)  # fmt: skip
+)
 def test_the_autoscalers_word(autoscaler: Autoscaler, code: str) -> None:
     # A threshold of 0 leaves nothing to the autoscaler itself.
     assert why("a", *TWO, now=PlanningContext(now=NOW, autoscaler=replace(autoscaler, threshold=0))) == code
@@ -293,9 +295,15 @@ def test_a_pool_without_a_plan_under_way_is_planned_afresh() -> None:
 def test_a_node_of_the_plan_under_way_that_cannot_go_now_is_no_place_for_pods() -> None:
     """Its budget is spent for the moment: what came to it would move twice."""
     items = (
-        node("a"), node("b"), node("c"), pod("x-1", "a"), pod("y-1", "b"), pod("y-2", "c"), pod("z-1", "c", "3500m"),
+        node("a"),
+        node("b"),
+        node("c"),
+        pod("x-1", "a"),
+        pod("y-1", "b"),
+        pod("y-2", "c"),
+        pod("z-1", "c", "3500m"),
         budget("y", 0, most=1),
-    )  # fmt: skip
+    )
     assert [(move.pod, move.target) for move in planned(*items).all_moves] == [("default/x-1", "b")]
     assert planned(*items, now=under_way("a", "b")).all_steps == ()
     allowed = (*items[:-1], budget("y", 1))

@@ -12,27 +12,34 @@ ZONE = "topology.kubernetes.io/zone"
 
 def storage_class(mode: str = "WaitForFirstConsumer", provisioner: str = "ebs.csi.aws.com", **more: Any) -> Item:
     return {
-        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disk"},
-        "provisioner": provisioner, "volumeBindingMode": mode, **more,
-    }  # fmt: skip
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "disk"},
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+        **more,
+    }
 
 
 def build_pod(number: int, zone: str, *, ephemeral: bool = True) -> tuple[Item, ...]:
     name = f"build-{number}"
     claim: Item = {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
         "metadata": {"name": f"{name}-scratch", "namespace": "default"},
         "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": f"pv-{number}", "storageClassName": "disk"},
-    }  # fmt: skip
+    }
     if ephemeral:
         claim["metadata"]["ownerReferences"] = [
             {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": f"uid-{name}", "controller": True}
         ]
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
     volume: Item = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"pv-{number}"},
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"pv-{number}"},
         "spec": {"csi": {"driver": "ebs.csi.aws.com"}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}},
-    }  # fmt: skip
+    }
     source: Item = (
         {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
         if ephemeral

@@ -11,11 +11,16 @@ from trimtab.scheduling.cluster_model import build_cluster_model
 
 WORLD = build_cluster_model(
     cluster(
-        node("a"), node("b"), node("c", "1"), pod("x-1", "a", "1"), budget("x", 1),
-        pod("k-1", "b", "1", annotations={"trimtab.dev/do-not-disrupt": "true"}), pod("y-1", "c", "900m"),
+        node("a"),
+        node("b"),
+        node("c", "1"),
+        pod("x-1", "a", "1"),
+        budget("x", 1),
+        pod("k-1", "b", "1", annotations={"trimtab.dev/do-not-disrupt": "true"}),
+        pod("y-1", "c", "900m"),
         pod("z-1", "c", "100m", spec={"nodeSelector": {"disk": "fast"}}),
     )
-)  # fmt: skip
+)
 PLAN = make_plan(WORLD, [ALL], PlanningContext(now=NOW))
 
 

@@ -50,6 +50,6 @@ def test_what_could_go_is_counted_though_nothing_is_done() -> None:
         ([pod("web-0", "a"), budget("web", 0)], {"budget-never-allows": ["default/web-0"]}),
         ([pod("web-0", "a"), budget("web", 1), budget("web", 1, name="two")], {"two-budgets": ["default/web-0"]}),
     ],
-)  # fmt: skip
+)
 def test_a_pod_blocks_as_karpenter_takes_it(what: list[Item], blocks: dict[str, list[str]]) -> None:
     assert looked(*what, at=NOW) == blocks

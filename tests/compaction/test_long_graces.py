@@ -79,12 +79,16 @@ def test_a_drain_that_only_waits_for_a_long_grace_leaves_its_place_to_another() 
 TWO_HOURS = {"spec": {"terminationGracePeriodSeconds": 7200}}
 
 
-@pytest.mark.parametrize(("owner", "allowed", "seconds"), [
-    # A StatefulSet creates a successor only when the old pod is gone, and the budget lets them go one by one.
-    ("StatefulSet", 1, 14400), ("StatefulSet", 2, 7200),
-    # The successor of a ReplicaSet's pod starts at once, so the graces overlap.
-    ("ReplicaSet", 1, 7200),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("owner", "allowed", "seconds"),
+    [
+        # A StatefulSet creates a successor only when the old pod is gone, and the budget lets them go one by one.
+        ("StatefulSet", 1, 14400),
+        ("StatefulSet", 2, 7200),
+        # The successor of a ReplicaSet's pod starts at once, so the graces overlap.
+        ("ReplicaSet", 1, 7200),
+    ],
+)
 def test_a_drain_takes_the_longest_chain_of_graces_under_budgets(owner: str, allowed: int, seconds: int) -> None:
     pods = [pod(f"db-{number}", on, "1", owner=owner, **TWO_HOURS) for number, on in enumerate("aab")]
     stays = pod("rest", "b", owner="")
@@ -95,10 +99,12 @@ def test_a_drain_takes_the_longest_chain_of_graces_under_budgets(owner: str, all
 
 @given(st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 4)), min_size=1))
 def test_a_chain_is_never_shorter_than_its_longest_grace_nor_longer_than_their_sum(evictions: list[Any]) -> None:
-    pods = pods_of(*(
-        pod(f"db-{number}", "a", owner="StatefulSet", spec={"terminationGracePeriodSeconds": grace})
-        for number, (grace, _) in enumerate(evictions)
-    ))  # fmt: skip
+    pods = pods_of(
+        *(
+            pod(f"db-{number}", "a", owner="StatefulSet", spec={"terminationGracePeriodSeconds": grace})
+            for number, (grace, _) in enumerate(evictions)
+        )
+    )
     turns = {f"db-{number}": turn for number, (_, turn) in enumerate(evictions)}
     time = estimate_drain_time([(one, turns[one.name]) for one in pods])
     graces = [one.grace_seconds for one in pods]

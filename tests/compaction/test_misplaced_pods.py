@@ -23,8 +23,9 @@ def kinds(*items: Item) -> list[tuple[str, str, int]]:
 def test_critical_pods_on_spot_are_found() -> None:
     critical = [pod("dns-0", "a", **CRITICAL), pod("web-0", "a", **HELD), pod("web-1", "b", **HELD), pod("web-2", "a")]
     assert kinds(node("a", **SPOT), node("b"), *critical) == [
-        ("critical-on-spot", "not-safe-to-evict", 1), ("critical-on-spot", "system-critical", 1),
-    ]  # fmt: skip
+        ("critical-on-spot", "not-safe-to-evict", 1),
+        ("critical-on-spot", "system-critical", 1),
+    ]
 
 
 def test_daemons_on_spot_are_where_they_belong() -> None:

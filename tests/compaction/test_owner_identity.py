@@ -22,8 +22,13 @@ def owned(name: str, on: str, kind: str = "StatefulSet", version: str = KRUISE, 
 
 
 def stateful_set(name: str, wanted: int = 2, ready: int = 2, version: str = "apps/v1") -> Item:
-    return {"apiVersion": version, "kind": "StatefulSet", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"replicas": wanted}, "status": {"replicas": wanted, "readyReplicas": ready}}  # fmt: skip
+    return {
+        "apiVersion": version,
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": wanted},
+        "status": {"replicas": wanted, "readyReplicas": ready},
+    }
 
 
 def reasons(*items: Item) -> set[str]:
@@ -39,9 +44,14 @@ CACHE = (owned("cache-0", "a"), owned("cache-1", "b"), budget("cache", 1))
 
 @pytest.mark.parametrize(
     "others",
-    [(), (stateful_set("pg"),), (stateful_set("cache"),), (stateful_set("cache", 5, 1),),
-     (stateful_set("cache", version=KRUISE),)],
-)  # fmt: skip
+    [
+        (),
+        (stateful_set("pg"),),
+        (stateful_set("cache"),),
+        (stateful_set("cache", 5, 1),),
+        (stateful_set("cache", version=KRUISE),),
+    ],
+)
 def test_an_owner_of_another_group_is_unknown_whatever_else_the_snapshot_holds(others: tuple[Item, ...]) -> None:
     assert reasons(*CACHE, *others) == {"pod-of-unknown-owner"}
 

@@ -59,8 +59,12 @@ def test_case_43_only_the_node_whose_pods_all_fit() -> None:
 
 
 def owner(ready: int, name: str = "gone") -> Item:
-    return {"kind": "ReplicaSet", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"replicas": 2}, "status": {"replicas": ready, "readyReplicas": ready}}  # fmt: skip
+    return {
+        "kind": "ReplicaSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": 2},
+        "status": {"replicas": ready, "readyReplicas": ready},
+    }
 
 
 def test_case_44_room_is_kept_for_pods_that_are_about_to_come_back() -> None:
@@ -241,9 +245,15 @@ def test_ten_nodes_at_55_percent_are_compacted_where_a_threshold_of_half_finds_n
 
 def test_the_goal_decides_between_one_dear_and_two_cheap_nodes() -> None:
     items = [
-        node("big", "16"), node("s1", "4"), node("s2", "4"), node("rest", "16"), keeper("k-1", "rest", "12"),
-        *(pod(f"x-{i}", "big", "1") for i in range(4)), pod("y-1", "s1", "2"), pod("y-2", "s2", "2"),
-    ]  # fmt: skip
+        node("big", "16"),
+        node("s1", "4"),
+        node("s2", "4"),
+        node("rest", "16"),
+        keeper("k-1", "rest", "12"),
+        *(pod(f"x-{i}", "big", "1") for i in range(4)),
+        pod("y-1", "s1", "2"),
+        pod("y-2", "s2", "2"),
+    ]
     assert "big" in goes(*items, pool=replace(ALL, goal=Goal.COST))
     assert {"s1", "s2"} <= set(goes(*items, pool=replace(ALL, goal=Goal.NODES)))
 

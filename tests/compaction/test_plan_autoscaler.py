@@ -29,11 +29,13 @@ def test_of_a_node_with_gpus_the_autoscaler_looks_at_nothing_else(gpus: str, fla
 @pytest.mark.parametrize(
     ("flag", "owner", "left"),
     [
-        ("", "DaemonSet", False), ("ignore-daemonsets-utilization", "DaemonSet", True),
-        ("ignore-mirror-pods-utilization", "DaemonSet", False), ("ignore-mirror-pods-utilization", "Node", True),
+        ("", "DaemonSet", False),
+        ("ignore-daemonsets-utilization", "DaemonSet", True),
+        ("ignore-mirror-pods-utilization", "DaemonSet", False),
+        ("ignore-mirror-pods-utilization", "Node", True),
         ("ignore-daemonsets-utilization", "Node", False),
     ],
-)  # fmt: skip
+)
 def test_pods_that_its_flags_leave_out_count_neither_as_requested_nor_as_room(
     flag: str, owner: str, left: bool
 ) -> None:
@@ -49,10 +51,11 @@ def test_pods_that_its_flags_leave_out_count_neither_as_requested_nor_as_room(
 @pytest.mark.parametrize(
     ("options", "left"),
     [
-        ({}, False), ({"scale-down-utilization-threshold": "0.80"}, True),
+        ({}, False),
+        ({"scale-down-utilization-threshold": "0.80"}, True),
         ({"ignore-daemonsets-utilization": "true"}, True),
     ],
-)  # fmt: skip
+)
 def test_the_options_of_the_pools_own_group_count_before_the_flags(options: dict[str, str], left: bool) -> None:
     items = [node("a"), node("b"), pod("agent-1", "a", "2", owner="DaemonSet"), pod("x-1", "a", "1")]
     scaler = Autoscaler(updated=NOW, threshold=60)

@@ -51,8 +51,15 @@ def test_a_full_pool_does_not_keep_another_pools_node_while_there_are_other_plac
 
 
 def test_a_full_pool_is_left_out_for_pods_placed_by_the_exact_way_too() -> None:
-    near = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]}}}  # fmt: skip
+    near = {
+        "affinity": {
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+                ]
+            }
+        }
+    }
     items = [of_pool("p1"), of_pool("p2", "8"), of_pool("q1"), pod("x-1", "p1", "1", spec=near)]
     items += [keeper("k-1", "p2", "1500m"), keeper("k-2", "q1", "2500m")]
     plan = make_plan(
@@ -85,8 +92,15 @@ def test_the_pool_that_would_lack_room_is_named() -> None:
 
 
 def test_pods_placed_by_the_exact_way_leave_another_pool_its_headroom_too() -> None:
-    near = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]}}}  # fmt: skip
+    near = {
+        "affinity": {
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+                ]
+            }
+        }
+    }
     items = [of_pool("p1"), of_pool("q1"), pod("x-1", "p1", "1", spec=near), keeper("k-1", "q1", "2500m")]
     for percent, gone in ((10, ["p1"]), (20, [])):
         pools = two_pools(headroom=Headroom(percent=percent))

@@ -34,10 +34,16 @@ def test_pods_of_a_scheduler_that_nobody_knows_keep_their_node_until_a_pool_says
 
 
 def scheduler_configuration(**profile: object) -> Item:
-    configuration = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-                     "profiles": [{"schedulerName": "my-bin-packer", **profile}]}  # fmt: skip
-    return {"kind": "ConfigMap", "metadata": {"name": "s", "namespace": "kube-system"},
-            "data": {"config.yaml": json.dumps(configuration)}}  # fmt: skip
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "my-bin-packer", **profile}],
+    }
+    return {
+        "kind": "ConfigMap",
+        "metadata": {"name": "s", "namespace": "kube-system"},
+        "data": {"config.yaml": json.dumps(configuration)},
+    }
 
 
 def test_a_stock_second_scheduler_is_found_by_its_configuration() -> None:

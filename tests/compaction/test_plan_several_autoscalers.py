@@ -80,8 +80,9 @@ def test_the_minimum_of_the_only_group_that_can_have_the_nodes_holds_without_a_m
 def test_nodes_that_may_belong_to_a_group_at_its_minimum_stay() -> None:
     proposed_plan = plan_of_unmatched(("a-asg", 2, 2), ("b-asg", 1, 0), threshold=90)
     assert ({reason.code.name for reason in proposed_plan.refusals.values()}, dict(proposed_plan.left)) == (
-        {"node-group-unknown"}, {},
-    )  # fmt: skip
+        {"node-group-unknown"},
+        {},
+    )
 
 
 def test_as_many_nodes_of_unknown_groups_are_drained_as_every_group_can_lose() -> None:

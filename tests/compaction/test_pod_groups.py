@@ -35,9 +35,13 @@ def owned_by(name: str, on: str, version: str, kind: str, owner: str, **more: An
 
 def stateful_set(name: str, owner: str = "") -> Item:
     references = [{"apiVersion": "v1", "kind": "Pod", "name": owner, "controller": True}] if owner else []
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": {"replicas": 1},
-            "metadata": {"name": name, "namespace": "default", "ownerReferences": references},
-            "status": {"replicas": 1, "readyReplicas": 1}}  # fmt: skip
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "spec": {"replicas": 1},
+        "metadata": {"name": name, "namespace": "default", "ownerReferences": references},
+        "status": {"replicas": 1, "readyReplicas": 1},
+    }
 
 
 @pytest.mark.parametrize("mark", GROUP_MARKS, ids=lambda mark: mark.keys[-1])

@@ -22,9 +22,14 @@ def held(*items: Item) -> PoolUsage:
 
 def test_sums_are_of_ready_nodes_and_of_pods_that_are_bound_and_not_finished() -> None:
     pool_usage = held(
-        machine("n1"), machine("n2", ready=False), pod("a-1", "n1", "500m", "1Gi"), pod("a-2", "n2"), pod("a-3", ""),
-        pod("a-4", "n1", phase="Succeeded"), pod("d-1", "n1", "100m", owner="DaemonSet"),
-    )  # fmt: skip
+        machine("n1"),
+        machine("n2", ready=False),
+        pod("a-1", "n1", "500m", "1Gi"),
+        pod("a-2", "n2"),
+        pod("a-3", ""),
+        pod("a-4", "n1", phase="Succeeded"),
+        pod("d-1", "n1", "100m", owner="DaemonSet"),
+    )
     assert (list(pool_usage.nodes), pool_usage.capacity["cpu"], pool_usage.allocatable["cpu"]) == (
         ["n1", "n2"],
         4500,
@@ -35,8 +40,14 @@ def test_sums_are_of_ready_nodes_and_of_pods_that_are_bound_and_not_finished() -
 
 def test_a_node_is_full_by_what_there_is_least_of() -> None:
     packed = [pod(f"p-{number}", "n2", "10m") for number in range(3)]
-    pool_usage = held(machine("n1"), pod("a-1", "n1", "3960m"), machine("n2", pods=3), *packed, machine("n3"),
-                 pod("a-2", "n3", "3959m"))  # fmt: skip
+    pool_usage = held(
+        machine("n1"),
+        pod("a-1", "n1", "3960m"),
+        machine("n2", pods=3),
+        *packed,
+        machine("n3"),
+        pod("a-2", "n3", "3959m"),
+    )
     assert pool_usage.full == {"cpu": 1, "pods": 1}
 
 
@@ -54,9 +65,15 @@ def test_what_makes_no_sense_is_in_no_sum_and_counted() -> None:
 def test_a_ready_node_at_or_below_every_line_is_under_used() -> None:
     """4 cores and half of them is the line: at 2 cores it is under-used, with one millicore more it is not."""
     world = cluster(
-        machine("n1"), pod("a-1", "n1", "2"), machine("n2"), pod("a-2", "n2", "2001m"), machine("n3", ready=False),
-        machine("n4"), pod("a-3", "n4", "nonsense"), machine("n5"),
-    )  # fmt: skip
+        machine("n1"),
+        pod("a-1", "n1", "2"),
+        machine("n2"),
+        pod("a-2", "n2", "2001m"),
+        machine("n3", ready=False),
+        machine("n4"),
+        pod("a-3", "n4", "nonsense"),
+        machine("n5"),
+    )
     result = pool_usages(ClusterView(now=NOW, inventory=world, pools=(replace(ALL, under={"cpu": 50, "pods": 50}),)))[
         "all"
     ]

@@ -15,9 +15,12 @@ MOVES_SINGLES = replace(ALL, single_replicas=True)
 
 def quota(hard: Mapping[str, str], used: Mapping[str, str], **spec: object) -> Item:
     return {
-        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
-        "spec": {"hard": {**hard}, **spec}, "status": {"hard": {**hard}, "used": {**used}},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {**hard}, **spec},
+        "status": {"hard": {**hard}, "used": {**used}},
+    }
 
 
 def code(*others: Item, pool: Pool = MOVES_SINGLES, extra: Mapping[str, str] | None = None, **more: object) -> str:

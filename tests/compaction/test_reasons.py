@@ -21,10 +21,19 @@ SETTING = re.compile(
     r"|`trimtab (?:compactor (?:resume|release)|plan --explain pod)\b[^`]*`"
 )
 WAITING = {
-    "pool-closed", "pool-backs-off", "pool-uncordoned-recently", "compactor-paused", "pool-rate-limited",
-    "drain-pod-terminating", "drain-waits-for-successors", "drain-budget-spent", "drain-waits-for-workload",
-    "drain-waits-for-critical-workload", "drain-surging", "drain-waits-for-autoscaler",
-}  # fmt: skip
+    "pool-closed",
+    "pool-backs-off",
+    "pool-uncordoned-recently",
+    "compactor-paused",
+    "pool-rate-limited",
+    "drain-pod-terminating",
+    "drain-waits-for-successors",
+    "drain-budget-spent",
+    "drain-waits-for-workload",
+    "drain-waits-for-critical-workload",
+    "drain-surging",
+    "drain-waits-for-autoscaler",
+}
 """The codes of drains for which a pool or a drain waits. The others say how a drain ended."""
 
 

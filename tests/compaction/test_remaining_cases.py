@@ -27,8 +27,12 @@ def kept(name: str, on: str, cpu: str) -> Item:
 
 
 def test_case_45_a_lost_pod_of_a_daemon_set_reserves_no_room() -> None:
-    daemons = {"kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "default"},
-               "spec": {}, "status": {"desiredNumberScheduled": 2, "numberReady": 1}}  # fmt: skip
+    daemons = {
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {},
+        "status": {"desiredNumberScheduled": 2, "numberReady": 1},
+    }
     there = pod("agent-b", "b", "500m", owner="DaemonSet", app="agent")
     items = [node("a"), node("b", "1500m"), pod("x-1", "a", "500m"), kept("k-1", "b", "500m"), there, daemons]
     assert [

@@ -16,10 +16,16 @@ def small_first() -> list[Item]:
     """Node `first` goes with a small pod, then node `later` with a large one. Only `whole` has room for the large one,
     and it is emptier than `narrow`, which has room for the small one."""
     return [
-        node("first", "16"), node("later", "8"), node("whole", "12"), node("narrow", "12"),
-        pod("web-1", "first", "1"), pod("web-2", "later", "4"), budget("web", 1),
-        keeper("stays-1", "whole", "8"), keeper("stays-2", "narrow", "10500m"),
-    ]  # fmt: skip
+        node("first", "16"),
+        node("later", "8"),
+        node("whole", "12"),
+        node("narrow", "12"),
+        pod("web-1", "first", "1"),
+        pod("web-2", "later", "4"),
+        budget("web", 1),
+        keeper("stays-1", "whole", "8"),
+        keeper("stays-2", "narrow", "10500m"),
+    ]
 
 
 def plan_of(*items: Item) -> tuple[Plan, ClusterModel]:

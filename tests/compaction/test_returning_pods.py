@@ -13,14 +13,20 @@ from trimtab.scheduling.cluster_model import build_cluster_model
 
 CORDON = "node.kubernetes.io/unschedulable"
 COVERING: list[Item] = [
-    {"operator": "Exists"}, {"operator": "Exists", "effect": "NoSchedule"}, {"key": CORDON, "operator": "Exists"},
-    {"key": CORDON, "operator": "Exists", "effect": "NoSchedule"}, {"key": CORDON}, {"key": CORDON, "value": ""},
-]  # fmt: skip
+    {"operator": "Exists"},
+    {"operator": "Exists", "effect": "NoSchedule"},
+    {"key": CORDON, "operator": "Exists"},
+    {"key": CORDON, "operator": "Exists", "effect": "NoSchedule"},
+    {"key": CORDON},
+    {"key": CORDON, "value": ""},
+]
 OTHER: list[Item] = [
-    {"operator": "Exists", "effect": "NoExecute"}, {"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
-    {"key": CORDON, "operator": "Exists", "effect": "NoExecute"}, {"key": CORDON, "value": "true"},
+    {"operator": "Exists", "effect": "NoExecute"},
+    {"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
+    {"key": CORDON, "operator": "Exists", "effect": "NoExecute"},
+    {"key": CORDON, "value": "true"},
     {"key": "team", "operator": "Exists"},
-]  # fmt: skip
+]
 
 
 def plan_for(*items: Item, **context: Any) -> Plan:
@@ -30,8 +36,14 @@ def plan_for(*items: Item, **context: Any) -> Plan:
 def world(*tolerations: Item, label: str = "x", **more: Any) -> list[Item]:
     """Node n0 with one small pod that has these tolerations, and two nodes with little room."""
     spec = {"tolerations": list(tolerations), **more.pop("spec", {})}
-    return [node("n0", labels={"lane": label}), node("n1"), node("n2"), pod("web-0", "n0", spec=spec, **more),
-            pod("web-1", "n1", "3"), pod("db-0", "n2", "3")]  # fmt: skip
+    return [
+        node("n0", labels={"lane": label}),
+        node("n1"),
+        node("n2"),
+        pod("web-0", "n0", spec=spec, **more),
+        pod("web-1", "n1", "3"),
+        pod("db-0", "n2", "3"),
+    ]
 
 
 def drained(plan: Plan) -> list[str]:

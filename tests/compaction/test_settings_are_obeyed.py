@@ -62,9 +62,11 @@ FAT = pair(pod("x-1", "a", "1", "40Gi"))
 GPUS = pair(pod("x-1", "a", extra={GPU: "3"}), a=node("a", extra={GPU: "4"}), b=node("b", extra={GPU: "4"}))
 LIGHT = pair(pod("x-1", "a", "1"))
 ZONES = [
-    *(node(n, labels={ZONE: z}) for n, z in (("a", "one"), ("b", "two"), ("c", "two"))), full("b"), full("c"),
+    *(node(n, labels={ZONE: z}) for n, z in (("a", "one"), ("b", "two"), ("c", "two"))),
+    full("b"),
+    full("c"),
     pod("x-1", "a", "1"),
-]  # fmt: skip
+]
 TALL = pair(pod("x-1", "a", "2"), b=node("b", "3"))
 JOB = pair(pod("x-1", "a", owner="Job"))
 
@@ -117,8 +119,7 @@ def test_jobs_stay_unless_their_protection_is_taken_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "begin"),
-    [("pace: {drains: 1}", 1), ("pace: {drains: 2}", 2), ("pace: {evictionsPerHour: 2}", 2)],
+    ("said", "begin"), [("pace: {drains: 1}", 1), ("pace: {drains: 2}", 2), ("pace: {evictionsPerHour: 2}", 2)]
 )
 def test_the_pace_is_kept(said: str, begin: int) -> None:
     items = [node("k", "8"), full("k"), *(node(n) for n in "abc"), *(pod(f"{n}-1", n) for n in "abc")]

@@ -27,8 +27,14 @@ def drained(*items: Item) -> list[str]:
 
 
 def test_room_on_another_architecture_keeps_the_node() -> None:
-    world = (node("x", labels=X86), node("y", labels=X86), node("g", labels=ARM), pod("web-0", "x"), pod("db-0", "y"),
-             pod("arm-0", "g"))  # fmt: skip
+    world = (
+        node("x", labels=X86),
+        node("y", labels=X86),
+        node("g", labels=ARM),
+        pod("web-0", "x"),
+        pod("db-0", "y"),
+        pod("arm-0", "g"),
+    )
     assert codes(*world) == dict.fromkeys("xyg", "scheduler-may-choose-unfit-node")
 
 
@@ -46,8 +52,14 @@ def test_another_architecture_with_a_taint_keeps_nothing() -> None:
 
 def test_pods_that_select_their_architecture_move_freely() -> None:
     chosen = {"nodeSelector": X86}
-    world = (node("x", labels=X86), node("y", labels=X86), node("g", labels=ARM), pod("web-0", "x", spec=chosen),
-             pod("db-0", "y", spec=chosen), pod("arm-0", "g", spec={"nodeSelector": ARM}))  # fmt: skip
+    world = (
+        node("x", labels=X86),
+        node("y", labels=X86),
+        node("g", labels=ARM),
+        pod("web-0", "x", spec=chosen),
+        pod("db-0", "y", spec=chosen),
+        pod("arm-0", "g", spec={"nodeSelector": ARM}),
+    )
     assert len(drained(*world)) == 1
 
 
@@ -71,8 +83,9 @@ def test_pods_of_a_workload_that_runs_on_virtual_nodes_move_to_machines() -> Non
     nodes = (node("v", labels=VIRTUAL, taints=TAINT), node("a"), node("b"))
     world = (*nodes, pod("web-0", "a", spec=BURST), pod("web-1", "v", spec=BURST), pod("db-0", "b"))
     assert [(move.pod, move.target) for move in planned(*world).all_moves] in (
-        [("default/web-0", "b")], [("default/db-0", "a")],
-    )  # fmt: skip
+        [("default/web-0", "b")],
+        [("default/db-0", "a")],
+    )
 
 
 def test_an_edge_node_stays() -> None:

@@ -46,9 +46,18 @@ from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node
 
 ACT = Pool(
-    name="all", everything=True, min_nodes=0, dry_run=False, node_age=0, receiver_age=0, quiet=0, under_for=0,
-    headroom=Headroom(), drains=3, evictions_per_hour=1000,
-)  # fmt: skip
+    name="all",
+    everything=True,
+    min_nodes=0,
+    dry_run=False,
+    node_age=0,
+    receiver_age=0,
+    quiet=0,
+    under_for=0,
+    headroom=Headroom(),
+    drains=3,
+    evictions_per_hour=1000,
+)
 TERMS = DrainTimeouts(taken=600)
 KEYS = SigningKeys(b"the key of a cluster that is played")
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -144,22 +153,33 @@ class Played:
             for app in self.wanted
         }
         return ClusterView(
-            now=self.now, inventory=inventory, pools=self.pools, versions=versions, paused=self.paused, top_owners=tops,
+            now=self.now,
+            inventory=inventory,
+            pools=self.pools,
+            versions=versions,
+            paused=self.paused,
+            top_owners=tops,
             annotations=read_annotations(inventory.nodes, self.keys, ""),
             autoscaler=replace(self.scaler, updated=self.now) if self.scaler is not None else None,
-        )  # fmt: skip
+        )
 
     def items(self) -> list[Item]:
         results = [*self.nodes.values(), *self.pods.values()]
-        results += [budget(app, self.room(app), most=allowed, namespace=self.namespaces[app])
-                  for app, allowed in self.budgets.items()]  # fmt: skip
+        results += [
+            budget(app, self.room(app), most=allowed, namespace=self.namespaces[app])
+            for app, allowed in self.budgets.items()
+        ]
         for app, expected in self.wanted.items():
             for kind in ("ReplicaSet", "Deployment"):
-                results.append({
-                    "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": app, "namespace": self.namespaces[app]},
-                    "spec": {"replicas": expected},
-                    "status": {"replicas": len(self.of(app)), "readyReplicas": len(self.healthy(app))},
-                })  # fmt: skip
+                results.append(
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": kind,
+                        "metadata": {"name": app, "namespace": self.namespaces[app]},
+                        "spec": {"replicas": expected},
+                        "status": {"replicas": len(self.of(app)), "readyReplicas": len(self.healthy(app))},
+                    }
+                )
         return results
 
     def of(self, app: str) -> list[Item]:
@@ -378,12 +398,17 @@ def process(played: Played, terms: DrainTimeouts = TERMS, *, settle: float = 2, 
     books.load_states(played.now)
     faults = ErrorGuard(log.build_logger("error", "json", played.log))
     return Loop(
-        read_view=played.look, pool_states=books, drainer=Drainer(played, books, terms, GracefulShutdown(), faults),
+        read_view=played.look,
+        pool_states=books,
+        drainer=Drainer(played, books, terms, GracefulShutdown(), faults),
         planner=CompactionPlanner(played, DryRunActuator(), books, terms, settle, faults),
         soft_taints=SoftTaints(played),
-        log=log.build_logger("error"), interval=interval, tick=2, elapsed=lambda: float(played.now),
+        log=log.build_logger("error"),
+        interval=interval,
+        tick=2,
+        elapsed=lambda: float(played.now),
         has_state=lambda pool: pool in played.stored,
-    )  # fmt: skip
+    )
 
 
 def run(played: Played, rounds: int = 60, loop: Loop | None = None, terms: DrainTimeouts = TERMS) -> Loop:

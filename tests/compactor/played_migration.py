@@ -32,9 +32,14 @@ from trimtab.sizing.ranking.legacy_pools import (
 OLD, NEW = "old", "new"
 SCOPE = PlaceholderScope(OLD, "trimtab")
 POOL = replace(
-    ACT, name=OLD, everything=False, labels={"nodepool": OLD}, under={"cpu": 100, "memory": 100}, single_replicas=False,
+    ACT,
+    name=OLD,
+    everything=False,
+    labels={"nodepool": OLD},
+    under={"cpu": 100, "memory": 100},
+    single_replicas=False,
     drains=4,
-)  # fmt: skip
+)
 TERMS = DrainTimeouts(taken=900)
 
 
@@ -84,9 +89,7 @@ class PlayedMigration(Played):
     def _add_new(self, *, ready: bool) -> None:
         name, created = f"new-{len(self.bought):02}", format_timestamp(self.now)
         self.bought.append(name)
-        self.nodes[name] = node(
-            name, cpu="8", memory="32Gi", labels=self._labels(NEW), ready=ready, created=created
-        )  # fmt: skip
+        self.nodes[name] = node(name, cpu="8", memory="32Gi", labels=self._labels(NEW), ready=ready, created=created)
         self.nodes[name]["boots"] = self.now + (0 if ready else self.pace.boot)
         self._touch(self.nodes[name])
 
@@ -103,19 +106,26 @@ class PlayedMigration(Played):
         super().tick(seconds)
         self._command()
         waits = {
-            uid for uid, pod in self.pods.items()
+            uid
+            for uid, pod in self.pods.items()
             if not pod["spec"]["nodeName"] and PLACEHOLDER_LABEL not in pod["metadata"]["labels"]
-        }  # fmt: skip
+        }
         self.waiting = {uid: self.waiting.get(uid, self.now) for uid in waits}
         self.longest_wait = max([self.longest_wait, *(self.now - since for since in self.waiting.values())])
 
     def _report(self) -> None:
         state = {OLD: "NoActivity", NEW: "InProgress" if self.now < self.busy_until else "NoActivity"}
         groups = tuple(
-            NodeGroupStatus(name=f"gke-{pool}-grp", healthy=True, scale_up=state[pool], target=len(self.nodes_of(pool)),
-                            min_size=0, max_size=1000)
+            NodeGroupStatus(
+                name=f"gke-{pool}-grp",
+                healthy=True,
+                scale_up=state[pool],
+                target=len(self.nodes_of(pool)),
+                min_size=0,
+                max_size=1000,
+            )
             for pool in (OLD, NEW)
-        )  # fmt: skip
+        )
         busy = "InProgress" if self.now < self.busy_until else "NoActivity"
         self.scaler = Autoscaler(
             healthy=True, scale_up=busy, scale_down=True, updated=self.now, groups=groups, flags={}
@@ -156,9 +166,10 @@ class PlayedMigration(Played):
     def _buy(self) -> None:
         """In one look, nodes for all that fit on no open node and on none that boots."""
         waiting = [
-            result for result in self.pods.values()
+            result
+            for result in self.pods.values()
             if not result["spec"]["nodeName"] and "Unschedulable" in str(result["status"]["conditions"])
-        ]  # fmt: skip
+        ]
         if not waiting or self.dice.random() < self.pace.autoscaler:
             return
         booting = [item for item in self.nodes_of(NEW) if item.get("boots", 0) > self.now]
@@ -171,7 +182,7 @@ class PlayedMigration(Played):
     def _free_places(self) -> int:
         used = dict.fromkeys(
             (item["metadata"]["name"] for item in self.nodes_of(NEW) if item.get("boots", 0) <= self.now), 0
-        )  # fmt: skip
+        )
         for result in self.pods.values():
             if result["spec"]["nodeName"] in used:
                 used[result["spec"]["nodeName"]] += 1

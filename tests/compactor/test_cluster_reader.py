@@ -50,8 +50,10 @@ def test_of_config_maps_only_ours_and_the_autoscalers_are_asked_for() -> None:
     settings = Settings(namespace="ours", autoscaler_status_configmap="scaler-status")
     maps = [source for source in list_sources(settings) if source.kind == "ConfigMap"]
     assert [(source.namespace, source.label_selector, source.field_selector) for source in maps] == [
-        ("ours", POOL_LABEL, ""), ("ours", "trimtab.dev/state", ""), ("kube-system", "", "metadata.name=scaler-status"),
-    ]  # fmt: skip
+        ("ours", POOL_LABEL, ""),
+        ("ours", "trimtab.dev/state", ""),
+        ("kube-system", "", "metadata.name=scaler-status"),
+    ]
 
 
 def test_a_person_opens_a_pool_by_a_word_on_its_state() -> None:

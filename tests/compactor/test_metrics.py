@@ -19,11 +19,13 @@ def page(*items: Item, leading: bool = True) -> str:
 def test_cpu_is_told_in_cores_and_cost_in_dollars() -> None:
     actual_page = page(machine("n1", labels={"trimtab.dev/price": "250000"}), pod("a-1", "n1", "500m"))
     for line in (
-        'pool_requested{pool="all",resource="cpu"} 0.5', 'pool_capacity{pool="all",resource="cpu"} 4.5',
-        'pool_cost_dollars_per_hour{pool="all"} 0.25', 'pool_full_nodes{pool="all",resource="volumes"} 0.0',
+        'pool_requested{pool="all",resource="cpu"} 0.5',
+        'pool_capacity{pool="all",resource="cpu"} 4.5',
+        'pool_cost_dollars_per_hour{pool="all"} 0.25',
+        'pool_full_nodes{pool="all",resource="volumes"} 0.0',
         'pool_node_info{instance_type="",node="n1",pool="all",zone=""} 1.0',
         'pool_node_cost_dollars_per_hour{node="n1",pool="all"} 0.25',
-    ):  # fmt: skip
+    ):
         assert f"trimtab_compactor_{line}\n" in actual_page
 
 

@@ -96,11 +96,20 @@ class World(DryRunActuator):
                 (pending(one.answer),) if one.answer in ("Deferred", "Infeasible") and one.cpu != one.has else ()
             )
             shape = api_pod(
-                name, f"{one.cpu}m", "", node=one.node, version=str(one.version), has={"cpu": f"{one.has}m"},
-                conditions=condition, restarts=one.restarts, started=START - 7200, ready_changed=START - 7200,
-                ready=one.is_ready, owner=f"{name.partition('-')[0]}-5d4",
+                name,
+                f"{one.cpu}m",
+                "",
+                node=one.node,
+                version=str(one.version),
+                has={"cpu": f"{one.has}m"},
+                conditions=condition,
+                restarts=one.restarts,
+                started=START - 7200,
+                ready_changed=START - 7200,
+                ready=one.is_ready,
+                owner=f"{name.partition('-')[0]}-5d4",
                 last_state=oom_killed(one.killed_at) if one.killed_at else {},
-            )  # fmt: skip
+            )
             results[shape.metadata.uid] = reader.read_pod(shape)
         return results
 
@@ -180,9 +189,15 @@ def process(world: World, settings: ResizeSettings = SETTINGS) -> Resizer:
     states = PoolStates(world, (world.records.append,))
     states.load_states(world.now)
     return Resizer(
-        world, world.resize_pod, world, states, lambda pool: settings, ErrorGuard(log.build_logger("error")),
-        GracefulShutdown(), interval=0,
-    )  # fmt: skip
+        world,
+        world.resize_pod,
+        world,
+        states,
+        lambda pool: settings,
+        ErrorGuard(log.build_logger("error")),
+        GracefulShutdown(),
+        interval=0,
+    )
 
 
 def run(world: World, rounds: int, resizer: Resizer | None = None) -> Resizer:

@@ -27,9 +27,10 @@ def small_first() -> Played:
 
 def taints(played: Played) -> dict[str, tuple[str, ...]]:
     return {
-        name: keys for name, item in played.nodes.items()
+        name: keys
+        for name, item in played.nodes.items()
         if (keys := tuple(taint["key"] for taint in item["spec"]["taints"] if taint["key"] in SOFT_TAINTS))
-    }  # fmt: skip
+    }
 
 
 def planned(played: Played) -> Loop:

@@ -31,10 +31,13 @@ class Metrics:
         if self.cpu is None:
             return 404, {"kind": "Status", "reason": "NotFound", "message": "not served"}
         items = [
-            {"metadata": {"name": name, "namespace": "default"}, "timestamp": "2026-01-02T00:00:00Z",
-             "containers": [{"name": "c", "usage": {"cpu": cpu, "memory": "1Mi"}}]}
+            {
+                "metadata": {"name": name, "namespace": "default"},
+                "timestamp": "2026-01-02T00:00:00Z",
+                "containers": [{"name": "c", "usage": {"cpu": cpu, "memory": "1Mi"}}],
+            }
             for name, cpu in (("web-0", "5m"), ("web-1", self.cpu))
-        ]  # fmt: skip
+        ]
         return 200, {"kind": "PodMetricsList", "items": items}
 
 

@@ -24,9 +24,10 @@ POOL, NODES, TYPE = "web", 6, "n2-standard-4"
 RUN = Path(__file__).parent / "run_process.sh"
 SHOP = Path(__file__).parents[2] / "docs" / "tutorial" / "shop.yaml"
 LABELS = {
-    "cloud.google.com/gke-nodepool": POOL, "node.kubernetes.io/instance-type": TYPE,
+    "cloud.google.com/gke-nodepool": POOL,
+    "node.kubernetes.io/instance-type": TYPE,
     "topology.kubernetes.io/region": "europe-west4",  # a region with list prices
-}  # fmt: skip
+}
 
 
 def main(folder: Path) -> None:

@@ -51,10 +51,16 @@ class CannotAdd(Exception):
 
 
 def status(
-    groups: Mapping[str, int], *, health: str = "Healthy", scale_up: str = "NoActivity", ago: int = 0, least: int = 1,
-    states: Mapping[str, str] | None = None, candidates: Mapping[str, int] | None = None,
+    groups: Mapping[str, int],
+    *,
+    health: str = "Healthy",
+    scale_up: str = "NoActivity",
+    ago: int = 0,
+    least: int = 1,
+    states: Mapping[str, str] | None = None,
+    candidates: Mapping[str, int] | None = None,
     minimums: Mapping[str, int] | None = None,
-) -> Object:  # fmt: skip
+) -> Object:
     """Its status ConfigMap; group → nodes it has. `states` are scale-ups of single groups."""
     text = f"autoscalerStatus: Running\nclusterWide:\n  health: {{status: {health}}}\n"
     text += f"  scaleUp: {{status: {scale_up}}}\nnodeGroups:\n"
@@ -114,9 +120,16 @@ class Autoscaler:
     ) -> Autoscaler:
         """As the real one is by default: it empties nodes under half of their requests itself."""
         return cls(
-            cluster, group_of, add, unneeded=times.unneeded, every=times.scan, threshold=0.5,
-            delay_after_add=times.delay_after_add, backoff=times.backoff, starting=times.scan,
-        )  # fmt: skip
+            cluster,
+            group_of,
+            add,
+            unneeded=times.unneeded,
+            every=times.scan,
+            threshold=0.5,
+            delay_after_add=times.delay_after_add,
+            backoff=times.backoff,
+            starting=times.scan,
+        )
 
     def __post_init__(self) -> None:
         self.down = ScaleDown(self.cluster, self.unneeded, self.threshold, self.least, self.minimums, self._scanned)
@@ -171,7 +184,7 @@ class Autoscaler:
             sizes = Counter(sight.groups.values())
             self.cluster.apply(
                 status(sizes, scale_up=busy, least=self.least, states=refused, candidates=ripe, minimums=self.minimums)
-            )  # fmt: skip
+            )
 
     def _report(self, message: str) -> None:
         if self.reports:

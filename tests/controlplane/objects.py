@@ -89,13 +89,7 @@ def mutating_webhook(
     Beside it stands a sentinel that nobody answers: it refuses the ConfigMaps that `probe()` makes, from the
     moment on that the API server goes by this configuration.
     """
-    pods = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["pods"],
-        "scope": "*",
-    }
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "*"}
     webhook = {
         "name": f"{name}.testbed.trimtab.dev",
         "clientConfig": client_config,
@@ -122,12 +116,7 @@ def probe(name: str) -> Object:
 
 
 def _sentinel(name: str, namespace: str) -> Object:
-    everything = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["configmaps"],
-    }
+    everything = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
     return {
         "name": f"sentinel.{name}.testbed.trimtab.dev",
         "clientConfig": {"url": "https://127.0.0.1:1/nobody"},

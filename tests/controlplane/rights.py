@@ -40,11 +40,14 @@ def used(log: Path, namespace: str, since: int = 0, until: int | None = None) ->
                 continue
             sub = target.get("subresource")
             usage = Used(
-                account=user.removeprefix(beginning), verb=event["verb"], group=target.get("apiGroup", ""),
+                account=user.removeprefix(beginning),
+                verb=event["verb"],
+                group=target.get("apiGroup", ""),
                 resource=f"{target['resource']}/{sub}" if sub else target["resource"],
-                namespace=target.get("namespace", ""), name=target.get("name", ""),
+                namespace=target.get("namespace", ""),
+                name=target.get("name", ""),
                 status=event.get("responseStatus", {}).get("code", 0),
-            )  # fmt: skip
+            )
             if usage not in usages:
                 usages.add(usage)
                 yield usage

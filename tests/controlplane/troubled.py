@@ -119,10 +119,13 @@ def relay(login: Path, folder: Path) -> Iterator[tuple[Relay, Path]]:
     server = f"http://127.0.0.1:{relay.server_address[1]}"
     named = {"name": "relay", "cluster": {"server": server}}
     document = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "relay", "clusters": [named],
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "relay",
+        "clusters": [named],
         "contexts": [{"name": "relay", "context": {"cluster": "relay", "user": "nobody"}}],
         "users": [{"name": "nobody", "user": {}}],
-    }  # fmt: skip
+    }
     path = folder / "relay.kubeconfig"
     path.write_text(yaml.safe_dump(document))
     try:

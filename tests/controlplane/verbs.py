@@ -42,12 +42,7 @@ class Verbs:
         return self._ask("GET", kind, name, namespace)
 
     def list(
-        self,
-        kind: str,
-        namespace: str | None = None,
-        *,
-        selector: str | None = None,
-        everywhere: bool = False,
+        self, kind: str, namespace: str | None = None, *, selector: str | None = None, everywhere: bool = False
     ) -> Objects:
         """Those of our namespace unless told otherwise. `selector` is a label selector."""
         actual_kind = self.api.kind(kind)

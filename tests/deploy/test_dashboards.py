@@ -53,8 +53,13 @@ def test_every_metric_of_ours_is_shown_or_watched() -> None:
 @pytest.mark.parametrize("board", ALL, ids=lambda board: board.uid)
 def test_panels_lie_beside_and_below_each_other_and_say_what_they_mean(board: Dashboard) -> None:
     panels = drawn(board)["panels"]
-    places = [(x, y) for p in panels for g in [p["gridPos"]] for x in range(g["x"], g["x"] + g["w"])
-              for y in range(g["y"], g["y"] + g["h"])]  # fmt: skip
+    places = [
+        (x, y)
+        for p in panels
+        for g in [p["gridPos"]]
+        for x in range(g["x"], g["x"] + g["w"])
+        for y in range(g["y"], g["y"] + g["h"])
+    ]
     assert len(places) == len(set(places))
     assert max(x for x, _ in places) < 24
     assert len({panel["id"] for panel in panels}) == len(panels)

@@ -39,8 +39,9 @@ def test_there_are_two_stages_and_the_last_installs_nothing() -> None:
 def test_it_runs_as_the_user_that_the_deployments_name() -> None:
     users = {
         item["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
-        for item in render_manifests(InstallValues()) if item["kind"] == "Deployment"
-    }  # fmt: skip
+        for item in render_manifests(InstallValues())
+        if item["kind"] == "Deployment"
+    }
     assert {final()["USER"]} == {f"{user}:{user}" for user in users}
     assert "0" not in final()["USER"].split(":")
 

@@ -85,9 +85,14 @@ class Shell:
 
     def __enter__(self) -> Shell:
         self._bash = subprocess.Popen(
-            ["bash"], cwd=self.folder, env=self.environ, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            ["bash"],
+            cwd=self.folder,
+            env=self.environ,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        )
         return self
 
     def __exit__(

@@ -27,8 +27,10 @@ SHARED: dict[str, Law] = {
             "tests/e2e/adversary/test_tenant.py::test_no_pod_of_a_tenant_takes_the_webhook_away_from_others",
         ),
         places=(
-            "webhook/asgi.py BodyBudget", "webhook/policy_state.py ChangeQueue",
-            "trimtab/runtime/gunicorn_patches.py BodyBudget", "trimtab/runtime/http_framing.py BodyBudget",
+            "webhook/asgi.py BodyBudget",
+            "webhook/policy_state.py ChangeQueue",
+            "trimtab/runtime/gunicorn_patches.py BodyBudget",
+            "trimtab/runtime/http_framing.py BodyBudget",
             "trimtab/runtime/connection_limits.py _crowd_by_connection >= _max_total",
         ),
     ),
@@ -66,20 +68,25 @@ SHARED: dict[str, Law] = {
             "trimtab/kube/transform.py _parts >= _MAX_SHARED_PARTS",
         ),
     ),
-    "failed drains that close a pool": Law((
-        f"{_NAMESPACES}::test_pods_of_one_namespace_that_never_end_close_no_pool",
-        f"{_NAMESPACES}::test_no_node_with_pods_of_the_namespace_is_drained_for_a_while",
-        f"{_NAMESPACES}::test_the_strikes_of_a_pool_are_its_failing_namespaces_and_its_failures_without_one",
-    )),
+    "failed drains that close a pool": Law(
+        (
+            f"{_NAMESPACES}::test_pods_of_one_namespace_that_never_end_close_no_pool",
+            f"{_NAMESPACES}::test_no_node_with_pods_of_the_namespace_is_drained_for_a_while",
+            f"{_NAMESPACES}::test_the_strikes_of_a_pool_are_its_failing_namespaces_and_its_failures_without_one",
+        )
+    ),
     "the back-off of a pool": Law(
         ("tests/compactor/test_backoff.py::test_pods_that_wait_because_their_workload_has_grown_are_no_setback",),
         "pods without a node are harm to the pool, whichever namespace they are in; a back-off evicts no pod",
     ),
     "the evictions per hour of a pool": Law(
-        (), "the plan chooses nodes by what their removal saves; a pod that is not evicted loses nothing",
+        (),
+        "the plan chooses nodes by what their removal saves; a pod that is not evicted loses nothing",
         (
-            "trimtab/compaction/search/drain_search.py [:most]", "trimtab/compaction/search/problem.py [:most]",
-            "trimtab/compaction/plan_variants.py [:most]", "trimtab/compactor/soft_taint.py [:MAX_WRITES]",
+            "trimtab/compaction/search/drain_search.py [:most]",
+            "trimtab/compaction/search/problem.py [:most]",
+            "trimtab/compaction/plan_variants.py [:most]",
+            "trimtab/compactor/soft_taint.py [:MAX_WRITES]",
             "trimtab/compaction/search/preferences.py [:MAX_TARGETS_PREFERRING]",
             "trimtab/compaction/search/strategy.py [:MAX_SWAP_IN]",
             "trimtab/compaction/search/waves.py [:MAX_FIRST_NODES]",
@@ -88,8 +95,7 @@ SHARED: dict[str, Law] = {
     ),
     "the resizes per hour of a pool": Law(
         (
-            "tests/compactor/test_resizer.py"
-            "::test_the_resizes_of_a_namespace_take_those_of_an_hour_from_no_other",
+            "tests/compactor/test_resizer.py::test_the_resizes_of_a_namespace_take_those_of_an_hour_from_no_other",
             "tests/compaction/resize/test_state_machine.py"
             "::test_workloads_of_a_namespace_without_end_make_no_other_begin_with_a_canary_again",
         ),
@@ -99,7 +105,8 @@ SHARED: dict[str, Law] = {
         ),
     ),
     "what evicted pods would request now": Law(
-        (), "a change costs the same whichever namespace it is in, and none is dropped",
+        (),
+        "a change costs the same whichever namespace it is in, and none is dropped",
         ("trimtab/compactor/successor_requests.py SimpleQueue", "trimtab/kube/informers.py SimpleQueue"),
     ),
     "the pods that the watchdog examines in one check": Law(
@@ -109,12 +116,14 @@ SHARED: dict[str, Law] = {
         ),
         places=("trimtab/admission/audit/drift.py [:most]", "trimtab/watchdog/pod_watcher.py ChangeQueue"),
     ),
-    "the failures that brake a policy": Law((
-        f"{_LOOP}::test_a_tenants_failing_pods_take_the_policy_from_no_other_namespace",
-        f"{_LOOP}::test_a_tenants_failing_pods_switch_off_no_required_action",
-        "tests/admission/audit/test_harm.py"
-        "::test_no_number_of_failing_pods_in_one_namespace_brakes_a_policy_of_several",
-    )),
+    "the failures that brake a policy": Law(
+        (
+            f"{_LOOP}::test_a_tenants_failing_pods_take_the_policy_from_no_other_namespace",
+            f"{_LOOP}::test_a_tenants_failing_pods_switch_off_no_required_action",
+            "tests/admission/audit/test_harm.py"
+            "::test_no_number_of_failing_pods_in_one_namespace_brakes_a_policy_of_several",
+        )
+    ),
     "Events": Law(
         (
             f"{_LOOP}::test_findings_of_a_namespace_that_come_without_end_leave_others_their_event",
@@ -132,17 +141,21 @@ SHARED: dict[str, Law] = {
             "tests/recommender/test_memory_of_documents.py::test_a_hostile_text_costs_at_most_64_mb",
         ),
         places=(
-            "trimtab/recommender/collector.py deque", "trimtab/recommender/collector.py _queue >= MAX_QUEUED_READINGS",
-            "trimtab/recommender/pod_watcher.py ChangeQueue", "trimtab/usage/prometheus.py deque",
-            "trimtab/usage/prometheus.py ThreadPoolExecutor", "trimtab/usage/kubelet.py ThreadPoolExecutor",
-            "trimtab/usage/kubelet_overhead.py ThreadPoolExecutor", "trimtab/usage/http_client.py PoolManager",
-            "trimtab/usage/prometheus.py islice(1)", "trimtab/usage/prometheus.py islice(max_concurrent_queries)",
+            "trimtab/recommender/collector.py deque",
+            "trimtab/recommender/collector.py _queue >= MAX_QUEUED_READINGS",
+            "trimtab/recommender/pod_watcher.py ChangeQueue",
+            "trimtab/usage/prometheus.py deque",
+            "trimtab/usage/prometheus.py ThreadPoolExecutor",
+            "trimtab/usage/kubelet.py ThreadPoolExecutor",
+            "trimtab/usage/kubelet_overhead.py ThreadPoolExecutor",
+            "trimtab/usage/http_client.py PoolManager",
+            "trimtab/usage/prometheus.py islice(1)",
+            "trimtab/usage/prometheus.py islice(max_concurrent_queries)",
         ),
     ),
     "what the recommender writes": Law(
         (
-            "tests/recommender/test_write_budget.py"
-            "::test_large_changes_of_a_namespace_without_end_hold_back_no_other",
+            "tests/recommender/test_write_budget.py::test_large_changes_of_a_namespace_without_end_hold_back_no_other",
             "tests/recommender/test_write_budget.py::test_with_little_room_every_shard_is_written_in_its_turn",
         ),
         places=("trimtab/recommender/process.py WriteBudget", "trimtab/recommender/write_budget.py deque"),
@@ -161,7 +174,8 @@ SHARED: dict[str, Law] = {
             "tests/metricsapi/test_pacing.py::test_new_targets_take_nothing_of_what_known_ones_are_owed",
         ),
         places=(
-            "trimtab/metricsapi/collector.py ScrapeQueue", "trimtab/metricsapi/scrape_queue.py heappush",
+            "trimtab/metricsapi/collector.py ScrapeQueue",
+            "trimtab/metricsapi/scrape_queue.py heappush",
             "trimtab/metricsapi/collector.py slots_in_use >= max_concurrent_scrapes",
             "trimtab/metricsapi/process.py ThreadPoolExecutor",
         ),
@@ -174,12 +188,12 @@ SHARED: dict[str, Law] = {
             "::test_a_request_of_another_user_takes_the_place_of_one_of_the_user_with_the_most",
             "tests/metricsapi/test_asgi.py"
             "::test_the_service_accounts_of_a_namespace_together_take_the_place_of_no_other_user",
-            "tests/metricsapi/test_requests.py"
-            "::test_accounts_of_a_namespace_drop_no_answer_that_another_user_needs",
+            "tests/metricsapi/test_requests.py::test_accounts_of_a_namespace_drop_no_answer_that_another_user_needs",
             "tests/cluster/test_fair_share.py::test_a_user_waits_for_one_item_of_each_other_user_at_most",
         ),
         places=(
-            "trimtab/metricsapi/asgi.py FairQueue", "trimtab/metricsapi/asgi.py ThreadPoolExecutor",
+            "trimtab/metricsapi/asgi.py FairQueue",
+            "trimtab/metricsapi/asgi.py ThreadPoolExecutor",
             "trimtab/metricsapi/authorization.py FairCache",
         ),
     ),
@@ -191,13 +205,15 @@ SHARED: dict[str, Law] = {
         ),
         "no pod of a tenant asks for pages or checks through the API server; the pods of the network share a page",
         (
-            "trimtab/metricsapi/asgi.py _waiting_pages >= MAX_WAITING_PAGES", "webhook/asgi.py ThreadPoolExecutor",
-            "webhook/asgi.py _checks_under_way >= MAX_CHECKS", "webhook/asgi.py WSGIMiddleware",
+            "trimtab/metricsapi/asgi.py _waiting_pages >= MAX_WAITING_PAGES",
+            "webhook/asgi.py ThreadPoolExecutor",
+            "webhook/asgi.py _checks_under_way >= MAX_CHECKS",
+            "webhook/asgi.py WSGIMiddleware",
             "webhook/asgi.py _pages_under_way >= MAX_PAGES",
             "trimtab/runtime/http_pages.py _connections >= MAX_CONNECTIONS",
         ),
     ),
-}  # fmt: skip
+}
 """A shared thing, as its line in the threat model begins → what holds for it."""
 
 _ONE_TEXT = "the beginning of one text, or of the names in one sentence"

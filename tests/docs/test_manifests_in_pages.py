@@ -110,9 +110,11 @@ def test_the_pods_of_a_block_are_admitted_and_lint_finds_no_error(
 
 
 POLICY = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "one"},
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "one"},
     "spec": {"mode": "apply", "actions": {"limits": {"cpu": "remove"}}},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("kind", "patch"), list(patches()))

@@ -66,10 +66,19 @@ def test_make_targets_that_a_page_names_exist() -> None:
 
 
 TASKS = (
-    "add an action", "add a reason code", "add a lint rule", "add a doctor check", "change a drain's time-out",
-    "change the text of a refusal", "add a setting", "add a metric", "add a verb", "add a machine type",
-    "change what the HTML pages look like", "change when a pool backs off",
-)  # fmt: skip
+    "add an action",
+    "add a reason code",
+    "add a lint rule",
+    "add a doctor check",
+    "change a drain's time-out",
+    "change the text of a refusal",
+    "add a setting",
+    "add a metric",
+    "add a verb",
+    "add a machine type",
+    "change what the HTML pages look like",
+    "change when a pool backs off",
+)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -12,9 +12,12 @@ from tests.docs.console import Shell, steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "size-requests.md"
 USE = {
-    "shop/cart-0": (0.1, 300), "shop/cart-1": (0.1, 300), "shop/cart-2": (0.1, 300), "shop/till-0": (0.2, 2500),
+    "shop/cart-0": (0.1, 300),
+    "shop/cart-1": (0.1, 300),
+    "shop/cart-2": (0.1, 300),
+    "shop/till-0": (0.2, 2500),
     "ops/log-0": (0.05, 100),
-}  # fmt: skip
+}
 """Namespace and pod → cores and MiB."""
 
 

@@ -53,8 +53,7 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
         "the parameters of another namespace": (
             "tests/e2e/test_request_parameters.py"
             "::test_only_the_recommender_writes_parameters_and_pods_get_them_without_any_process",
-            "tests/e2e/test_compiled_policies.py"
-            "::test_no_parameters_of_a_tenant_refuse_a_pod_or_break_the_server",
+            "tests/e2e/test_compiled_policies.py::test_no_parameters_of_a_tenant_refuse_a_pod_or_break_the_server",
             "tests/recommender/test_parameter_writer.py"
             "::test_a_namespace_that_refuses_the_config_map_ends_no_other_namespaces_parameters",
         ),
@@ -85,13 +84,13 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
     "the author of PodPolicies": {
         "images, commands, volumes and service accounts, which no action changes": (
             "tests/property/test_decisions.py::test_what_runs_in_a_pod_and_as_whom_is_no_policys_to_change",
-        ),
+        )
     },
     "the author of pools in Trimtab's namespace": {
         "evictions that violate a disruption budget": (
             "tests/e2e/test_compactor.py::test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken",
             "tests/e2e/test_compactor_ends.py::test_a_budget_that_closes_midway_is_waited_for_and_then_given_up",
-        ),
+        )
     },
     "a client in the pod network": {
         "a change of anything": (
@@ -127,11 +126,10 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
     "the operator of the metrics source": {"requests outside a policy's `min` and `max`": (_BOUNDS,)},
     "the holder of the webhook's token": {
         "a webhook configuration that sends requests elsewhere": (
-            "tests/e2e/test_stolen_account.py::test_the_account_may_not_call_us_otherwise", _FIELDS,
+            "tests/e2e/test_stolen_account.py::test_the_account_may_not_call_us_otherwise",
+            _FIELDS,
         ),
-        "the end of a webhook configuration": (
-            f"{_OWNERS}::test_the_webhooks_token_gives_its_configuration_no_owner",
-        ),
+        "the end of a webhook configuration": (f"{_OWNERS}::test_the_webhooks_token_gives_its_configuration_no_owner",),
         "the Secrets of others": (_READS, "tests/e2e/test_rights.py::test_tried_with_its_own_token_it_is_refused"),
     },
     "the holder of the watchdog's token": {
@@ -143,11 +141,13 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
         "the Lease of another process": (_LEASE,),
         "pools and recommendations": (_WRITES, _LABELS),
         "evictions that violate a disruption budget": (
-            f"{_TOKENS}::test_the_compactors_token_changes_nothing_of_a_node_that_evicts_or_attracts_pods", _FIELDS,
+            f"{_TOKENS}::test_the_compactors_token_changes_nothing_of_a_node_that_evicts_or_attracts_pods",
+            _FIELDS,
         ),
         "the deletion of a node": (f"{_OWNERS}::test_the_compactors_token_gives_a_node_no_owner",),
         "ConfigMaps of others": (
-            _READS, f"{_TOKENS}::test_the_compactor_reads_the_autoscalers_status_by_its_name_alone",
+            _READS,
+            f"{_TOKENS}::test_the_compactor_reads_the_autoscalers_status_by_its_name_alone",
         ),
     },
     "the holder of the recommender's token": {
@@ -157,14 +157,13 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "the holder of the metrics API's token": {
         "another server for the metrics": (
-            "tests/e2e/test_metrics_api.py"
-            "::test_the_stored_ca_bundle_is_the_only_field_that_the_account_may_change",
+            "tests/e2e/test_metrics_api.py::test_the_stored_ca_bundle_is_the_only_field_that_the_account_may_change",
         ),
         "the Secrets of others": (
             "tests/docs/test_threat_model.py::test_no_role_has_a_wildcard_or_what_the_page_says_no_role_has",
         ),
     },
-}  # fmt: skip
+}
 """Actor, as the table's first words → what they must not get → the tests that try to get it."""
 
 WHAT: dict[str, tuple[str, ...]] = {

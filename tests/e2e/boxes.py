@@ -103,9 +103,14 @@ class Box:
         env = self.container.get("env", ())
         own = {one["name"]: one.get("value", "").replace("0.0.0.0", self.address) for one in env}
         return {
-            "PATH": os.environ["PATH"], "HOME": "/", "PYTHONDONTWRITEBYTECODE": "1", "HOSTNAME": self.name,
-            "KUBERNETES_SERVICE_HOST": server[0], "KUBERNETES_SERVICE_PORT": server[1], **own,
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": "/",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HOSTNAME": self.name,
+            "KUBERNETES_SERVICE_HOST": server[0],
+            "KUBERNETES_SERVICE_PORT": server[1],
+            **own,
+        }
 
     def _volume(self, name: str) -> Path:
         """A folder with what the volume holds."""
@@ -131,9 +136,12 @@ class Box:
     @property
     def _kinds(self) -> dict[str, Callable[[Path, Object], None]]:
         return {
-            "serviceAccountToken": self._token, "configMap": self._config_map, "secret": self._secret,
-            "downwardAPI": self._downward, "emptyDir": lambda folder, source: None,
-        }  # fmt: skip
+            "serviceAccountToken": self._token,
+            "configMap": self._config_map,
+            "secret": self._secret,
+            "downwardAPI": self._downward,
+            "emptyDir": lambda folder, source: None,
+        }
 
     def _token(self, folder: Path, source: Object) -> None:
         """For this pod: it is worth nothing when the pod is gone."""

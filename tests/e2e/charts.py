@@ -15,12 +15,25 @@ CHART, BASE = ROOT / "deploy" / "chart", ROOT / "deploy" / "kustomize"
 NAMESPACE = "trimtab-system"
 
 MUCH: dict[str, Any] = {
-    "image": {"repository": "registry.example.com/trimtab", "tag": "1", "pullPolicy": "Always",
-              "pullSecrets": [{"name": "registry"}]},
-    "webhook": {"replicas": 3, "priorityClassName": "system-cluster-critical", "podAnnotations": {"a": "b"},
-                "settings": {"TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "3", "TRIMTAB_LOG_FORMAT": "console"}},
-    "watchdog": {"maxUnavailable": 2, "spread": "DoNotSchedule", "affinity": {"nodeAffinity": {}},
-                 "nodeSelector": {"pool": "system"}, "tolerations": [{"key": "pool", "operator": "Exists"}]},
+    "image": {
+        "repository": "registry.example.com/trimtab",
+        "tag": "1",
+        "pullPolicy": "Always",
+        "pullSecrets": [{"name": "registry"}],
+    },
+    "webhook": {
+        "replicas": 3,
+        "priorityClassName": "system-cluster-critical",
+        "podAnnotations": {"a": "b"},
+        "settings": {"TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "3", "TRIMTAB_LOG_FORMAT": "console"},
+    },
+    "watchdog": {
+        "maxUnavailable": 2,
+        "spread": "DoNotSchedule",
+        "affinity": {"nodeAffinity": {}},
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "pool", "operator": "Exists"}],
+    },
     "compactor": {"enabled": False},
     "recommender": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}},
     "networkPolicy": {
@@ -31,7 +44,7 @@ MUCH: dict[str, Any] = {
     "uninstall": {"keepUsage": True, "nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}]},
     "policies": {"no-cpu-limits": {"actions": {"limits": {"cpu": "remove"}}}},
     "pools": {"batch": {"preset": "careful", "keep": {"nodes": 2}}},
-}  # fmt: skip
+}
 """Values of every kind."""
 
 Objects = dict[tuple[str, str, str], dict[str, Any]]
@@ -49,9 +62,15 @@ class Helm:
         homes = {f"HELM_{kind}_HOME": str(self.home) for kind in ("CACHE", "CONFIG", "DATA")}
         flags = ["-f", "-"] if values is not None else []
         process = subprocess.run(
-            [str(self.path), *map(str, arguments), *flags], env={"PATH": "/usr/bin:/bin", **homes}, cwd=self.home,
-            input=yaml.safe_dump(values or {}), capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            [str(self.path), *map(str, arguments), *flags],
+            env={"PATH": "/usr/bin:/bin", **homes},
+            cwd=self.home,
+            input=yaml.safe_dump(values or {}),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         assert not ok or process.returncode == 0, process.stderr + process.stdout
         return process
 

@@ -24,18 +24,31 @@ USER = "compactor"
 SIGNING = "trimtab-compactor-signing"
 NOTE = "trimtab.dev/cordoned-for"
 QUICK = {
-    "PLAN_INTERVAL_SECONDS": "2", "RECHECK_DELAY_SECONDS": "0.5", "DRAIN_POLL_INTERVAL_SECONDS": "0.2",
-    "LEASE_DURATION_SECONDS": "3", "RENEW_DEADLINE_SECONDS": "1.5", "RETRY_PERIOD_SECONDS": "0.3",
-    "WRITE_TIMEOUT_SECONDS": "1.2", "PENDING_TIMEOUT_SECONDS": "10", "POD_TERMINATION_TIMEOUT_SECONDS": "3",
-    "READY_TIMEOUT_SECONDS": "60", "LOG_FORMAT": "json",
-    "NODE_REMOVAL_TIMEOUT_SECONDS": "600", "MOVE_COOLDOWN_SECONDS": "600", "REQUIRE_AUTOSCALER_STATUS": "false",
+    "PLAN_INTERVAL_SECONDS": "2",
+    "RECHECK_DELAY_SECONDS": "0.5",
+    "DRAIN_POLL_INTERVAL_SECONDS": "0.2",
+    "LEASE_DURATION_SECONDS": "3",
+    "RENEW_DEADLINE_SECONDS": "1.5",
+    "RETRY_PERIOD_SECONDS": "0.3",
+    "WRITE_TIMEOUT_SECONDS": "1.2",
+    "PENDING_TIMEOUT_SECONDS": "10",
+    "POD_TERMINATION_TIMEOUT_SECONDS": "3",
+    "READY_TIMEOUT_SECONDS": "60",
+    "LOG_FORMAT": "json",
+    "NODE_REMOVAL_TIMEOUT_SECONDS": "600",
+    "MOVE_COOLDOWN_SECONDS": "600",
+    "REQUIRE_AUTOSCALER_STATUS": "false",
     "LISTEN": "127.0.0.1:0",
-}  # fmt: skip
+}
 EAGER = {
-    "mode": "act", "underUsed": {"for": 0}, "age": {"node": 0, "receiver": 0}, "quiet": 0,
-    "keep": {"nodes": 0, "headroom": {"percent": 0, "largestPod": False}}, "preset": "keen",
+    "mode": "act",
+    "underUsed": {"for": 0},
+    "age": {"node": 0, "receiver": 0},
+    "quiet": 0,
+    "keep": {"nodes": 0, "headroom": {"percent": 0, "largestPod": False}},
+    "preset": "keen",
     "protect": {"singleReplicas": True},
-}  # fmt: skip
+}
 
 
 class Compactor:
@@ -103,10 +116,11 @@ def pool(cluster: Cluster, name: str, **settings: Any) -> Object:
     """The pool's ConfigMap, as a person applies it: its nodes are those with `pool=NAME`."""
     text = {**EAGER, "nodes": {"labels": {"pool": name}}, **settings}
     return {
-        "apiVersion": "v1", "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
         "metadata": {"name": f"pool-{name}", "namespace": cluster.namespace, "labels": {"trimtab.dev/pool": name}},
         "data": {"pool.yaml": json.dumps(text)},
-    }  # fmt: skip
+    }
 
 
 def budget(name: str, unavailable: int = 1) -> Object:
@@ -187,9 +201,10 @@ class Eye:
             self.look(self._pods())
             if self.watches_budgets:
                 self.broken_budgets |= {
-                    budget["metadata"]["name"] for budget in self.cluster.list("PodDisruptionBudget")
+                    budget["metadata"]["name"]
+                    for budget in self.cluster.list("PodDisruptionBudget")
                     if (status := budget.get("status", {})).get("currentHealthy", 0) < status.get("desiredHealthy", 0)
-                }  # fmt: skip
+                }
 
     def _pods(self) -> list[Object]:
         return self.cluster.list("Pod", selector=self.selector) if self.selector else self.cluster.list("Pod")
@@ -199,9 +214,10 @@ class Eye:
         for app in self.fewest:
             self.fewest[app] = min(self.fewest[app], ready[app])
         waiting = {
-            pod["metadata"]["uid"] for pod in pods
+            pod["metadata"]["uid"]
+            for pod in pods
             if not pod["spec"].get("nodeName") or (self.waits_for_start and pod["status"]["phase"] == "Pending")
-        }  # fmt: skip
+        }
         self._waiting = {uid: self._waiting.get(uid, now) for uid in waiting}
         self.longest_wait = max([self.longest_wait, *(now - since for since in self._waiting.values())])
 

@@ -15,15 +15,26 @@ MARK = "trimtab-e2e/policy"
 """The label that names the one compiled policy that is bound to a pod."""
 
 LABELS = {
-    "stage": "development", "disk": "counted", "batch": "packed", "own-pool": "yes", "team": "blue",
-    "machines": "by-choice", "scratch": "bounded", "trimtab.dev/memory-limits": "none", "billing/cost-center": "c7",
-}  # fmt: skip
+    "stage": "development",
+    "disk": "counted",
+    "batch": "packed",
+    "own-pool": "yes",
+    "team": "blue",
+    "machines": "by-choice",
+    "scratch": "bounded",
+    "trimtab.dev/memory-limits": "none",
+    "billing/cost-center": "c7",
+}
 PREFIXES: dict[str, Object] = {
-    "shared": LABELS, "tenant": {**LABELS, "team": ""}, "build": LABELS, "db": {"machines": "by-choice"},
+    "shared": LABELS,
+    "tenant": {**LABELS, "team": ""},
+    "build": LABELS,
+    "db": {"machines": "by-choice"},
     "team": {key: LABELS[key] for key in ("stage", "trimtab.dev/memory-limits", "scratch")},
-    "out": {**LABELS, "trimtab.dev/opt-out": "true"}, "in": {**LABELS, "trimtab.dev/opt-out": "No"},
+    "out": {**LABELS, "trimtab.dev/opt-out": "true"},
+    "in": {**LABELS, "trimtab.dev/opt-out": "No"},
     "ruled": LABELS,
-}  # fmt: skip
+}
 """Beginning of a namespace's name → its labels; `ruled` has a LimitRange and a quota."""
 CONTAINERS = ("main", "istio-proxy", "side")
 OWNERS = ("Deployment.api", "Deployment.hpa", "StatefulSet.db", "Job.batch")
@@ -32,12 +43,20 @@ OWNERS = ("Deployment.api", "Deployment.hpa", "StatefulSet.db", "Job.batch")
 def world(tag: str, now: int) -> list[Object]:
     """Everything that the pods stand in, the parameters included. Names end in the tag, but for classes."""
     results: list[Object] = [
-        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "gvisor"}, "handler": "runsc",
-         "overhead": {"podFixed": {"cpu": "100m", "memory": "64Mi"}},
-         "scheduling": {"nodeSelector": {"sandbox": "yes"}, "tolerations": [{"key": "sandbox", "operator": "Exists"}]}},
+        {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": "gvisor"},
+            "handler": "runsc",
+            "overhead": {"podFixed": {"cpu": "100m", "memory": "64Mi"}},
+            "scheduling": {
+                "nodeSelector": {"sandbox": "yes"},
+                "tolerations": [{"key": "sandbox", "operator": "Exists"}],
+            },
+        },
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "plain"}, "handler": "runc"},
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "batch-low"}, "value": 5},
-    ]  # fmt: skip
+    ]
     usage = {
         (o.split(".")[0], o.split(".")[1]): {c: _usage(number, c) for c in CONTAINERS}
         for number, o in enumerate(OWNERS)
@@ -53,18 +72,32 @@ def world(tag: str, now: int) -> list[Object]:
         rules = NamespaceRules(limit_ranges=int(ruled), quotas=int(ruled), hpas=("Deployment.hpa",))
         flat = {
             (owner_key(f"{kind}/{owner}", name), c): used
-            for (kind, owner), containers in usage.items() for c, used in containers.items()
-        }  # fmt: skip
+            for (kind, owner), containers in usage.items()
+            for c, used in containers.items()
+        }
         data = dict(build_parameters(flat, rules, now).data)
-        results.append({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
-                      "metadata": {"name": PARAMETERS_NAME, "namespace": name}})  # fmt: skip
+        results.append(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "data": data,
+                "metadata": {"name": PARAMETERS_NAME, "namespace": name},
+            }
+        )
         if ruled:
             results += _rules(name)
-    results.append({
-        "apiVersion": "v1", "kind": "ConfigMap", "data": {PAYLOAD_KEY: encode(workloads)},
-        "metadata": {"name": "trimtab-recommendations-000", "namespace": "trimtab-system",
-                     "labels": {RECOMMENDATIONS_LABEL: "v1"}},
-    })  # fmt: skip
+    results.append(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "data": {PAYLOAD_KEY: encode(workloads)},
+            "metadata": {
+                "name": "trimtab-recommendations-000",
+                "namespace": "trimtab-system",
+                "labels": {RECOMMENDATIONS_LABEL: "v1"},
+            },
+        }
+    )
     return results
 
 
@@ -74,11 +107,17 @@ def _usage(number: int, container: str) -> ContainerUsage:
     return ContainerUsage(
         cpu=Percentiles(p5="5m", p95=f"{cpu}m", p99=f"{cpu * 2}m", request=f"{cpu + 3}m", confidence=1.0),
         memory=Percentiles(
-            p5="8Mi", p95=str(memory), p99=str(memory + 12_345_678), request=str(memory + 77), confidence=1.0,
+            p5="8Mi",
+            p95=str(memory),
+            p99=str(memory + 12_345_678),
+            request=str(memory + 77),
+            confidence=1.0,
             floor=None if floor is None else str(floor),
         ),
-        days=14, samples=20000, confidence=1.0,
-    )  # fmt: skip
+        days=14,
+        samples=20000,
+        confidence=1.0,
+    )
 
 
 def _hpa(namespace: str) -> Object:
@@ -87,11 +126,16 @@ def _hpa(namespace: str) -> Object:
         "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}},
     }
     return {
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "hpa", "namespace": namespace},
-        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "hpa"}, "minReplicas": 1,
-                 "maxReplicas": 9, "metrics": [metric]},
-    }  # fmt: skip
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "hpa"},
+            "minReplicas": 1,
+            "maxReplicas": 9,
+            "metrics": [metric],
+        },
+    }
 
 
 def _rules(namespace: str) -> list[Object]:
@@ -133,32 +177,50 @@ def pod(chance: Random, name: str, tag: str) -> Object:
 
 def _labels(chance: Random) -> dict[str, str]:
     facts = {
-        "app": "web", "multi-arch": "true", "interruptible": "true",
+        "app": "web",
+        "multi-arch": "true",
+        "interruptible": "true",
         "machine": chance.choice(["small", "large", "huge"]),
-        "sizing": "measured", "tier": "untrusted", "k8s-app": "x", "trimtab.dev/cpu-limit": "keep",
-        "cost-center": chance.choice(["own", "platform"]), "app.kubernetes.io/name": "n",
-        "trimtab.dev/opt-out": chance.choice(["true", "off", ""]), "billed-machine": "small",
+        "sizing": "measured",
+        "tier": "untrusted",
+        "k8s-app": "x",
+        "trimtab.dev/cpu-limit": "keep",
+        "cost-center": chance.choice(["own", "platform"]),
+        "app.kubernetes.io/name": "n",
+        "trimtab.dev/opt-out": chance.choice(["true", "off", ""]),
+        "billed-machine": "small",
         "billing/cost-center": chance.choice(["c7", "c8"]),
-    }  # fmt: skip
+    }
     rare = ("trimtab.dev/opt-out", "trimtab.dev/cpu-limit", "billed-machine", "billing/cost-center")
     return {key: value for key, value in facts.items() if chance.random() < (0.07 if key in rare else 0.45)}
 
 
 def _annotations(chance: Random) -> dict[str, str]:
     safe = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-    return chance.choice([
-        {"example.com/price-class": "low"}, {safe: "false"}, {f"{safe}-local-volumes": "tmp,other"},
-        {"trimtab.dev/opt-out": "yes"}, {"example.com/price-class": "high", safe: "true"},
-        {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"spec": {"tolerations": [{}]}})},
-    ])  # fmt: skip
+    return chance.choice(
+        [
+            {"example.com/price-class": "low"},
+            {safe: "false"},
+            {f"{safe}-local-volumes": "tmp,other"},
+            {"trimtab.dev/opt-out": "yes"},
+            {"example.com/price-class": "high", safe: "true"},
+            {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"spec": {"tolerations": [{}]}})},
+        ]
+    )
 
 
 def _container(chance: Random, name: str) -> Object:
     image = chance.choice(
-        ["nginx:1", "registry.example.com/solver/x:1", "istio/proxyv2:1.2", "docker.io/istio/proxyv2:9",
-         "registry.k8s.io/p:1",
-         "localhost/x", "ghcr.io/o/y:2"]
-    )  # fmt: skip
+        [
+            "nginx:1",
+            "registry.example.com/solver/x:1",
+            "istio/proxyv2:1.2",
+            "docker.io/istio/proxyv2:9",
+            "registry.k8s.io/p:1",
+            "localhost/x",
+            "ghcr.io/o/y:2",
+        ]
+    )
     item: Object = {"name": name, "image": image}
     cpu, memory, disk = ["0", "10m", "250m", "0.5", "2", "9"], ["64Mi", "100M", "1Gi", "3Gi"], ["1Gi", "1500M"]
     requests, limits = {}, {}
@@ -184,10 +246,12 @@ def _container(chance: Random, name: str) -> Object:
 
 def _tolerations(chance: Random) -> Object:
     entries = [
-        {"key": "pool", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}, {"operator": "Exists"},
-        {"key": "capacity", "operator": "Exists"}, {"key": "kubernetes.io/arch", "value": "arm64"},
+        {"key": "pool", "operator": "Equal", "value": "batch", "effect": "NoSchedule"},
+        {"operator": "Exists"},
+        {"key": "capacity", "operator": "Exists"},
+        {"key": "kubernetes.io/arch", "value": "arm64"},
         {"key": "pool", "value": "small", "effect": "NoExecute", "tolerationSeconds": 5},
-    ]  # fmt: skip
+    ]
     return {"tolerations": chance.sample(entries, 2)}
 
 
@@ -195,11 +259,12 @@ def _affinity(chance: Random) -> Object:
     expressions = [
         {"key": "pool", "operator": "In", "values": ["batch", "small"]},
         {"key": "pool", "operator": "NotIn", "values": ["x"]},
-        {"key": "pool", "operator": "DoesNotExist"}, {"key": "accelerator", "operator": "Exists"},
+        {"key": "pool", "operator": "DoesNotExist"},
+        {"key": "accelerator", "operator": "Exists"},
         {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
         {"key": "machine-generation", "operator": "Gt", "values": ["5"]},
         {"key": "sandbox", "operator": "In", "values": ["no"]},
-    ]  # fmt: skip
+    ]
     terms: list[Object] = [
         {"matchExpressions": chance.sample(expressions, chance.choice([1, 2]))} for _ in range(chance.choice([1, 2]))
     ]
@@ -218,24 +283,44 @@ def _affinity(chance: Random) -> Object:
 
 def _volumes(chance: Random) -> Object:
     entries: list[Object] = [
-        {"name": "tmp", "emptyDir": {}}, {"name": "x-tmp", "emptyDir": {"medium": "Memory"}},
-        {"name": "scratch-a", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "other", "emptyDir": {}},
-        {"name": "cfg", "configMap": {"name": "c", "optional": True}}, {"name": "scratch", "hostPath": {"path": "/x"}},
-    ]  # fmt: skip
+        {"name": "tmp", "emptyDir": {}},
+        {"name": "x-tmp", "emptyDir": {"medium": "Memory"}},
+        {"name": "scratch-a", "emptyDir": {"sizeLimit": "1Gi"}},
+        {"name": "other", "emptyDir": {}},
+        {"name": "cfg", "configMap": {"name": "c", "optional": True}},
+        {"name": "scratch", "hostPath": {"path": "/x"}},
+    ]
     return {"volumes": chance.sample(entries, chance.choice([1, 3]))}
 
 
 def _rest(chance: Random) -> Object:
-    return chance.choice([
-        {"terminationGracePeriodSeconds": 900}, {"terminationGracePeriodSeconds": 5}, {"schedulerName": "mine"},
-        {"nodeSelector": {"pool": chance.choice(["batch", "small", "blue"])}}, {"overhead": {"cpu": "100m"}},
-        {"runtimeClassName": chance.choice(["gvisor", "plain"])}, {"priorityClassName": "batch-low"},
-        {"nodeName": "n1"}, {"serviceAccountName": "ci-build"}, {"os": {"name": "windows"}},
-        {"nodeSelector": {"sandbox": chance.choice(["yes", "no"])}}, {"priorityClassName": "system-node-critical"},
-        {"topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname",
-                                        "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}]},
-        {"resources": {"requests": {"cpu": "9"}}},
-    ])  # fmt: skip
+    return chance.choice(
+        [
+            {"terminationGracePeriodSeconds": 900},
+            {"terminationGracePeriodSeconds": 5},
+            {"schedulerName": "mine"},
+            {"nodeSelector": {"pool": chance.choice(["batch", "small", "blue"])}},
+            {"overhead": {"cpu": "100m"}},
+            {"runtimeClassName": chance.choice(["gvisor", "plain"])},
+            {"priorityClassName": "batch-low"},
+            {"nodeName": "n1"},
+            {"serviceAccountName": "ci-build"},
+            {"os": {"name": "windows"}},
+            {"nodeSelector": {"sandbox": chance.choice(["yes", "no"])}},
+            {"priorityClassName": "system-node-critical"},
+            {
+                "topologySpreadConstraints": [
+                    {
+                        "maxSkew": 2,
+                        "topologyKey": "kubernetes.io/hostname",
+                        "whenUnsatisfiable": "ScheduleAnyway",
+                        "labelSelector": {},
+                    }
+                ]
+            },
+            {"resources": {"requests": {"cpu": "9"}}},
+        ]
+    )
 
 
 _MORE = ((0.2, _tolerations), (0.25, _affinity), (0.35, _volumes), (0.5, _rest))

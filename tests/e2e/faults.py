@@ -31,9 +31,10 @@ def reports(here: Installed, ago: int = 0) -> None:
     at = (datetime.now(UTC) - timedelta(seconds=ago)).strftime("%Y-%m-%d %H:%M:%S.0 +0000 UTC")
     status = "clusterWide:\n  health: {status: Healthy}\n  scaleUp: {status: NoActivity}\nnodeGroups: []\n"
     meta = {
-        "name": "cluster-autoscaler-status", "namespace": "kube-system",
+        "name": "cluster-autoscaler-status",
+        "namespace": "kube-system",
         "annotations": {"cluster-autoscaler.kubernetes.io/last-updated": at},
-    }  # fmt: skip
+    }
     here.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"status": status}})
 
 
@@ -179,9 +180,11 @@ def policies_on_accounts_that_somebody_softened(here: Installed) -> Iterator[Non
     kind, rule = "ValidatingAdmissionPolicy", {"expression": "true", "message": "any"}
     with mended(here):
         changed(
-            here, f"{kind}Binding", lambda result: result["spec"].update(validationActions=["Audit"]),
+            here,
+            f"{kind}Binding",
+            lambda result: result["spec"].update(validationActions=["Audit"]),
             "trimtab-recommender-configmaps",
-        )  # fmt: skip
+        )
         changed(here, kind, lambda result: result["spec"].update(validations=[rule]), "trimtab-compactor-nodes")
         yield
 
@@ -249,14 +252,23 @@ def everything_is_paused(here: Installed) -> Iterator[None]:
 def somebody_is_asked_after_us(here: Installed) -> Iterator[None]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
     hook = {
-        "name": "last.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": [rule],
-        "clientConfig": {"url": "https://127.0.0.1:9/"}, "failurePolicy": "Ignore", "reinvocationPolicy": "IfNeeded",
+        "name": "last.example.com",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "rules": [rule],
+        "clientConfig": {"url": "https://127.0.0.1:9/"},
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "IfNeeded",
         "namespaceSelector": {"matchLabels": {"nobody": "has-this"}},
-    }  # fmt: skip
+    }
     here.cluster.apply(
-        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": MUTATING, "metadata": {"name": "zz-last"},
-         "webhooks": [hook]}
-    )  # fmt: skip
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": MUTATING,
+            "metadata": {"name": "zz-last"},
+            "webhooks": [hook],
+        }
+    )
     yield
     here.cluster.delete(MUTATING, "zz-last")
 

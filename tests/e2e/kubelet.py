@@ -54,12 +54,18 @@ class Kubelet:
 
     def __enter__(self) -> Kubelet:
         for name in NODES:
-            self.cluster.create({
-                "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": LABELS},
-                "spec": {"taints": [{"key": "runs", "value": "processes", "effect": "NoSchedule"}]},
-                "status": {"capacity": {"cpu": "8", "memory": "32Gi", "pods": "110"},
-                           "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
-            })  # fmt: skip
+            self.cluster.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": name, "labels": LABELS},
+                    "spec": {"taints": [{"key": "runs", "value": "processes", "effect": "NoSchedule"}]},
+                    "status": {
+                        "capacity": {"cpu": "8", "memory": "32Gi", "pods": "110"},
+                        "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"},
+                    },
+                }
+            )
         self.cluster.eventually(lambda: all(map(self.cluster.is_ready, NODES)), what="the nodes Ready")
         self._thread.start()
         return self
@@ -162,18 +168,31 @@ class Kubelet:
 
     def _tell(self, box: Box, ready: bool, phase: str, code: int | None = None) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        state: Object = {"running": {"startedAt": now}} if code is None else {
-            "terminated": {"exitCode": code, "startedAt": now, "finishedAt": now},
-        }  # fmt: skip
+        state: Object = (
+            {"running": {"startedAt": now}}
+            if code is None
+            else {"terminated": {"exitCode": code, "startedAt": now, "finishedAt": now}}
+        )
         conditions = [
             {"type": kind, "status": str(ready), "lastTransitionTime": now} for kind in ("ContainersReady", "Ready")
         ]
         container = {
-            "name": box.container["name"], "image": box.container["image"], "imageID": "", "ready": ready,
-            "started": True, "restartCount": box.restarts, "state": state,
-        }  # fmt: skip
-        message = {"phase": phase, "startTime": now, "podIP": box.address, "podIPs": [{"ip": box.address}],
-                "conditions": [*_kept(box), *conditions], "containerStatuses": [container]}  # fmt: skip
+            "name": box.container["name"],
+            "image": box.container["image"],
+            "imageID": "",
+            "ready": ready,
+            "started": True,
+            "restartCount": box.restarts,
+            "state": state,
+        }
+        message = {
+            "phase": phase,
+            "startTime": now,
+            "podIP": box.address,
+            "podIPs": [{"ip": box.address}],
+            "conditions": [*_kept(box), *conditions],
+            "containerStatuses": [container],
+        }
         with contextlib.suppress(ApiError):
             self.cluster.api.request(
                 "PATCH", f"{_path(box.pod)}/status", {"status": message}, content_type="application/merge-patch+json"

@@ -72,8 +72,11 @@ def serving_kubelets(
             summary = answers.summary() if path.startswith("/stats/summary") else answers.configz
             body = json.dumps(summary or {"message": "404 page not found"}).encode()
             status = "200 OK" if summary is not None else "404 Not Found"
-            writer.write(f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n"
-                         f"Content-Length: {len(body)}\r\n\r\n".encode() + body)  # fmt: skip
+            writer.write(
+                f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
             await writer.drain()
             writer.close()
 
@@ -96,8 +99,10 @@ def serving_kubelets(
     try:
         assert listening.wait(30)
         for node, port in ports.items():
-            status = {"addresses": [{"type": "InternalIP", "address": address}],
-                      "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}  # fmt: skip
+            status = {
+                "addresses": [{"type": "InternalIP", "address": address}],
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+            }
             path = f"/api/v1/nodes/{node}/status"
             cluster.api.request("PATCH", path, {"status": status}, content_type="application/merge-patch+json")
         yield requests

@@ -138,10 +138,7 @@ class World:
     def _state(self, with_us: bool) -> list[Any]:
         """What its controllers have done so far, for the message of a failure."""
         inside = self.inside[with_us]
-        statuses = [
-            inside.get("Deployment", APP).get("status"),
-            *(rs["status"] for rs in inside.list("ReplicaSet")),
-        ]
+        statuses = [inside.get("Deployment", APP).get("status"), *(rs["status"] for rs in inside.list("ReplicaSet"))]
         pods = [pod["status"].get("conditions") for pod in self._pods(with_us)]
         return [inside.namespace, statuses, pods, [event["message"] for event in inside.list("Event")]]
 
@@ -199,10 +196,16 @@ class World:
         return print_committed(once, self.policies, facts) == once
 
     def _words(self) -> str:
-        return json.dumps({
-            "case": self.case.manifest, "rules": self.case.rules, "peaks": self.case.peaks, "policies": self.documents,
-            "pods without us": len(self._pods(False)), "spec with us": [pod["spec"] for pod in self._pods(True)[:1]],
-        })  # fmt: skip
+        return json.dumps(
+            {
+                "case": self.case.manifest,
+                "rules": self.case.rules,
+                "peaks": self.case.peaks,
+                "policies": self.documents,
+                "pods without us": len(self._pods(False)),
+                "spec with us": [pod["spec"] for pod in self._pods(True)[:1]],
+            }
+        )
 
     # ── the end ──
 

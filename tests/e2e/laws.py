@@ -43,8 +43,9 @@ def surroundings(cluster: Cluster) -> None:
         kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": name}
         cluster.apply({**kind, "metadata": {"name": name}, **more})
     for name, value in PRIORITIES.items():
-        cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
-                       "value": value})  # fmt: skip
+        cluster.apply(
+            {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        )
     nodes = [node for slot in range(SLOTS) for node in _nodes(slot)]
     for node in nodes:
         cluster.create(node)
@@ -122,8 +123,9 @@ def draw_world(number: int) -> Drawn:
 
     # The first example of a run is always the simplest; those of one run resemble each other.
     @seed(number)
-    @settings(max_examples=2, phases=[Phase.generate], deadline=None, database=None,
-              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(
+        max_examples=2, phases=[Phase.generate], deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(some.documents(modes=("apply",)), cases())
     def draw(documents: list[Object], case: Case) -> None:
         results.append((documents, case))

@@ -20,18 +20,29 @@ from trimtab.installation.names import PROCESSES
 from trimtab.runtime.environment import variable_name
 
 POOL = "batch"
-_LEASE = {"lease_duration_seconds": "6", "renew_deadline_seconds": "3", "retry_period_seconds": "0.5",
-          "write_timeout_seconds": "2"}  # fmt: skip
-_INTERVAL = {"watchdog": "check_interval_seconds", "compactor": "plan_interval_seconds",
-             "recommender": "collect_interval_seconds"}  # fmt: skip
+_LEASE = {
+    "lease_duration_seconds": "6",
+    "renew_deadline_seconds": "3",
+    "retry_period_seconds": "0.5",
+    "write_timeout_seconds": "2",
+}
+_INTERVAL = {
+    "watchdog": "check_interval_seconds",
+    "compactor": "plan_interval_seconds",
+    "recommender": "collect_interval_seconds",
+}
 QUICK = {
     process: {variable_name(process, field): value for field, value in {**_LEASE, interval: "1"}.items()}
     for process, interval in _INTERVAL.items()
 }
 EAGER: dict[str, Any] = {
-    "preset": "keen", "nodes": {"labels": {"pool": POOL}}, "underUsed": {"for": 0}, "age": {"node": 0, "receiver": 0},
-    "quiet": 0, "keep": {"nodes": 0, "headroom": {"percent": 0, "largestPod": False}},
-}  # fmt: skip
+    "preset": "keen",
+    "nodes": {"labels": {"pool": POOL}},
+    "underUsed": {"for": 0},
+    "age": {"node": 0, "receiver": 0},
+    "quiet": 0,
+    "keep": {"nodes": 0, "headroom": {"percent": 0, "largestPod": False}},
+}
 Inventory = dict[tuple[str, str, str], str]
 
 
@@ -44,18 +55,26 @@ def values(team: str, port: int, **pool: Any) -> dict[str, Any]:
         "TRIMTAB_COMPACTOR_NODE_REMOVAL_TIMEOUT_SECONDS": "600",
     }
     return {
-        "webhook": {**PLACED, "servicePort": port, "settings": {
-            "TRIMTAB_WEBHOOK_CERTS_CHECK_INTERVAL_SECONDS": "0.5", "TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "2"}},
+        "webhook": {
+            **PLACED,
+            "servicePort": port,
+            "settings": {
+                "TRIMTAB_WEBHOOK_CERTS_CHECK_INTERVAL_SECONDS": "0.5",
+                "TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "2",
+            },
+        },
         "watchdog": {**PLACED, "settings": QUICK["watchdog"]},
         "compactor": {**PLACED, "settings": {**QUICK["compactor"], **waits}},
         "recommender": {**PLACED, "settings": QUICK["recommender"]},
         "uninstall": PLACED,
-        "policies": {"sizes": {
-            "match": {"namespaces": {"include": [team]}},
-            "actions": {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}},
-        }},
+        "policies": {
+            "sizes": {
+                "match": {"namespaces": {"include": [team]}},
+                "actions": {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}},
+            }
+        },
         "pools": {POOL: {**EAGER, **pool}},
-    }  # fmt: skip
+    }
 
 
 class Life:

@@ -39,9 +39,13 @@ from trimtab.metricsapi.api_request import API_SERVICE_NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = {
-    "SCRAPE_INTERVAL_SECONDS": "2", "MIN_SAMPLE_GAP_SECONDS": "1", "QUERY_INTERVAL_SECONDS": "1",
-    "CERTS_CHECK_INTERVAL_SECONDS": "0.3", "SHUTDOWN_DELAY_SECONDS": "0", "GRACEFUL_TIMEOUT_SECONDS": "6",
-}  # fmt: skip
+    "SCRAPE_INTERVAL_SECONDS": "2",
+    "MIN_SAMPLE_GAP_SECONDS": "1",
+    "QUERY_INTERVAL_SECONDS": "1",
+    "CERTS_CHECK_INTERVAL_SECONDS": "0.3",
+    "SHUTDOWN_DELAY_SECONDS": "0",
+    "GRACEFUL_TIMEOUT_SECONDS": "6",
+}
 
 
 class PlayedApplication:
@@ -114,15 +118,20 @@ class MetricsStage:
         """Starts a replica with the rights of its account; it serves on return."""
         self.home.mkdir(exist_ok=True)
         own = {
-            "LISTEN": f"127.0.0.1:{self.port}", "CERTS_FOLDER": str(self.home / "certs"),
-            "CLIENT_CA_FILE": str(self.home / "aggregation.crt"), "SCRAPE_FILES_FOLDER": str(self.home),
-            "POD_NETWORKS": "0.0.0.0/0", **QUICK,
+            "LISTEN": f"127.0.0.1:{self.port}",
+            "CERTS_FOLDER": str(self.home / "certs"),
+            "CLIENT_CA_FILE": str(self.home / "aggregation.crt"),
+            "SCRAPE_FILES_FOLDER": str(self.home),
+            "POD_NETWORKS": "0.0.0.0/0",
+            **QUICK,
             **settings,
-        }  # fmt: skip
+        }
         surroundings = {
-            **environ.plain(), **metrics_api_environment(self.values),
-            **{f"TRIMTAB_METRICS_API_{name}": value for name, value in own.items()}, "KUBECONFIG": str(self._login()),
-        }  # fmt: skip
+            **environ.plain(),
+            **metrics_api_environment(self.values),
+            **{f"TRIMTAB_METRICS_API_{name}": value for name, value in own.items()},
+            "KUBECONFIG": str(self._login()),
+        }
         with (self.home / "log").open("ab") as log:
             command = [sys.executable, "-m", "trimtab", "metrics-api"]
             self.process = subprocess.Popen(command, cwd=ROOT, env=surroundings, stderr=log)
@@ -212,10 +221,14 @@ def custom_metrics_adapter(program: Path, plane: ControlPlane, home: Path) -> It
     home.mkdir(exist_ok=True)
     kubeconfig = str(plane.kubeconfig)
     argv = [
-        str(program), f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={home}",
-        f"--lister-kubeconfig={kubeconfig}", f"--authentication-kubeconfig={kubeconfig}",
+        str(program),
+        f"--secure-port={port}",
+        "--bind-address=127.0.0.1",
+        f"--cert-dir={home}",
+        f"--lister-kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
-    ]  # fmt: skip
+    ]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(argv, stdout=log, stderr=log)
     try:

@@ -91,10 +91,11 @@ def podpolicy(cluster: Cluster, name: str, actions: str, match: str = "", **spec
     """For this namespace's pods only. `actions` and `match` (the rest of it) as flow-style YAML."""
     meant = {"namespaces": {"include": [cluster.namespace]}, **(yaml.safe_load(match) if match else {})}
     return {
-        "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy",
+        "apiVersion": "trimtab.dev/v1alpha1",
+        "kind": "PodPolicy",
         "metadata": {"name": f"{name}-{cluster.namespace[-5:]}"},
         "spec": {**spec, "match": meant, "actions": yaml.safe_load(actions)},
-    }  # fmt: skip
+    }
 
 
 @contextmanager
@@ -106,10 +107,16 @@ def following(whole: Cluster, home: Path, **settings: Any) -> Iterator[Ours]:
     pair = certs.issue(["localhost", "127.0.0.1"], now=datetime.now(UTC))
     certs.write_folder(home / "certs", pair)
     environment = {
-        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": home / "certs", "CLUSTER": "live", "NAMESPACE": own.namespace,
-        "READY_FILE": home / "ready.json", "SHUTDOWN_DELAY_SECONDS": 0, "GRACEFUL_TIMEOUT_SECONDS": 5,
-        "LOG_FORMAT": "json", **settings,
-    }  # fmt: skip
+        "LISTEN": "127.0.0.1:0",
+        "CERTS_FOLDER": home / "certs",
+        "CLUSTER": "live",
+        "NAMESPACE": own.namespace,
+        "READY_FILE": home / "ready.json",
+        "SHUTDOWN_DELAY_SECONDS": 0,
+        "GRACEFUL_TIMEOUT_SECONDS": 5,
+        "LOG_FORMAT": "json",
+        **settings,
+    }
     surroundings = {**environ.plain(), "KUBECONFIG": str(whole.kubeconfig)}
     surroundings |= {variable_name("webhook", name.lower()): str(value) for name, value in environment.items()}
     with (home / "log").open("wb") as log:
@@ -170,7 +177,12 @@ def kubectl(cluster: Cluster, *arguments: str, stdin: Any = None) -> Said:
     values = stdin if isinstance(stdin, list) else [stdin]
     argv = [cluster.plane.binaries["kubectl"], "--namespace", cluster.namespace, *arguments]
     done = subprocess.run(
-        argv, input=yaml.safe_dump_all(values), env={**environ.plain(), "KUBECONFIG": str(cluster.kubeconfig)},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        argv,
+        input=yaml.safe_dump_all(values),
+        env={**environ.plain(), "KUBECONFIG": str(cluster.kubeconfig)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     return Said(done.returncode, done.stdout, done.stderr)

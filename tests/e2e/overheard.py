@@ -64,11 +64,7 @@ def _configure(plane: ControlPlane, port: int) -> None:
     configuration = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {
-            "kubeconfig": str(plane.layout.kubeconfigs["kube-scheduler"]),
-            "qps": 500,
-            "burst": 1000,
-        },
+        "clientConnection": {"kubeconfig": str(plane.layout.kubeconfigs["kube-scheduler"]), "qps": 500, "burst": 1000},
         "leaderElection": {"leaderElect": False},
         "percentageOfNodesToScore": 100,
         "extenders": [

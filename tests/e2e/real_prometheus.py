@@ -128,10 +128,17 @@ def serving_file(
         more.append(f"--web.config.file={folder / 'web.yml'}")
     log = (folder / "prometheus.log").open("wb")
     server = subprocess.Popen(
-        ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={data}",
-         "--storage.tsdb.retention.time=10y", f"--web.listen-address=127.0.0.1:{port}", *more],
-        stdout=log, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        [
+            "prometheus",
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={data}",
+            "--storage.tsdb.retention.time=10y",
+            f"--web.listen-address=127.0.0.1:{port}",
+            *more,
+        ],
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
     try:
         url = f"http://127.0.0.1:{port}" if client is None else f"https://localhost:{port}"
         ready(url, server, folder / "prometheus.log", client)

@@ -52,13 +52,21 @@ class Recommender:
 
 def environment(own: Cluster, prometheus: str, **settings: object) -> dict[str, str]:
     environment = {
-        "LISTEN": "127.0.0.1:0", "NAMESPACE": own.namespace, "PROMETHEUS_URL": prometheus, "QUERY_STEP_SECONDS": 1800,
+        "LISTEN": "127.0.0.1:0",
+        "NAMESPACE": own.namespace,
+        "PROMETHEUS_URL": prometheus,
+        "QUERY_STEP_SECONDS": 1800,
         "CPU_RATE_WINDOW": "2h",
-        "KUBECONFIG": own.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "COLLECT_INTERVAL_SECONDS": 1,
+        "KUBECONFIG": own.plane.kubeconfig_for(USER),
+        "LOG_FORMAT": "json",
+        "COLLECT_INTERVAL_SECONDS": 1,
         # Short, but a pause of a second, which a busy machine makes, must not cost the Lease.
         "LEASE_DURATION_SECONDS": 8,
-        "RENEW_DEADLINE_SECONDS": 5, "RETRY_PERIOD_SECONDS": "0.5", "WRITE_TIMEOUT_SECONDS": 2, **settings,
-    }  # fmt: skip
+        "RENEW_DEADLINE_SECONDS": 5,
+        "RETRY_PERIOD_SECONDS": "0.5",
+        "WRITE_TIMEOUT_SECONDS": 2,
+        **settings,
+    }
     return {
         **environ.plain(),
         **{variable_name("recommender", name.lower()): str(value) for name, value in environment.items()},
@@ -90,9 +98,14 @@ def recommender(own: Cluster, prometheus: str, home: Path, **settings: object) -
 def once(own: Cluster, prometheus: str, **settings: object) -> subprocess.CompletedProcess[str]:
     """As a CronJob runs it."""
     return subprocess.run(
-        [sys.executable, "-m", "trimtab", "recommender", "--once"], cwd=ROOT, capture_output=True, text=True,
-        env=environment(own, prometheus, **settings), timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "trimtab", "recommender", "--once"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=environment(own, prometheus, **settings),
+        timeout=120,
+        check=False,
+    )
 
 
 def allow(whole: Cluster, own: Cluster) -> None:

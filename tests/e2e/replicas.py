@@ -80,11 +80,13 @@ class Replica:
         self.team = team
         [self.port] = ports.free(1)
         own = {
-            "TRIMTAB_WEBHOOK_LISTEN": f"127.0.0.1:{self.port}", "TRIMTAB_WEBHOOK_CERTS_FOLDER": str(home / "certs"),
+            "TRIMTAB_WEBHOOK_LISTEN": f"127.0.0.1:{self.port}",
+            "TRIMTAB_WEBHOOK_CERTS_FOLDER": str(home / "certs"),
             "TRIMTAB_WEBHOOK_READY_FILE": str(home / "ready.json"),
             "TRIMTAB_WEBHOOK_CERTS_CHECK_INTERVAL_SECONDS": str(EVERY),
-            "TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "1", "TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS": "10",
-        }  # fmt: skip
+            "TRIMTAB_WEBHOOK_SHUTDOWN_DELAY_SECONDS": "1",
+            "TRIMTAB_WEBHOOK_GRACEFUL_TIMEOUT_SECONDS": "10",
+        }
         surroundings = {**environ.plain(), **webhook_environment(values), **own, "KUBECONFIG": str(kubeconfig)}
         self.home, self.certs = home, home / "certs"
         with (home / "log").open("wb") as log:
@@ -105,12 +107,16 @@ class Replica:
     def asked(self, given: dict[str, Any], namespace: str = "") -> dict[str, Any]:
         """Its response to the review of this pod of a namespace, the team's by default."""
         review = {
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
             "request": {
-                "uid": "asked", "operation": "CREATE", "namespace": namespace or self.team, "object": given,
+                "uid": "asked",
+                "operation": "CREATE",
+                "namespace": namespace or self.team,
+                "object": given,
                 "resource": {"group": "", "version": "v1", "resource": "pods"},
             },
-        }  # fmt: skip
+        }
         answer: dict[str, Any] = json.loads(self._ask("/mutate", json.dumps(review).encode()))["response"]
         return answer
 
@@ -141,15 +147,18 @@ class Replica:
 
 
 SHORT_LEASE = {
-    "lease_duration_seconds": "9", "renew_deadline_seconds": "5", "write_timeout_seconds": "3.5",
+    "lease_duration_seconds": "9",
+    "renew_deadline_seconds": "5",
+    "write_timeout_seconds": "3.5",
     "retry_period_seconds": "0.5",
-}  # fmt: skip
+}
 """Who finds no Lease waits as long as one lasts: half a minute and more by default."""
 
 INTERVALS = {
-    "watchdog": "check_interval_seconds", "compactor": "plan_interval_seconds",
+    "watchdog": "check_interval_seconds",
+    "compactor": "plan_interval_seconds",
     "recommender": "collect_interval_seconds",
-}  # fmt: skip
+}
 
 
 class Worker:

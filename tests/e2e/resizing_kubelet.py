@@ -61,12 +61,15 @@ class ResizingKubelet:
                 continue
 
     def look(self) -> None:
-        nodes = {node["metadata"]["name"]: node for node in self.cluster.list(
-            "Node", selector=f"pool={self.pool}", everywhere=True)}  # fmt: skip
+        nodes = {
+            node["metadata"]["name"]: node
+            for node in self.cluster.list("Node", selector=f"pool={self.pool}", everywhere=True)
+        }
         pods = [
-            pod for pod in self.cluster.list("Pod", everywhere=True)
+            pod
+            for pod in self.cluster.list("Pod", everywhere=True)
             if pod["spec"].get("nodeName") in nodes and pod["status"].get("phase") == "Running"
-        ]  # fmt: skip
+        ]
         holdings: dict[str, int] = defaultdict(int)
         requests: dict[str, int] = defaultdict(int)
         for pod in pods:
@@ -118,10 +121,18 @@ class ResizingKubelet:
         limits = container["resources"].get("limits")
         resources = {"requests": has, **({"limits": limits} if limits else {})}
         status = {
-            "name": container["name"], "image": container["image"], "imageID": "", "ready": True, "started": True,
-            "restartCount": 0, "state": {"running": {"startedAt": _now()}}, **old, **more,
-            "resources": resources, "allocatedResources": has,
-        }  # fmt: skip
+            "name": container["name"],
+            "image": container["image"],
+            "imageID": "",
+            "ready": True,
+            "started": True,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": _now()}},
+            **old,
+            **more,
+            "resources": resources,
+            "allocatedResources": has,
+        }
         whole = {**pod, "status": {**pod["status"], "conditions": actual_conditions, "containerStatuses": [status]}}
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"

@@ -51,24 +51,46 @@ class ResourceMetrics:
     def register(self, cluster: Cluster) -> None:
         """Make the API server ask this server; it is available on return."""
         port = int(self._server.server_address[1])
-        service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "resource-metrics"},
-                   "spec": {"type": "ExternalName", "externalName": "localhost"}}  # fmt: skip
+        service = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "resource-metrics"},
+            "spec": {"type": "ExternalName", "externalName": "localhost"},
+        }
         cluster.create(service)
-        cluster.create({
-            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"{VERSION}.{GROUP}"},
-            "spec": {"group": GROUP, "version": VERSION, "groupPriorityMinimum": 100, "versionPriority": 100,
-                     "insecureSkipTLSVerify": True,
-                     "service": {"name": "resource-metrics", "namespace": cluster.namespace, "port": port}},
-        })  # fmt: skip
+        cluster.create(
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": f"{VERSION}.{GROUP}"},
+                "spec": {
+                    "group": GROUP,
+                    "version": VERSION,
+                    "groupPriorityMinimum": 100,
+                    "versionPriority": 100,
+                    "insecureSkipTLSVerify": True,
+                    "service": {"name": "resource-metrics", "namespace": cluster.namespace, "port": port},
+                },
+            }
+        )
         cluster.eventually(lambda: cluster.api.request("GET", _ROOT)["resources"], within=60, what="resource metrics")
 
     def _document(self, path: str) -> dict[str, Any] | None:
         """The document at a path; None if there is none now."""
         if path == _ROOT:
-            pods = {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics",
-                    "verbs": ["get", "list"]}  # fmt: skip
-            return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}",
-                    "resources": [pods]}  # fmt: skip
+            pods = {
+                "name": "pods",
+                "singularName": "",
+                "namespaced": True,
+                "kind": "PodMetrics",
+                "verbs": ["get", "list"],
+            }
+            return {
+                "kind": "APIResourceList",
+                "apiVersion": "v1",
+                "groupVersion": f"{GROUP}/{VERSION}",
+                "resources": [pods],
+            }
         parts = path.removeprefix(_ROOT).strip("/").split("/")
         if parts == ["pods"]:
             parts = ["namespaces", "", "pods"]
@@ -77,15 +99,17 @@ class ResourceMetrics:
         usage = self.usage(parts[1])
         if usage is None:
             return None
-        named = [
-            (pod.rpartition("/")[2], parts[1] or pod.partition("/")[0], cpu) for pod, cpu in usage.items()
-        ]  # fmt: skip
+        named = [(pod.rpartition("/")[2], parts[1] or pod.partition("/")[0], cpu) for pod, cpu in usage.items()]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         items = [
-            {"metadata": {"name": pod, "namespace": namespace}, "timestamp": now, "window": "15s",
-             "containers": [{"name": "main", "usage": {"cpu": f"{cpu}m", "memory": "1Mi"}}]}
+            {
+                "metadata": {"name": pod, "namespace": namespace},
+                "timestamp": now,
+                "window": "15s",
+                "containers": [{"name": "main", "usage": {"cpu": f"{cpu}m", "memory": "1Mi"}}],
+            }
             for pod, namespace, cpu in named
-        ]  # fmt: skip
+        ]
         self.answers[parts[1]] += 1
         return {"kind": "PodMetricsList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
 

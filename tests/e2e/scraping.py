@@ -135,9 +135,15 @@ def scraping(folder: Path, targets: Mapping[str, Sequence[str]]) -> Iterator[Pro
     log = folder / "prometheus.log"
     with log.open("wb") as written:
         server = subprocess.Popen(
-            ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
-             f"--web.listen-address=127.0.0.1:{port}"], stdout=written, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [
+                "prometheus",
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdout=written,
+            stderr=subprocess.STDOUT,
+        )
         try:
             ready(f"http://127.0.0.1:{port}", server, log)
             yield Prometheus(f"http://127.0.0.1:{port}")

@@ -62,10 +62,14 @@ class World:
 
 def pod(name: str, namespace: str, labels: Object) -> Object:
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {"containers": [container("main", {"cpu": "50m", "memory": "64Mi"})],
-                 "terminationGracePeriodSeconds": 0},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {
+            "containers": [container("main", {"cpu": "50m", "memory": "64Mi"})],
+            "terminationGracePeriodSeconds": 0,
+        },
+    }
 
 
 def container(name: str, requests: Object, limits: Object | None = None) -> Object:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.e2e.situation import (
-    NAMESPACES,
-    NUMBERS,
-    REQUIRED,
-    Object,
-    World,
-    container,
-)
+from tests.e2e.situation import NAMESPACES, NUMBERS, REQUIRED, Object, World, container
 
 
 def node_selector(at: World, pod: Object) -> None:
@@ -122,11 +115,20 @@ def _term(at: World) -> Object:
     if how < 0.25:
         term["namespaces"] = dice.sample(sorted(NAMESPACES), dice.randint(1, 2))
     if 0.15 < how < 0.6:
-        term["namespaceSelector"] = dice.choice((
-            {}, {"matchLabels": {"team": "a"}}, {"matchLabels": {"stage": "prod"}}, {"matchLabels": {"team": "none"}},
-            {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
-            {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["fit-red"]}]},
-        ))  # fmt: skip
+        term["namespaceSelector"] = dice.choice(
+            (
+                {},
+                {"matchLabels": {"team": "a"}},
+                {"matchLabels": {"stage": "prod"}},
+                {"matchLabels": {"team": "none"}},
+                {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+                {
+                    "matchExpressions": [
+                        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["fit-red"]}
+                    ]
+                },
+            )
+        )
     if "labelSelector" in term and dice.random() < 0.2:
         term[dice.choice(("matchLabelKeys", "mismatchLabelKeys"))] = [dice.choice(("hash", "absent"))]
     return term

@@ -71,9 +71,12 @@ def _node(at: World, name: str) -> Object:
     if dice.random() < 0.1:
         spec["unschedulable"] = True
     return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec,
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
         "status": {"capacity": amounts, "allocatable": amounts},
-    }  # fmt: skip
+    }
 
 
 def _taint(dice: Random) -> Object:
@@ -95,10 +98,7 @@ def _pod(at: World, name: str) -> Object:
 def _bound(at: World, name: str) -> Object:
     """It tolerates everything, or else a NoExecute taint would evict it."""
     dice, pod = at.dice, _pod(at, name)
-    pod["spec"] |= {
-        "nodeName": dice.choice(at.nodes)["metadata"]["name"],
-        "tolerations": [{"operator": "Exists"}],
-    }
+    pod["spec"] |= {"nodeName": dice.choice(at.nodes)["metadata"]["name"], "tolerations": [{"operator": "Exists"}]}
     if dice.random() < 0.5:
         dice.choice((sizes.resources, sizes.resources, places.host_ports))(at, pod)
     if dice.random() < 0.5:

@@ -55,22 +55,35 @@ def furnished(cluster: Cluster) -> Cluster:
     """A namespace with everything an answer depends on, and with what nobody may carry away."""
     cluster.some_nodes()
     hidden = [{"name": "PASSWORD", "value": SECRET}]
-    cluster.apply([
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": SECRET}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"a": SECRET}},
-        {
-            "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "bounds"},
-            "spec": {"limits": [{"type": "Container", "default": {"memory": "256Mi"}, "max": {"cpu": "3"}}]},
-        },
-        {
-            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "quota"},
-            "spec": {"hard": {"limits.memory": "64Gi", "pods": "50"}},
-        },
-    ])  # fmt: skip
+    cluster.apply(
+        [
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": SECRET}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"a": SECRET}},
+            {
+                "apiVersion": "v1",
+                "kind": "LimitRange",
+                "metadata": {"name": "bounds"},
+                "spec": {"limits": [{"type": "Container", "default": {"memory": "256Mi"}, "max": {"cpu": "3"}}]},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": {"name": "quota"},
+                "spec": {"hard": {"limits.memory": "64Gi", "pods": "50"}},
+            },
+        ]
+    )
     container = {"name": "main", "image": cluster.image, "env": hidden, "command": ["sh", "-c", f"echo {SECRET}"]}
     cluster.deployment("web", replicas=2, labels={"team": "blue"}, spec={"containers": [container]})
-    cluster.patch("Deployment", "web", {"metadata": {"annotations": {
-        "kubectl.kubernetes.io/last-applied-configuration": json.dumps({"env": SECRET})}}})  # fmt: skip
+    cluster.patch(
+        "Deployment",
+        "web",
+        {
+            "metadata": {
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"env": SECRET})}
+            }
+        },
+    )
     cluster.eventually(lambda: len(cluster.running("app=web")) == 2)
     cluster.eventually(lambda: not unfinished_pods(cluster), what="no pod of an earlier test waits or ends")
     cluster.eventually(lambda: cluster.get("ResourceQuota", "quota")["status"].get("used"))
@@ -145,10 +158,13 @@ def edges(items: list[dict[str, Any]]) -> list[tuple[int, ...]]:
         node = place.get(("Node", None, spec.get("nodeName")), -1)
         selector = (spec.get("selector") or {}).get("matchLabels")
         pods = [
-            other for other, pod in enumerate(items)
-            if selector and pod["kind"] == "Pod" and pod["metadata"].get("namespace") == meta.get("namespace")
+            other
+            for other, pod in enumerate(items)
+            if selector
+            and pod["kind"] == "Pod"
+            and pod["metadata"].get("namespace") == meta.get("namespace")
             and selector.items() <= pod["metadata"].get("labels", {}).items()
-        ]  # fmt: skip
+        ]
         results.append((number, *owners, node, *pods))
     return results
 

@@ -151,12 +151,14 @@ def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:
         (InstallValues(cert_manager=True), {"webhook": {"certManager": True}}),
         (
             InstallValues(namespace="ours", image="registry/trimtab:2", replicas=5, timeout=2, service_port=8443),
-            {"image": {"repository": "registry/trimtab", "tag": "2"},
-             "webhook": {"replicas": 5, "timeoutSeconds": 2, "servicePort": 8443}},
+            {
+                "image": {"repository": "registry/trimtab", "tag": "2"},
+                "webhook": {"replicas": 5, "timeoutSeconds": 2, "servicePort": 8443},
+            },
         ),
         (InstallValues(mode="policies"), {"mode": "policies"}),
     ],
-)  # fmt: skip
+)
 def test_what_both_can_be_told_gives_the_same(values: InstallValues, given: dict[str, Any], helm: Helm) -> None:
     listed_objects = objects(helm.rendered({**given, **ALSO_THE_NAMESPACE}, namespace=values.namespace))
     expected = objects(render_manifests(values)) | for_the_hook(values)
@@ -179,8 +181,9 @@ def test_every_value_arrives(helm: Helm) -> None:
     watchdog = listed_objects["Deployment", NAMESPACE, "trimtab-watchdog"]["spec"]["template"]["spec"]
     assert (watchdog["nodeSelector"], watchdog["tolerations"][0]["key"]) == ({"pool": "system"}, "pool")
     assert (watchdog["affinity"], watchdog["topologySpreadConstraints"][0]["whenUnsatisfiable"]) == (
-        {"nodeAffinity": {}}, "DoNotSchedule",
-    )  # fmt: skip
+        {"nodeAffinity": {}},
+        "DoNotSchedule",
+    )
     assert listed_objects["PodDisruptionBudget", NAMESPACE, "trimtab-watchdog"]["spec"]["maxUnavailable"] == 2
     assert not [key for key in listed_objects if "compactor" in key[2]]
     assert listed_objects["ConfigMap", NAMESPACE, "trimtab-pools"]["metadata"]["labels"]["grafana"] == "yes"
@@ -211,8 +214,10 @@ def test_the_hook_is_restricted_as_every_pod_of_ours_and_told_what_to_keep(helm:
     other = listed_objects["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]["template"]["spec"]
     assert container["args"] == ["install", "--remove", "--traces", "--namespace", NAMESPACE, "--keep-usage"]
     assert (pod["securityContext"], container["securityContext"], container["image"]) == (
-        other["securityContext"], other["containers"][0]["securityContext"], other["containers"][0]["image"],
-    )  # fmt: skip
+        other["securityContext"],
+        other["containers"][0]["securityContext"],
+        other["containers"][0]["image"],
+    )
     assert (pod["nodeSelector"], pod["tolerations"]) == ({"pool": "system"}, [{"operator": "Exists"}])
     hooks = [
         one
@@ -297,8 +302,9 @@ def test_identities_labels_variables_and_volumes_go_where_they_are_chosen(helm: 
         assert pod["spec"]["volumes"] == [*before["spec"].get("volumes", []), *chosen["extraVolumes"]]
         assert container["volumeMounts"] == [*container_before.get("volumeMounts", []), *chosen["extraVolumeMounts"]]
         assert {key for key in listed_objects if listed_objects[key] != plain[key]} == {
-            ("ServiceAccount", NAMESPACE, name), ("Deployment", NAMESPACE, name),
-        }  # fmt: skip
+            ("ServiceAccount", NAMESPACE, name),
+            ("Deployment", NAMESPACE, name),
+        }
 
 
 def test_a_chart_that_contains_it_can_leave_it_out(helm: Helm, tmp_path: Path) -> None:
@@ -314,8 +320,16 @@ def test_a_chart_that_contains_it_can_leave_it_out(helm: Helm, tmp_path: Path) -
 
 
 def test_its_test_asks_the_webhooks_service_and_may_do_nothing(helm: Helm) -> None:
-    hooks = helm.run("template", "trimtab", CHART, "--namespace", NAMESPACE, "--show-only",
-                     "templates/tests/webhook-answers.yaml", values={"webhook": {"servicePort": 8443}})  # fmt: skip
+    hooks = helm.run(
+        "template",
+        "trimtab",
+        CHART,
+        "--namespace",
+        NAMESPACE,
+        "--show-only",
+        "templates/tests/webhook-answers.yaml",
+        values={"webhook": {"servicePort": 8443}},
+    )
     [pod] = [item for item in yaml.safe_load_all(hooks.stdout) if item]
     assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
     assert pod["spec"]["automountServiceAccountToken"] is False

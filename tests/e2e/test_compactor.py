@@ -66,13 +66,21 @@ def test_nodes_go_one_after_the_other_as_planned_and_the_lowest_priority_leaves_
     """Four nodes, on each a pod of either priority; two nodes would do."""
     name = f"row-{cluster.namespace[-5:]}"
     cluster.pool(name, nodes=4, cpu="4", memory="16Gi")
-    cluster.apply({
-        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"{name}-high"},
-        "value": 1000,
-    })  # fmt: skip
+    cluster.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": f"{name}-high"},
+            "value": 1000,
+        }
+    )
     for app, more in (("high", {"priorityClassName": f"{name}-high"}), ("low", {})):
-        apart = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
-                 "labelSelector": {"matchLabels": {"app": app}}}  # fmt: skip
+        apart = {
+            "topologyKey": "kubernetes.io/hostname",
+            "maxSkew": 1,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": {"app": app}},
+        }
         spec = {"nodeSelector": {"pool": name}, "topologySpreadConstraints": [apart], **more}
         cluster.deployment(app, replicas=4, cpu="600m", annotations=SLOW, spec=spec)
         cluster.apply(budget(app))

@@ -40,9 +40,11 @@ def three_pods(cluster: Cluster, name: str) -> None:
 
 def _apart(app: str) -> Object:
     return {
-        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": {"app": app}},
-    }  # fmt: skip
+    }
 
 
 def _node(name: str, pool_name: str) -> Object:

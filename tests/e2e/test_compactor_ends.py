@@ -163,12 +163,15 @@ def refused(cluster: Cluster, name: str) -> Iterator[None]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
     says = f"object.metadata.name != '{name}' || !has(object.spec.unschedulable) || !object.spec.unschedulable"
     guards = {
-        "apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": policy},
+        "apiVersion": group,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": policy},
         "spec": {
-            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [rule]},
             "validations": [{"expression": says, "message": "no cordon here"}],
         },
-    }  # fmt: skip
+    }
     bound = {"policyName": policy, "validationActions": ["Deny"]}
     binding = {**guards, "kind": "ValidatingAdmissionPolicyBinding", "spec": bound}
     cluster.apply([guards, binding])
@@ -289,10 +292,14 @@ def test_the_global_switch_to_rehearse_overrides_every_pool_and_ends_what_was_be
 
 def test_state_that_cannot_be_read_is_put_aside_and_told(stage: Stage, cluster: Cluster, tmp_path: Path) -> None:
     theirs = '{"v": 99, "evictions": "what only a later version knows"}'
-    cluster.apply({
-        "apiVersion": "v1", "kind": "ConfigMap", "data": {"state.json": theirs},
-        "metadata": {"name": f"trimtab-state-{stage.name}", "labels": {"trimtab.dev/state": stage.name}},
-    })  # fmt: skip
+    cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "data": {"state.json": theirs},
+            "metadata": {"name": f"trimtab-state-{stage.name}", "labels": {"trimtab.dev/state": stage.name}},
+        }
+    )
     with compactor(cluster, tmp_path) as one:
         [line] = cluster.eventually(lambda: one.told("unreadable"), within=30)
         cluster.eventually(

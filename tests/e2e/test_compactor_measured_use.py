@@ -15,8 +15,12 @@ def test_busy_pods_without_requests_stay_and_idle_ones_move(cluster: Cluster, tm
     cluster.needs_own("a metrics API on this machine")
     name = f"use-{cluster.namespace[-5:]}"
     cluster.pool(name, nodes=3, cpu="4", memory="16Gi")
-    apart = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
-             "labelSelector": {"matchLabels": {"app": "web"}}}  # fmt: skip
+    apart = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
     cluster.deployment("web", replicas=3, spec={"nodeSelector": {"pool": name}, "topologySpreadConstraints": [apart]})
     cluster.eventually(lambda: len(cluster.running()) == 3, within=60)
     assert len({pod["spec"]["nodeName"] for pod in cluster.running()}) == 3
@@ -29,9 +33,10 @@ def test_busy_pods_without_requests_stay_and_idle_ones_move(cluster: Cluster, tm
         metrics.register(cluster)
         try:
             cluster.eventually(
-                lambda: cluster.api.request("GET", f"/apis/{GROUP}/{VERSION}/pods")["items"], within=60,
+                lambda: cluster.api.request("GET", f"/apis/{GROUP}/{VERSION}/pods")["items"],
+                within=60,
                 what="the use of all pods",
-            )  # fmt: skip
+            )
             cluster.apply(pool(cluster, name))
             with compactor(cluster, tmp_path, REQUIRE_AUTOSCALER_STATUS="false") as one:
                 cluster.eventually(lambda: one.told("planned"), within=60, what="a plan")

@@ -37,9 +37,11 @@ def test_what_a_policy_would_raise_is_planned_with_what_it_would_be(
     name = f"more-{cluster.namespace[-5:]}"
     cluster.pool(name, nodes=4, cpu="4", memory="16Gi")
     spread = {
-        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": {"app": "web"}},
-    }  # fmt: skip
+    }
     spec = {"nodeSelector": {"pool": name}, "topologySpreadConstraints": [spread]}
     team.deployment("web", replicas=8, cpu="500m", memory="100Mi", spec=spec)
     team.apply(budget("web", unavailable=2))

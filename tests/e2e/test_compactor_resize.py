@@ -23,9 +23,11 @@ from trimtab.cluster.recommendation import ContainerUsage, Percentiles, encode
 DYING = "tests.e2e.dying_compactor"
 AT_ONCE = 4
 SOON = {
-    "RESIZE_MIN_POD_AGE_SECONDS": "0", "RESIZE_ANSWER_TIMEOUT_SECONDS": "4", "RESIZE_DEFERRED_TIMEOUT_SECONDS": "4",
+    "RESIZE_MIN_POD_AGE_SECONDS": "0",
+    "RESIZE_ANSWER_TIMEOUT_SECONDS": "4",
+    "RESIZE_DEFERRED_TIMEOUT_SECONDS": "4",
     "RESIZE_UNREADY_TIMEOUT_SECONDS": "5",
-}  # fmt: skip
+}
 POLICY = """
 apiVersion: trimtab.dev/v1alpha1
 kind: PodPolicy
@@ -67,18 +69,25 @@ class Stage:
         workloads = {
             f"{self.team.namespace}/Deployment/{app}": {
                 "main": ContainerUsage(
-                    cpu=Percentiles(p5="10m", p50="50m", p95=amount, max=amount, confidence=1.0), days=14,
+                    cpu=Percentiles(p5="10m", p50="50m", p95=amount, max=amount, confidence=1.0),
+                    days=14,
                     confidence=1.0,
                 )
             }
             for app, amount in p95.items()
-        }  # fmt: skip
-        self.cluster.apply({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": "trimtab-recommendations-00", "namespace": self.cluster.namespace,
-                         "labels": {"trimtab.dev/recommendations": "v1"}},
-            "data": {"recommendations.json": encode(workloads)},
-        })  # fmt: skip
+        }
+        self.cluster.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {
+                    "name": "trimtab-recommendations-00",
+                    "namespace": self.cluster.namespace,
+                    "labels": {"trimtab.dev/recommendations": "v1"},
+                },
+                "data": {"recommendations.json": encode(workloads)},
+            }
+        )
 
     def acts(self, **settings: Any) -> None:
         resize = {"canary": 50, "verify": "4s", "perHour": 100, **settings.pop("resize", {})}
@@ -166,9 +175,7 @@ def test_kubelets_that_refuse_defer_or_do_not_answer_are_reverted(stage: Stage) 
     answers = {"never": "Infeasible", "later": "Deferred", "mute": "silent"}
     with ResizingKubelet(stage.team, stage.name, answers) as kubelet, stage.compactor() as one:
         stage.team.eventually(lambda: len(told(one, "resize-reverted")) == 3, within=60)
-        assert sorted(told(one, "resize-reverted")) == [
-            "resize-deferred", "resize-infeasible", "resize-not-answered",
-        ]  # fmt: skip
+        assert sorted(told(one, "resize-reverted")) == ["resize-deferred", "resize-infeasible", "resize-not-answered"]
         stage.team.eventually(lambda: not stage.records().get("open"), within=40, what="all reverts are over")
         assert [stage.sizes(app) for app in answers] == [["500m"]] * 3
     assert all(sizes == ["500m", "200m", "500m"] for sizes in kubelet.sizes.values())
@@ -203,19 +210,35 @@ def test_what_autoscalers_count_on_and_what_is_guaranteed_is_left_alone(stage: S
         stage.workload(app, replicas=1)
     stage.workload("sure", replicas=1, containers=[_guaranteed(stage.cluster)])
     stage.recommend(scaled="200m", managed="200m", valued="200m", sure="200m")
-    for app, target in (("scaled", {"type": "Utilization", "averageUtilization": 80}),
-                        ("valued", {"type": "AverageValue", "averageValue": "400m"})):  # fmt: skip
+    for app, target in (
+        ("scaled", {"type": "Utilization", "averageUtilization": 80}),
+        ("valued", {"type": "AverageValue", "averageValue": "400m"}),
+    ):
         metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-        stage.team.apply({
-            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": app},
-            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": app},
-                     "minReplicas": 1, "maxReplicas": 1, "metrics": [metric]},
-        })  # fmt: skip
-    stage.team.apply({
-        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "managed"},
-        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "managed"},
-                 "updatePolicy": {"updateMode": "Initial"}},
-    })  # fmt: skip
+        stage.team.apply(
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": app},
+                "spec": {
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": app},
+                    "minReplicas": 1,
+                    "maxReplicas": 1,
+                    "metrics": [metric],
+                },
+            }
+        )
+    stage.team.apply(
+        {
+            "apiVersion": "autoscaling.k8s.io/v1",
+            "kind": "VerticalPodAutoscaler",
+            "metadata": {"name": "managed"},
+            "spec": {
+                "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "managed"},
+                "updatePolicy": {"updateMode": "Initial"},
+            },
+        }
+    )
     stage.acts()
     with ResizingKubelet(stage.team, stage.name) as kubelet, stage.compactor():
         stage.team.eventually(lambda: stage.sizes("valued") == ["200m"], within=40)

@@ -20,11 +20,13 @@ AMOUNTS = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1",
 
 def pod_of(namespace: str, container: Object, **metadata: Any) -> Object:
     return {
-        "apiVersion": "v1", "kind": "Pod",
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": {"name": "web", "namespace": namespace, **metadata},
-        "spec": {"containers": [{"name": "app", "image": "registry.example.com/web:1", "resources": AMOUNTS,
-                                 **container}]},
-    }  # fmt: skip
+        "spec": {
+            "containers": [{"name": "app", "image": "registry.example.com/web:1", "resources": AMOUNTS, **container}]
+        },
+    }
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +62,13 @@ def limits(cluster: Cluster, pod: Object) -> Object:
         ({"command": ["sh", "-c", "cd /app && exec java Main"]}, {"cpu", "memory"}),
         ({"command": ["tini", "--"], "args": ["node", "x"]}, {"memory"}),
         ({"args": ["-jar", "app.jar"]}, {"cpu", "memory"}),
-        ({"image": "docker.io/library/node:22"}, {"memory"}), ({"image": "node:22"}, {"memory"}),
+        ({"image": "docker.io/library/node:22"}, {"memory"}),
+        ({"image": "node:22"}, {"memory"}),
         ({"image": "gcr.io/distroless/java17-debian12@sha256:" + "a" * 64}, {"cpu", "memory"}),
         ({"env": [{"name": "GOGC", "value": "50"}]}, {"cpu"}),
         ({"image": "quay.io/calico/node:v3", "args": ["node", "--x"], "env": [{"name": "A", "value": "b"}]}, set()),
     ],
-)  # fmt: skip
+)
 def test_a_limit_that_a_runtime_reads_stays(
     whole_cluster: Cluster, namespace: str, container: Object, resources: set[str]
 ) -> None:

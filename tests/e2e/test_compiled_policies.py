@@ -117,8 +117,12 @@ def prepare(cluster: Cluster, pods: int) -> Bench:
     for _, one in compiled:
         for item in bind(one) if one.manifests else ():
             cluster.apply(item)
-    probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": f"shared-{tag}"},
-             "spec": {"containers": [{"name": "c", "image": "i"}]}}  # fmt: skip
+    probe = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": f"shared-{tag}"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
 
     def in_force() -> bool:
         answer = send(cluster, probe, "labels-for-cost-allocation")
@@ -144,9 +148,10 @@ def normal(pod: Object) -> Object:
     """The pod without what names the moment or the one who changed it, quantities by value."""
     meta = pod["metadata"]
     notes = {
-        key: text for key, text in meta.get("annotations", {}).items()
+        key: text
+        for key, text in meta.get("annotations", {}).items()
         if not key.startswith(COMPILED_PREFIX) and key not in ("trimtab.dev/changed", "trimtab.dev/written-requests")
-    }  # fmt: skip
+    }
     labels = {key: text for key, text in meta.get("labels", {}).items() if key != MARK}
     spec = {**pod["spec"]}
     for part in ("containers", "initContainers"):
@@ -158,8 +163,9 @@ def normal(pod: Object) -> Object:
 def _by_value(resources: Object) -> Object:
     return {
         side: {name: quantity.scheduler_value(name, text) for name, text in amounts.items()}
-        for side, amounts in resources.items() if side in ("requests", "limits")
-    }  # fmt: skip
+        for side, amounts in resources.items()
+        if side in ("requests", "limits")
+    }
 
 
 def compare(bench: Bench, policy: PodPolicy, number: int) -> tuple[str, Object | str, Object | str]:
@@ -263,12 +269,18 @@ def test_every_pod_is_the_webhooks_or_differs_for_a_listed_reason(bench: Bench) 
 
 def _sized(cluster: Cluster, namespace: str, name: str = "fuzz") -> Callable[[], Object]:
     pod = {
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "labels": {"pod-template-hash": "7d9f"},
-                     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-7d9f",
-                                          "uid": "u", "controller": True}]},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {"pod-template-hash": "7d9f"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-7d9f", "uid": "u", "controller": True}
+            ],
+        },
         "spec": {"automountServiceAccountToken": False, "containers": [{"name": "main", "image": "i"}]},
-    }  # fmt: skip
+    }
 
     def resources() -> Object:
         answer = send(cluster, pod, "burstable-by-default")
@@ -323,15 +335,25 @@ def test_half_a_mebibyte_of_parameters_stays_within_the_cost_limits(bench: Bench
 
 
 GARBAGE = (
-    "", " ", "until=", "until=2099-01-01T00:00:00Z", "until=2099-01-01T00:00:00Z cpu=", "cpu=5",
-    "until=2099-01-01T00:00:00Z cpu=999999999999999999999 memory=99999999999999999999", "\x00\x01", "ü" * 400,
+    "",
+    " ",
+    "until=",
+    "until=2099-01-01T00:00:00Z",
+    "until=2099-01-01T00:00:00Z cpu=",
+    "cpu=5",
+    "until=2099-01-01T00:00:00Z cpu=999999999999999999999 memory=99999999999999999999",
+    "\x00\x01",
+    "ü" * 400,
     "until=2099-01-01T00:00:00Z cpu=-5 memory=1e9",
     "until=2099-01-01T00:00:00Z cpu=999999999999999 memory=999999999999999",
-    "until=2099-01-01T00:00:00Z cpu=0 memory=0 memory.floor=0", "until=9999 cpu=1 memory=1",
-    "until=2099-01-01T00:00:00Z cpu=1 cpu=2 memory=1 memory.floor=999999999999999", "a=b=c=d " * 5000, "until=" * 9000,
+    "until=2099-01-01T00:00:00Z cpu=0 memory=0 memory.floor=0",
+    "until=9999 cpu=1 memory=1",
+    "until=2099-01-01T00:00:00Z cpu=1 cpu=2 memory=1 memory.floor=999999999999999",
+    "a=b=c=d " * 5000,
+    "until=" * 9000,
     "until=2099-01-01T00:00:00Z limitranges=0 quotas=0 hpas=" + "x," * 20000 + " vpas=",
     "until=2099-01-01T00:00:00Z limitranges=0 quotas=0 hpas=Deployment.api vpas=Deployment.api",
-)  # fmt: skip
+)
 """What a tenant might write into its ConfigMap, were it allowed to."""
 
 

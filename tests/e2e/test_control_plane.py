@@ -35,12 +35,7 @@ def test_a_pod_too_large_for_every_node_stays_pending(cluster: Cluster) -> None:
 def test_a_job_ends(cluster: Cluster) -> None:
     cluster.pool("jobs")
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": cluster.image}]}}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "once"},
-        "spec": {"template": template},
-    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"}, "spec": {"template": template}}
     cluster.apply(job)
     assert cluster.eventually(lambda: cluster.get("Job", "once")["status"].get("succeeded") == 1)
 

@@ -44,8 +44,12 @@ def before(cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_the_documented_command_upgrades_it_and_policies_stay(before: Cluster, tmp_path: Path) -> None:
-    policy = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "kept"},
-              "spec": {"mode": "audit", "actions": {"limits": {"cpu": "remove"}}}}  # fmt: skip
+    policy = {
+        "apiVersion": "trimtab.dev/v1alpha1",
+        "kind": "PodPolicy",
+        "metadata": {"name": "kept"},
+        "spec": {"mode": "audit", "actions": {"limits": {"cpu": "remove"}}},
+    }
     before.kubectl("create", "-f", "-", stdin=yaml.safe_dump(policy))
     [command] = re.findall(r"^    kubectl (apply .*crd\.yaml)$", GUIDE.read_text(), re.MULTILINE)
     before.kubectl(*command.replace("deploy/crd.yaml", str(ROOT / "deploy/crd.yaml")).split())

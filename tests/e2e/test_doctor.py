@@ -112,10 +112,12 @@ def test_the_rights_of_the_how_to_are_enough_to_look_at_everything(wired: Instal
 def bound(role: dict[str, Any]) -> dict[str, Any]:
     group = "rbac.authorization.k8s.io"
     return {
-        "apiVersion": f"{group}/v1", "kind": f"{role['kind']}Binding", "metadata": role["metadata"],
+        "apiVersion": f"{group}/v1",
+        "kind": f"{role['kind']}Binding",
+        "metadata": role["metadata"],
         "roleRef": {"apiGroup": group, "kind": role["kind"], "name": "trimtab-doctor"},
         "subjects": [{"apiGroup": group, "kind": "User", "name": "somebody-on-call"}],
-    }  # fmt: skip
+    }
 
 
 def test_where_no_api_server_answers_it_fails(wired: Installed, tmp_path: Path) -> None:
@@ -132,11 +134,7 @@ def test_rights_that_cert_manager_makes_needless_are_not_missed(wired: Installed
     annotation = certificate_rotation.INJECTION_ANNOTATIONS[0]
 
     def kept_by(keeper: str | None) -> None:
-        wired.cluster.patch(
-            MUTATING,
-            CONFIGURATION_NAME,
-            {"metadata": {"annotations": {annotation: keeper}}},
-        )
+        wired.cluster.patch(MUTATING, CONFIGURATION_NAME, {"metadata": {"annotations": {annotation: keeper}}})
 
     with mended(wired):
         changed(wired, "ClusterRole", cut, account_name("webhook"))

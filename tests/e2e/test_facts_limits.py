@@ -59,12 +59,7 @@ def test_where_there_is_a_maximum_a_removed_limit_is_refused_or_comes_back(clust
 
 def test_a_quota_on_limits_refuses_pods_that_lost_them(cluster: Cluster) -> None:
     hard = {"limits.cpu": "10", "limits.memory": "10Gi"}
-    document = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "q"},
-        "spec": {"hard": hard},
-    }
+    document = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}
     cluster.apply(document)
     cluster.eventually(lambda: cluster.get("ResourceQuota", "q").get("status", {}).get("hard") == hard)
     container = {"name": "c", "image": cluster.image, "resources": {"limits": DEFAULT}}

@@ -69,8 +69,20 @@ def generated(seed: int = 5) -> list[Machine]:
             used = (requested[0] * draw.uniform(0.1, 1.8), requested[1] * draw.uniform(0.3, 1.3))
             pods.append(Pod(f"p{number}-{index}", requested, None if index == 3 and number % 5 == 0 else used))
         overhead = (0.02 + 0.03 * draw.random(), draw.uniform(0.3, 1.2) * GIB)
-        machines.append(Machine(f"n{number}", pool, "ab"[number // 2 % 2], kind, speed, (cores, gib * GIB), allocatable,
-                                price, overhead, tuple(pods)))  # fmt: skip
+        machines.append(
+            Machine(
+                f"n{number}",
+                pool,
+                "ab"[number // 2 % 2],
+                kind,
+                speed,
+                (cores, gib * GIB),
+                allocatable,
+                price,
+                overhead,
+                tuple(pods),
+            )
+        )
     return machines
 
 
@@ -124,8 +136,13 @@ def series() -> dict[str, dict[str, tuple[float, float]]]:
             add("kube_pod_status_phase", 1, **of_pod, phase="Running")
             container = {**of_pod, "container": "main", **node}
             for index, (resource, unit) in enumerate((("cpu", "core"), ("memory", "byte"))):
-                add("kube_pod_container_resource_requests", pod.requested[index], **container, resource=resource,
-                    unit=unit)  # fmt: skip
+                add(
+                    "kube_pod_container_resource_requests",
+                    pod.requested[index],
+                    **container,
+                    resource=resource,
+                    unit=unit,
+                )
             if pod.used is not None:
                 add("container_cpu_usage_seconds_total", 0, pod.used[0], **container, image="i")
                 add("container_memory_working_set_bytes", pod.used[1], **container, image="i")
@@ -161,17 +178,20 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
             with urllib.request.urlopen(printed_text, timeout=30) as answer:
                 result = json.loads(answer.read())["data"]["result"]
             return {
-                tuple(sorted((name, text) for name, text in one["metric"].items() if name != "__name__")):
-                    float(one["value"][1])
+                tuple(sorted((name, text) for name, text in one["metric"].items() if name != "__name__")): float(
+                    one["value"][1]
+                )
                 for one in result
-            }  # fmt: skip
+            }
 
         until = time.monotonic() + 60
         # Groups are evaluated beside each other: a rule that needs another group's has it a second later.
         last = (
-            "pool:trimtab_unused_capacity:dollars_per_hour", "pool:trimtab_used_memory_per_core:bytes",
-            "pool:trimtab_unused_reserved:dollars_per_hour", "pool_week:trimtab_cost:dollars_per_hour_min",
-        )  # fmt: skip
+            "pool:trimtab_unused_capacity:dollars_per_hour",
+            "pool:trimtab_used_memory_per_core:bytes",
+            "pool:trimtab_unused_reserved:dollars_per_hour",
+            "pool_week:trimtab_cost:dollars_per_hour_min",
+        )
         while not all(values(f"count_over_time({rule}[1m]) > 2") for rule in last):
             assert time.monotonic() < until, "the rules were not evaluated"
             time.sleep(0.5)
@@ -204,14 +224,23 @@ def test_the_parts_are_those_of_the_pods_and_add_up_to_the_bill(ask: object, poo
     expected = {
         "reserved": priced(pool, [less(m.size, m.allocatable) for m in own]),
         "unrequested": priced(pool, [m.allocatable for m in own]) - priced(pool, [p.requested for p in pods]),
-        "idle": priced(pool, [(max(0, p.requested[0] - p.used[0]), max(0, p.requested[1] - p.used[1]))
-                              for p in pods if p.used is not None]),
-        "used": priced(pool, [(min(p.requested[0], p.used[0]), min(p.requested[1], p.used[1]))
-                              for p in pods if p.used is not None]),
+        "idle": priced(
+            pool,
+            [
+                (max(0, p.requested[0] - p.used[0]), max(0, p.requested[1] - p.used[1]))
+                for p in pods
+                if p.used is not None
+            ],
+        ),
+        "used": priced(
+            pool, [(min(p.requested[0], p.used[0]), min(p.requested[1], p.used[1])) for p in pods if p.used is not None]
+        ),
         "unmeasured": priced(pool, [p.requested for p in pods if p.used is None]),
-    }  # fmt: skip
-    parts = {dict(labels)["part"]: value
-             for labels, value in ask(f'pool_part:trimtab_cost:dollars_per_hour{{pool="{pool}"}}').items()}  # fmt: skip
+    }
+    parts = {
+        dict(labels)["part"]: value
+        for labels, value in ask(f'pool_part:trimtab_cost:dollars_per_hour{{pool="{pool}"}}').items()
+    }
     assert parts == pytest.approx(expected, rel=0.001)
     bill = sum(machine.price for machine in own)
     assert sum(parts.values()) == pytest.approx(bill, rel=0.001)
@@ -235,9 +264,11 @@ def test_memory_per_core_is_normalized_by_the_speed_of_the_type(ask: object, poo
     used = [(m.performance, p.used) for m in of_pool(pool) for p in m.pods if p.used is not None]
     for metric, expected in (
         ("memory_per_core", sum(use[1] for _, use in used) / sum(use[0] for _, use in used)),
-        ("memory_per_normalized_core",
-         sum(use[1] for speed, use in used if speed) / sum(use[0] * speed for speed, use in used if speed)),
-    ):  # fmt: skip
+        (
+            "memory_per_normalized_core",
+            sum(use[1] for speed, use in used if speed) / sum(use[0] * speed for speed, use in used if speed),
+        ),
+    ):
         [message] = ask(f'pool:trimtab_used_{metric}:bytes{{pool="{pool}"}}').values()
         assert message == pytest.approx(expected, rel=0.001)
 
@@ -250,8 +281,10 @@ def test_nodes_money_and_work_are_told_by_zone_type_and_label(ask: object) -> No
         return dict(ask(without_choices(panels[title].queries[0].asks)))
 
     places = {(m.kind, m.zone) for m in MACHINES}
-    nodes = {(dict(labels)["instance_type"], dict(labels)["zone"]): value
-             for labels, value in shown("Nodes by zone and type").items()}  # fmt: skip
+    nodes = {
+        (dict(labels)["instance_type"], dict(labels)["zone"]): value
+        for labels, value in shown("Nodes by zone and type").items()
+    }
     assert nodes == {place: sum((m.kind, m.zone) == place for m in MACHINES) for place in places}
     assert sum(shown("Cost by zone and type").values()) == pytest.approx(sum(m.price for m in MACHINES))
     assert shown("Work units") == {(("pool", "db"),): 8, (("pool", "web"),): 8}
@@ -261,7 +294,12 @@ def test_nodes_money_and_work_are_told_by_zone_type_and_label(ask: object) -> No
 
 def test_every_panel_about_money_and_reservations_finds_series(ask: object) -> None:
     assert callable(ask)
-    rows = [(panel.title, without_choices(query.asks))
-             for row in POOLS.rows if row.title in ROWS for panel in row.panels for query in panel.queries]  # fmt: skip
+    rows = [
+        (panel.title, without_choices(query.asks))
+        for row in POOLS.rows
+        if row.title in ROWS
+        for panel in row.panels
+        for query in panel.queries
+    ]
     assert len(rows) > 20
     assert [(title, text) for title, text in rows if not ask(text)] == []

@@ -120,22 +120,33 @@ def _furnish(cluster: Cluster, worlds: list[World], verdicts: Verdicts) -> None:
         cluster.in_namespace(name)
         cluster.patch("Namespace", name, {"metadata": {"labels": labels}})
     for name, overhead in OVERHEADS.items():
-        cluster.create({
-            "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name},
-            "handler": "fake", "overhead": {"podFixed": overhead},
-        })  # fmt: skip
+        cluster.create(
+            {
+                "apiVersion": "node.k8s.io/v1",
+                "kind": "RuntimeClass",
+                "metadata": {"name": name},
+                "handler": "fake",
+                "overhead": {"podFixed": overhead},
+            }
+        )
     nodes = [node for world in worlds for node in world.nodes]
     bound = [pod for world in worlds for pod in world.bound]
     _all(cluster.create, nodes)
     _all(cluster.create, [thing for world in worlds for thing in world.things])
     cluster.eventually(lambda: all(map(_settled, cluster.list("Node"))), within=90, what="nodes settled", every=0.5)
-    cluster.eventually(lambda: all(map(_claimed, cluster.list("PersistentVolumeClaim", everywhere=True))),
-                       within=90, what="claims bound", every=0.5)  # fmt: skip
+    cluster.eventually(
+        lambda: all(map(_claimed, cluster.list("PersistentVolumeClaim", everywhere=True))),
+        within=90,
+        what="claims bound",
+        every=0.5,
+    )
     _all(cluster.create, bound)
     cluster.eventually(
         lambda: all(pod["status"]["phase"] == "Running" for pod in cluster.list("Pod", everywhere=True)),
-        within=90, what="pods running", every=0.5,
-    )  # fmt: skip
+        within=90,
+        what="pods running",
+        every=0.5,
+    )
     for pod in bound:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         if situations.done(pod):
@@ -217,8 +228,9 @@ def _answered(cluster: Cluster, number: int) -> dict[str, str]:
 def _items(cluster: Cluster, *kinds: str) -> list[Object]:
     return [
         {**item, "kind": kind, "apiVersion": "storage.k8s.io/v1" if kind == "CSINode" else "v1"}
-        for kind in kinds for item in cluster.list(kind, everywhere=True)
-    ]  # fmt: skip
+        for kind in kinds
+        for item in cluster.list(kind, everywhere=True)
+    ]
 
 
 def _all(do: Callable[[T], R], values: Iterable[T]) -> list[R]:
@@ -248,9 +260,13 @@ def _judge(
             reason = rejection_reason(room, kinds[probe.name], number)
             assert (reason is None) == fits_on_node(room, kinds[probe.name], number)
             yield Situation(
-                world=world, probe=probe, node=name, ours=reason.code.name if reason else "", theirs=name in fits,
+                world=world,
+                probe=probe,
+                node=name,
+                ours=reason.code.name if reason else "",
+                theirs=name in fits,
                 message=messages[probe.name],
-            )  # fmt: skip
+            )
 
 
 def _replay(wrong: list[Situation]) -> str:

@@ -27,18 +27,18 @@ from tests.e2e import real_prometheus
 from tests.reasons import has_facts
 from trimtab.cluster.timestamps import format_timestamp
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(real_prometheus.missing()), reason=real_prometheus.missing()),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(real_prometheus.missing()), reason=real_prometheus.missing())]
 pytest.importorskip("pyarrow", reason="the extra `fleet` is not installed: make e2e-fleet")
 
 ROOT = Path(__file__).parents[2]
 DAY, SCRAPE, DAYS = 86_400, 1800, 3
 MIDNIGHT = int(time.time()) // DAY * DAY
 """The usage ends here, before the clusters begin: the histories have whole days only."""
-LABELS = {"topology.kubernetes.io/region": "us-east-1", "node.kubernetes.io/instance-type": "m5.2xlarge",
-          "nodepool": "web"}  # fmt: skip
+LABELS = {
+    "topology.kubernetes.io/region": "us-east-1",
+    "node.kubernetes.io/instance-type": "m5.2xlarge",
+    "nodepool": "web",
+}
 KARPENTER = {"karpenter.sh/nodepool": "default"}
 NODE_COST = 0.384 * 730
 """Dollars a month of an m5.2xlarge."""
@@ -169,14 +169,38 @@ def trimtab(*arguments: str | Path, kubeconfig: Path | None = None) -> Done:
 
 def ingest(fleet: Fleet, usage: Path, *more: str) -> Done:
     return trimtab(
-        "fleet", "ingest", "--prometheus", fleet.prometheus, "--by", "cluster", "--usage", usage, "--days", str(DAYS),
-        "--step", str(SCRAPE), "--rate", "2h", "--now", format_timestamp(MIDNIGHT + 7200), *more,
-    )  # fmt: skip
+        "fleet",
+        "ingest",
+        "--prometheus",
+        fleet.prometheus,
+        "--by",
+        "cluster",
+        "--usage",
+        usage,
+        "--days",
+        str(DAYS),
+        "--step",
+        str(SCRAPE),
+        "--rate",
+        "2h",
+        "--now",
+        format_timestamp(MIDNIGHT + 7200),
+        *more,
+    )
 
 
 def report(fleet: Fleet, usage: Path, *more: str) -> Done:
-    return trimtab("fleet", "report", "--clusters", fleet.clusters, "--usage", usage, "--now",
-                   format_timestamp(MIDNIGHT + 2 * DAY), *more)  # fmt: skip
+    return trimtab(
+        "fleet",
+        "report",
+        "--clusters",
+        fleet.clusters,
+        "--usage",
+        usage,
+        "--now",
+        format_timestamp(MIDNIGHT + 2 * DAY),
+        *more,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -236,8 +260,9 @@ def test_a_report_covers_four_clusters_and_names_the_one_that_cannot_be_read(fle
     assert "broken is left out" in text.out
     # With the damaged capture gone, nothing else in the report changes.
     others = [part for name in by_name for part in ("--clusters", str(fleet.clusters / f"{name}.json"))]
-    whole = trimtab("fleet", "report", *others, "--usage", usage, "--now", format_timestamp(MIDNIGHT + 2 * DAY),
-                    "-o", "json")  # fmt: skip
+    whole = trimtab(
+        "fleet", "report", *others, "--usage", usage, "--now", format_timestamp(MIDNIGHT + 2 * DAY), "-o", "json"
+    )
     assert (whole.code, whole.error) == (0, "")
     assert whole.report["clusters"] == actual_report["clusters"]
     assert whole.report["merges"] == actual_report["merges"]

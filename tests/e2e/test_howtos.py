@@ -45,9 +45,12 @@ class Desk:
         self._manifests()
         path = [str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]
         self.environment = {
-            **environ.plain(), "KUBECONFIG": str(here.cluster.kubeconfig), "PYTHONPATH": str(ROOT), "COLUMNS": "160",
+            **environ.plain(),
+            "KUBECONFIG": str(here.cluster.kubeconfig),
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": "160",
             "PATH": os.pathsep.join(path),
-        }  # fmt: skip
+        }
 
     def _manifests(self) -> None:
         container = {"name": "app", "image": "app:1", "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}}
@@ -75,9 +78,14 @@ class Desk:
     def types(self, script: str) -> str:
         """What came of it; a command that fails fails the test."""
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script], cwd=self.home, env=self.environment, capture_output=True,
-            text=True, timeout=180, check=False,
-        )  # fmt: skip
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.home,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
         assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

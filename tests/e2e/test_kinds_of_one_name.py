@@ -26,16 +26,18 @@ def definition(kind: str, plural: str, scope: str) -> Object:
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"plural": plural, "singular": kind.lower(), "kind": kind}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{GROUP}"},
         "spec": {"group": GROUP, "scope": scope, "names": names, "versions": [version]},
-    }  # fmt: skip
+    }
 
 
 DEFINITIONS = [
-    definition("Node", "nodes", "Cluster"), definition("Job", "jobs", "Namespaced"),
+    definition("Node", "nodes", "Cluster"),
+    definition("Job", "jobs", "Namespaced"),
     definition("StatefulSet", "statefulsets", "Namespaced"),
-]  # fmt: skip
+]
 
 
 def written(*objects: Object) -> str:
@@ -49,8 +51,10 @@ def foreign(kind: str, name: str, **content: Any) -> Object:
 def foreign_objects(cluster: Cluster) -> list[Object]:
     """Objects with the names of real ones, and with fields that would change every answer if they were read."""
     node = cluster.list("Node")[0]["metadata"]["name"]
-    status = {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"},
-              "conditions": [{"type": "Ready", "status": "True"}]}  # fmt: skip
+    status = {
+        "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
     return [
         foreign("Node", node, spec={"unschedulable": True}, status=status),
         foreign("Node", "another", status=status),
@@ -72,9 +76,9 @@ def furnished(cluster: Cluster) -> Iterator[Cluster]:
     cluster.eventually(lambda: len(cluster.running("app=web")) == 2)
     cluster.eventually(lambda: not unfinished_pods(cluster), what="no pod of an earlier test waits or ends")
     yield cluster
-    cluster.kubectl("delete", "--ignore-not-found", "customresourcedefinitions", *(
-        each["metadata"]["name"] for each in DEFINITIONS
-    ))  # fmt: skip
+    cluster.kubectl(
+        "delete", "--ignore-not-found", "customresourcedefinitions", *(each["metadata"]["name"] for each in DEFINITIONS)
+    )
 
 
 def define(cluster: Cluster) -> None:
@@ -85,8 +89,18 @@ def define(cluster: Cluster) -> None:
     cluster.kubectl("-n", cluster.namespace, "apply", "-f", "-", stdin=objects)
 
 
-PLAN_FIELDS = ("nodesBefore", "nodesAfter", "evictions", "saves", "bound", "frontier", "waves", "stays", "blockers",
-               "nodes")  # fmt: skip
+PLAN_FIELDS = (
+    "nodesBefore",
+    "nodesAfter",
+    "evictions",
+    "saves",
+    "bound",
+    "frontier",
+    "waves",
+    "stays",
+    "blockers",
+    "nodes",
+)
 
 
 def answers(cluster: Cluster, folder: Path) -> list[Any]:
@@ -127,10 +141,17 @@ def test_objects_of_another_group_in_a_snapshot_change_no_plan(furnished: Cluste
 def test_a_pod_of_another_groups_stateful_set_belongs_to_an_unknown_owner(furnished: Cluster) -> None:
     define(furnished)
     read = furnished.kubectl("-n", furnished.namespace, "get", f"statefulsets.{GROUP}", "cache", "-o", "json")
-    owner = {"apiVersion": f"{GROUP}/v1", "kind": "StatefulSet", "name": "cache", "controller": True,
-             "uid": json.loads(read)["metadata"]["uid"]}  # fmt: skip
-    pod = {"metadata": {"name": "cache-0", "ownerReferences": [owner]},
-           "spec": {"containers": [{"name": "main", "image": furnished.image}]}}  # fmt: skip
+    owner = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "StatefulSet",
+        "name": "cache",
+        "controller": True,
+        "uid": json.loads(read)["metadata"]["uid"],
+    }
+    pod = {
+        "metadata": {"name": "cache-0", "ownerReferences": [owner]},
+        "spec": {"containers": [{"name": "main", "image": furnished.image}]},
+    }
     furnished.apply({"apiVersion": "v1", "kind": "Pod", **pod})
     furnished.eventually(lambda: furnished.get("Pod", "cache-0")["status"].get("phase") == "Running")
     arguments = ("--preset", "all=keen", "--explain", "pod", f"{furnished.namespace}/cache-0")

@@ -98,9 +98,10 @@ def test_the_values_of_the_page_make_the_chart_ask_for_it(helm: Helm) -> None:
 def asks(rendered: str) -> None:
     """The webhook reads the authorities from where the ConfigMap is mounted, and what was there is still there."""
     [document] = [
-        one for one in yaml.safe_load_all(rendered)
+        one
+        for one in yaml.safe_load_all(rendered)
         if one and (one["kind"], one["metadata"]["name"]) == ("Deployment", "trimtab-webhook")
-    ]  # fmt: skip
+    ]
     [container] = document["spec"]["template"]["spec"]["containers"]
     environ = {one["name"]: one["value"] for one in container["env"]}
     [mount] = [one for one in container["volumeMounts"] if one["name"] == "callers"]

@@ -33,9 +33,12 @@ class Scene:
         self.cluster, self.name = cluster, f"left-{cluster.namespace[-5:]}"
         cluster.pool(self.name, nodes=2, cpu="4", memory="16Gi")
         cluster.deployment(
-            "web", replicas=2, cpu="500m", annotations={"testbed.trimtab.dev/stops-after": "60s"},
+            "web",
+            replicas=2,
+            cpu="500m",
+            annotations={"testbed.trimtab.dev/stops-after": "60s"},
             spec={"nodeSelector": {"pool": self.name}, "terminationGracePeriodSeconds": 120},
-        )  # fmt: skip
+        )
         cluster.eventually(lambda: len(cluster.running("app=web")) == 2, within=60)
         cluster.apply(pool(cluster, self.name))
 

@@ -28,11 +28,13 @@ from trimtab.installation.names import METRICS_API, PROCESSES
 from trimtab.installation.rbac import CONDITIONAL_PERMISSIONS
 
 KEPT = {
-    ("Namespace", "", NAMESPACE), ("ServiceAccount", NAMESPACE, "default"),
+    ("Namespace", "", NAMESPACE),
+    ("ServiceAccount", NAMESPACE, "default"),
     ("ConfigMap", NAMESPACE, "kube-root-ca.crt"),
-    ("CustomResourceDefinition", "", "podpolicies.trimtab.dev"), ("APIService", "", "v1alpha1.trimtab.dev"),
+    ("CustomResourceDefinition", "", "podpolicies.trimtab.dev"),
+    ("APIService", "", "v1alpha1.trimtab.dev"),
     ("CustomResourceDefinition", "", "poolstatuses.trimtab.dev"),
-}  # fmt: skip
+}
 """What Helm leaves, as documented: the namespace that it did not make, and the CRDs."""
 
 

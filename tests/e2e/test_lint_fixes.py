@@ -25,9 +25,27 @@ from tests.e2e import vpa
 pytestmark = pytest.mark.slow
 
 CODES = (
-    "L01", "L05", "L06", "L10", "L14", "L15", "L18", "L19", "L20", "L25", "L26", "L28", "L29", "L30", "L31", "L35",
-    "L43", "N06", "N07", "L45",
-)  # fmt: skip
+    "L01",
+    "L05",
+    "L06",
+    "L10",
+    "L14",
+    "L15",
+    "L18",
+    "L19",
+    "L20",
+    "L25",
+    "L26",
+    "L28",
+    "L29",
+    "L30",
+    "L31",
+    "L35",
+    "L43",
+    "N06",
+    "N07",
+    "L45",
+)
 """Rules with a fix whose bad manifests this API server takes; L45's webhook, which nobody serves, comes last."""
 
 Finding = tuple[str, str, str, str, str]
@@ -128,8 +146,12 @@ def replicas_after_the_fix(cluster: Cluster, folder: Path, *, hand_over: bool) -
     file.write_text(yaml.safe_dump_all(documents))
     run_verb("lint", "-f", file, "--only", "L07", "--fix", folder / "fixed")
     if hand_over:
-        count = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5},
-                 "metadata": {"name": "web", "namespace": namespace}}  # fmt: skip
+        count = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "spec": {"replicas": 5},
+            "metadata": {"name": "web", "namespace": namespace},
+        }
         (folder / "count.yaml").write_text(yaml.safe_dump(count))
         apply_files(inside, folder / "count.yaml", "--field-manager=hpa-handover", "--validate=false")
     apply_files(inside, folder / "fixed")

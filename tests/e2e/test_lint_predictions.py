@@ -40,9 +40,13 @@ class Scenario:
     @property
     def prediction(self) -> ReplicaPrediction:
         return predict_replicas(
-            mean_to_p90=self.mean_to_p90, replicas=self.replicas, total=self.total, target_percent=self.target,
-            max_replicas=MAX_REPLICAS, max_rounds=ROUNDS,
-        )  # fmt: skip
+            mean_to_p90=self.mean_to_p90,
+            replicas=self.replicas,
+            total=self.total,
+            target_percent=self.target,
+            max_replicas=MAX_REPLICAS,
+            max_rounds=ROUNDS,
+        )
 
     def request_for(self, replicas: int) -> int:
         """The millicores that the VPA recommends while so many pods share the load."""
@@ -50,14 +54,22 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("s1", 1, 3, 3000, 50), Scenario("s3", 1, 3, 3000, 70), Scenario("s4-80", 1, 3, 3000, 80),
-    Scenario("s4-90", 1, 3, 3000, 90), Scenario("s6-50", 0.85, 6, 6000, 50), Scenario("s6-60", 0.85, 6, 6000, 60),
-    Scenario("s6-70", 0.85, 6, 6000, 70), Scenario("s8-50", 0.5, 6, 6000, 50), Scenario("s8-60", 0.5, 6, 6000, 60),
+    Scenario("s1", 1, 3, 3000, 50),
+    Scenario("s3", 1, 3, 3000, 70),
+    Scenario("s4-80", 1, 3, 3000, 80),
+    Scenario("s4-90", 1, 3, 3000, 90),
+    Scenario("s6-50", 0.85, 6, 6000, 50),
+    Scenario("s6-60", 0.85, 6, 6000, 60),
+    Scenario("s6-70", 0.85, 6, 6000, 70),
+    Scenario("s8-50", 0.5, 6, 6000, 50),
+    Scenario("s8-60", 0.5, 6, 6000, 60),
     Scenario("s8-70", 0.5, 6, 6000, 70),
-    Scenario("own-up", 0.7, 8, 16_000, 45), Scenario("own-rest", 0.7, 10, 20_000, 60),
-    Scenario("own-down", 0.4, 20, 20_000, 60), Scenario("own-down-fast", 0.6, 12, 9000, 90),
+    Scenario("own-up", 0.7, 8, 16_000, 45),
+    Scenario("own-rest", 0.7, 10, 20_000, 60),
+    Scenario("own-down", 0.4, 20, 20_000, 60),
+    Scenario("own-down-fast", 0.6, 12, 9000, 90),
     Scenario("own-rest-low", 0.45, 12, 9000, 40),
-)  # fmt: skip
+)
 """S1 to S8 of the published vectors, and five of our own: one up, two at rest, two falling."""
 
 
@@ -91,19 +103,34 @@ def create_workload(cluster: Cluster, scenario: Scenario) -> None:
     """A ReplicaSet, whose template can change without new pods, and its HPA without delays and limits of speed."""
     resources = {"requests": {"cpu": f"{scenario.request_for(scenario.replicas)}m"}}
     container = {"name": "main", "image": cluster.image, "resources": resources}
-    cluster.create({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
-        "spec": {"replicas": scenario.replicas, "selector": {"matchLabels": {"app": "web"}},
-                 "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}},
-    })  # fmt: skip
+    cluster.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": scenario.replicas,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+            },
+        }
+    )
     at_once = {"stabilizationWindowSeconds": 0, "policies": [{"type": "Percent", "value": 900, "periodSeconds": 1}]}
     target = {"type": "Utilization", "averageUtilization": scenario.target}
-    cluster.create({
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
-        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}, "minReplicas": 1,
-                 "maxReplicas": MAX_REPLICAS, "behavior": {"scaleUp": at_once, "scaleDown": at_once},
-                 "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]},
-    })  # fmt: skip
+    cluster.create(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "web"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"},
+                "minReplicas": 1,
+                "maxReplicas": MAX_REPLICAS,
+                "behavior": {"scaleUp": at_once, "scaleDown": at_once},
+                "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+            },
+        }
+    )
 
 
 def replicas_of(cluster: Cluster) -> int:
@@ -152,9 +179,11 @@ def settle(cluster: Cluster, metrics: ResourceMetrics, scenario: Scenario) -> in
 def counted(built: Binaries) -> Iterator[tuple[Scenario, ...]]:
     """The scenarios with the counts of the real controller."""
     flags = [
-        "--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=1ms",
-        "--horizontal-pod-autoscaler-initial-readiness-delay=1ms", "--concurrent-horizontal-pod-autoscaler-syncs=15",
-    ]  # fmt: skip
+        "--horizontal-pod-autoscaler-sync-period=1s",
+        "--horizontal-pod-autoscaler-cpu-initialization-period=1ms",
+        "--horizontal-pod-autoscaler-initial-readiness-delay=1ms",
+        "--concurrent-horizontal-pod-autoscaler-syncs=15",
+    ]
     with ControlPlane.start(built, extra_flags={"kube-controller-manager": flags}) as plane:
         cluster = Cluster(plane.kubeconfig, plane=plane)
         cluster.pool("load", nodes=12, cpu="256", memory="512Gi", pods=250)

@@ -98,8 +98,12 @@ def test_a_strict_spread_over_a_zone_that_is_closed_leaves_no_pod_pending(ours: 
     key, taint = f"zone-{tag}", {"key": "of", "value": "others", "effect": "NoSchedule"}
     cluster.pool(f"open-{tag}", 1, cpu="8", memory="32Gi", labels={key: "a"})
     cluster.pool(f"closed-{tag}", 1, cpu="8", memory="32Gi", labels={key: "b"}, taints=[taint])
-    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
-                  "labelSelector": {"matchLabels": {"app": "strict"}}}  # fmt: skip
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "strict"}},
+    }
     cluster.deployment("strict", replicas=3, cpu="10m", spec={"topologySpreadConstraints": [constraint]})
     rule = f"{{topologySpread: {{constraints: [{{topologyKey: {key}, whenUnsatisfiable: DoNotSchedule}}]}}}}"
     ours.policy(cluster, "spread", rule)
@@ -201,8 +205,17 @@ def test_a_rollout_under_a_quota_is_of_one_answer_and_ends(ours: Ours, cluster: 
 
 BATCH = "{placement: {require: [{label: pool, in: [%s]}], tolerate: [{key: pool, value: batch, effect: NoSchedule}]}}"
 OWN_TOLERATION = {"tolerations": [{"key": "own", "operator": "Exists"}]}
-OWN_AFFINITY = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-    {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}]}}}}  # fmt: skip
+OWN_AFFINITY = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
+                ]
+            }
+        }
+    }
+}
 
 
 @pytest.mark.parametrize("own", [OWN_TOLERATION, OWN_AFFINITY], ids=["tolerations", "affinity"])
@@ -219,9 +232,11 @@ def test_a_bare_pod_that_kubectl_keeps_is_placed_whole_or_not_at_all(
     ours.serves(cluster)
     container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "100m"}}}
     pod = {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare", "labels": {"app": "web"}},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "bare", "labels": {"app": "web"}},
         "spec": {"containers": [container], **own},
-    }  # fmt: skip
+    }
     cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(pod))
     [result] = cluster.eventually(lambda: cluster.running("app=web"))
     assert result["spec"]["nodeName"] != f"batch-{tag}-0"
@@ -285,5 +300,6 @@ def test_a_bare_pod_can_be_applied_on_the_server_again_and_again(ours: Ours, clu
     [main] = pod["spec"]["containers"]
     assert main["resources"]["limits"] == {"cpu": "100m", "memory": "64Mi"}
     assert (main["resources"]["requests"], pod["metadata"]["labels"]) == (
-        {"cpu": "50m", "memory": "64Mi"}, {"team": "a", "cost": "low"},
-    )  # fmt: skip
+        {"cpu": "50m", "memory": "64Mi"},
+        {"team": "a", "cost": "low"},
+    )

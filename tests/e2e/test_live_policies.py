@@ -78,19 +78,29 @@ def test_a_broken_edit_that_got_past_everybody_leaves_the_policy_as_it_was(ours:
 def validated(ours: Ours, cluster: Cluster) -> Iterator[Cluster]:
     """PodPolicies and pools go past our process before they are stored, with no way around it."""
     rules = [
-        {"apiGroups": ["trimtab.dev"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
-         "resources": ["podpolicies"]},
+        {
+            "apiGroups": ["trimtab.dev"],
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": ["podpolicies"],
+        },
         {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]},
-    ]  # fmt: skip
+    ]
     webhook = {
-        "name": "validate.trimtab.dev", "rules": rules, "failurePolicy": "Fail", "sideEffects": "None",
+        "name": "validate.trimtab.dev",
+        "rules": rules,
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
         "clientConfig": {"url": f"https://{ours.host}:{ours.port}/validate", "caBundle": ours.ca_bundle},
-        "matchConditions": [{"name": "ours", "expression": CONDITION}], "admissionReviewVersions": ["v1"],
-    }  # fmt: skip
+        "matchConditions": [{"name": "ours", "expression": CONDITION}],
+        "admissionReviewVersions": ["v1"],
+    }
     configuration = {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": cluster.namespace}, "webhooks": [webhook],
-    }  # fmt: skip
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": cluster.namespace},
+        "webhooks": [webhook],
+    }
     cluster.apply(configuration)
     broken = podpolicy(cluster, "probe", NO_LIMITS, wat=1)
     cluster.eventually(lambda: kubectl(cluster, "apply", "--dry-run=server", "-f", "-", stdin=broken).code == 1)
@@ -120,8 +130,10 @@ def test_what_the_cluster_does_not_have_is_found_in_a_policy(cluster: Cluster, t
     (tmp_path / "place.yaml").write_text(yaml.safe_dump(own))
     command = [sys.executable, "-m", "trimtab", "policies", "check", str(tmp_path / "place.yaml")]
     live = ["--cluster", "live", "--kubeconfig", str(cluster.kubeconfig)]
-    done = [subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-            for more in ([], live)]  # fmt: skip
+    done = [
+        subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        for more in ([], live)
+    ]
     assert [each.returncode for each in done] == [0, 1]
     assert f"wbe-{tag}" in done[1].stdout + done[1].stderr
 

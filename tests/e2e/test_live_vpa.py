@@ -89,10 +89,15 @@ def test_a_vpa_that_would_not_raise_a_single_replica_begins_with_p95(
 @pytest.mark.parametrize(
     ("mode", "replicas", "first"),
     [
-        ("Off", 3, P95), ("Initial", 3, P95), ("Recreate", 1, P95), ("InPlaceOrRecreate", 1, P95),
-        ("Recreate", 3, P5), ("Auto", 3, P5), ("InPlaceOrRecreate", 3, P5),
+        ("Off", 3, P95),
+        ("Initial", 3, P95),
+        ("Recreate", 1, P95),
+        ("InPlaceOrRecreate", 1, P95),
+        ("Recreate", 3, P5),
+        ("Auto", 3, P5),
+        ("InPlaceOrRecreate", 3, P5),
     ],
-)  # fmt: skip
+)
 def test_pods_begin_with_p5_only_where_the_real_updater_raises_it(
     web: Ours, cluster: Cluster, mode: str, replicas: int, first: str
 ) -> None:
@@ -173,10 +178,12 @@ def test_p5_only_while_somebody_answers_behind_the_vpas_service(web: Ours, clust
 
 def endpoints(cluster: Cluster, service: str, *, ready: bool) -> None:
     endpoint_slice = {
-        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "addressType": "IPv4",
         "metadata": {"name": service, "labels": {"kubernetes.io/service-name": service}},
         "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}],
-    }  # fmt: skip
+    }
     cluster.apply(endpoint_slice)
 
 

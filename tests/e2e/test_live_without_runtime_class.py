@@ -24,9 +24,13 @@ from trimtab.kube.client import connect_to_cluster
 
 OVERHEAD = {"cpu": "250m", "memory": "160Mi"}
 KATA = {
-    "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata",
-    "overhead": {"podFixed": OVERHEAD}, "scheduling": {"nodeSelector": {"pool": "kata"}},
-}  # fmt: skip
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "kata"},
+    "handler": "kata",
+    "overhead": {"podFixed": OVERHEAD},
+    "scheduling": {"nodeSelector": {"pool": "kata"}},
+}
 
 
 @pytest.fixture(scope="module")

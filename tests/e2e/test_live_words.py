@@ -77,7 +77,7 @@ TWO = {"containers": [container(name, resources={"requests": {"cpu": "1500m"}}) 
         ('{serviceAccounts: ["ci-*"]}', {"serviceAccountName": "ci-tests"}, {}),
     ],
     ids=["cpu", "sum", "memory", "gpu", "absent", "one-container", "service-account"],
-)  # fmt: skip
+)
 def test_pods_are_meant_by_what_they_ask_for_and_by_their_service_account(
     serving: Ours, cluster: Cluster, match: str, meant: Object, others: Object
 ) -> None:
@@ -98,8 +98,11 @@ def test_image_and_request_together_mean_one_container(serving: Ours, cluster: C
     match = '{containers: {images: ["mesh/*"], requests: {memory: {absent: true}}}}'
     serving.policy(cluster, "proxies", "{requests: {memory: {from: policy, otherwise: 64Mi}}}", match)
     sized = {"requests": {"memory": "1Gi"}}
-    three = [container(), container("proxy", image="mesh/proxy:1"),
-             container("other", image="mesh/proxy:2", resources=sized)]  # fmt: skip
+    three = [
+        container(),
+        container("proxy", image="mesh/proxy:1"),
+        container("other", image="mesh/proxy:2", resources=sized),
+    ]
     stored = cluster.create(pod({"containers": three}))
     assert [resources(stored, each["name"]) for each in three] == [{}, {"requests": {"memory": "64Mi"}}, sized]
 
@@ -110,10 +113,12 @@ def test_image_and_request_together_mean_one_container(serving: Ours, cluster: C
 def known(ours: Ours, cluster: Cluster) -> None:
     """What `main` of Deployment web uses, as the recommender publishes it."""
     cpu = Percentiles(p5="10m", p50="50m", p95="100m", p99="3", max="4", confidence=1.0)
-    memory = Percentiles(p5="100Mi", p50="200Mi", p95="400Mi", p99="500Mi", max="800Mi", request="450Mi",
-                         confidence=1.0)  # fmt: skip
-    usage = {f"{cluster.namespace}/Deployment/web": {
-        "main": ContainerUsage(cpu=cpu, memory=memory, days=14, confidence=1.0)}}  # fmt: skip
+    memory = Percentiles(
+        p5="100Mi", p50="200Mi", p95="400Mi", p99="500Mi", max="800Mi", request="450Mi", confidence=1.0
+    )
+    usage = {
+        f"{cluster.namespace}/Deployment/web": {"main": ContainerUsage(cpu=cpu, memory=memory, days=14, confidence=1.0)}
+    }
     name = f"trimtab-recommendations-{cluster.namespace[-5:]}"
     metadata = {"name": name, "namespace": ours.namespace, "labels": {RECOMMENDATIONS_LABEL: "v1"}}
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {PAYLOAD_KEY: encode(usage)}})
@@ -128,9 +133,16 @@ def made_by_deployment(cluster: Cluster, **written: str) -> Object:
 
 @pytest.mark.parametrize(
     ("rule", "memory"),
-    [("adaptive", "450Mi"), ("p95", "400Mi"), ("p99", "500Mi"), ("max", "800Mi"), ("+15%", "518Mi"),
-     ("p99 +15%", "575Mi"), ("max +15%", "920Mi")],
-)  # fmt: skip
+    [
+        ("adaptive", "450Mi"),
+        ("p95", "400Mi"),
+        ("p99", "500Mi"),
+        ("max", "800Mi"),
+        ("+15%", "518Mi"),
+        ("p99 +15%", "575Mi"),
+        ("max +15%", "920Mi"),
+    ],
+)
 def test_a_rule_names_the_percentile_and_the_headroom(serving: Ours, cluster: Cluster, rule: str, memory: str) -> None:
     known(serving, cluster)
     serving.policy(cluster, "usage", f'{{requests: {{memory: {{from: usage, rule: "{rule}", otherwise: 1Mi}}}}}}')
@@ -149,9 +161,13 @@ def test_usage_comes_before_a_default_request_of_the_namespace(serving: Ours, cl
 
 @pytest.mark.parametrize(
     ("words", "cpu"),
-    [("rule: p95, minPercent: 50%", "500m"), ("rule: p99, maxPercent: 100%", "1"),
-     ("rule: p99, maxPercent: 150%", "1500m"), ("rule: p95, minPercent: 50%, min: 600m", "600m")],
-)  # fmt: skip
+    [
+        ("rule: p95, minPercent: 50%", "500m"),
+        ("rule: p99, maxPercent: 100%", "1"),
+        ("rule: p99, maxPercent: 150%", "1500m"),
+        ("rule: p95, minPercent: 50%, min: 600m", "600m"),
+    ],
+)
 def test_usage_stays_within_shares_of_the_written_request(
     serving: Ours, cluster: Cluster, words: str, cpu: str
 ) -> None:
@@ -162,9 +178,13 @@ def test_usage_stays_within_shares_of_the_written_request(
 
 @pytest.mark.parametrize(
     ("words", "written", "cpu"),
-    [("percent: 50%", "2", "1"), ("percent: 50%, min: 100m", "150m", "100m"), ("max: 500m", "4", "500m"),
-     ("max: 500m", "200m", "200m")],
-)  # fmt: skip
+    [
+        ("percent: 50%", "2", "1"),
+        ("percent: 50%, min: 100m", "150m", "100m"),
+        ("max: 500m", "4", "500m"),
+        ("max: 500m", "200m", "200m"),
+    ],
+)
 def test_a_share_or_a_cap_of_the_written_request(
     serving: Ours, cluster: Cluster, words: str, written: str, cpu: str
 ) -> None:
@@ -188,8 +208,10 @@ def test_local_storage_gets_a_request_and_a_limit_and_an_authors_own_limit_stays
     disk = "{requests: {ephemeral-storage: {otherwise: 1Gi}}, limits: {ephemeral-storage: request x 4}}"
     serving.policy(cluster, "disk", disk)
     own = {"requests": {"ephemeral-storage": "2Gi"}, "limits": {"ephemeral-storage": "100Gi"}}
-    stored = [cluster.create(pod({"containers": [container(resources=values)]}, f"pod-{number}"))
-              for number, values in enumerate(({}, own))]  # fmt: skip
+    stored = [
+        cluster.create(pod({"containers": [container(resources=values)]}, f"pod-{number}"))
+        for number, values in enumerate(({}, own))
+    ]
     actual_values = {"requests": {"ephemeral-storage": "1Gi"}, "limits": {"ephemeral-storage": "4Gi"}}
     assert [resources(each) for each in stored] == [actual_values, own]
 
@@ -197,9 +219,11 @@ def test_local_storage_gets_a_request_and_a_limit_and_an_authors_own_limit_stays
 def test_a_scratch_volume_ends_unless_its_author_says_otherwise(serving: Ours, cluster: Cluster) -> None:
     serving.policy(cluster, "scratch", "{emptyDirs: {sizeLimit: 10Gi, medium: [disk]}}")
     volumes: list[Object] = [
-        {"name": "scratch", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}},
-        {"name": "own", "emptyDir": {"sizeLimit": "40Gi"}}, {"name": "unnamed-source"},
-    ]  # fmt: skip
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "shm", "emptyDir": {"medium": "Memory"}},
+        {"name": "own", "emptyDir": {"sizeLimit": "40Gi"}},
+        {"name": "unnamed-source"},
+    ]
     stored = cluster.create(pod({"volumes": volumes}))["spec"]["volumes"]
     ends = {each["name"]: each["emptyDir"].get("sizeLimit") for each in stored if "emptyDir" in each}
     assert ends == {"scratch": "10Gi", "shm": None, "own": "40Gi", "unnamed-source": "10Gi"}
@@ -211,8 +235,11 @@ def test_an_extended_resource_is_request_and_limit_of_the_containers_that_are_me
     solvers = "{containers: {images: ['solver/*']}}"
     serving.policy(cluster, "licence", f"{{requests: {{extended: {{{LICENCE}: 1}}}}}}", solvers)
     two = {"requests": {LICENCE: "2"}, "limits": {LICENCE: "2"}}
-    three = [container(), container("solver", image="solver/flow:7"),
-             container("wide", image="solver/flow:7", resources=two)]  # fmt: skip
+    three = [
+        container(),
+        container("solver", image="solver/flow:7"),
+        container("wide", image="solver/flow:7", resources=two),
+    ]
     stored = cluster.create(pod({"containers": three}))
     one = {"requests": {LICENCE: "1"}, "limits": {LICENCE: "1"}}
     assert [resources(stored, each["name"]) for each in three] == [{}, one, two]
@@ -299,8 +326,9 @@ def test_the_scheduler_is_named_where_the_author_named_none(serving: Ours, clust
 
 def test_the_time_to_end_is_kept_between_bounds(serving: Ours, cluster: Cluster) -> None:
     serving.policy(cluster, "ends", "{terminationGracePeriod: {minSeconds: 10, maxSeconds: 600}}")
-    stored = [cluster.create(pod({"terminationGracePeriodSeconds": seconds}, f"pod-{seconds}"))
-              for seconds in (0, 30, 86400)]  # fmt: skip
+    stored = [
+        cluster.create(pod({"terminationGracePeriodSeconds": seconds}, f"pod-{seconds}")) for seconds in (0, 30, 86400)
+    ]
     assert [each["spec"]["terminationGracePeriodSeconds"] for each in stored] == [10, 30, 600]
 
 
@@ -311,8 +339,9 @@ ANY = """{placement: {requireAny: [[{label: kubernetes.io/arch, in: [arm64]}],
 def terms_of(stored: Object) -> list[list[str]]:
     required = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     terms: list[Object] = required["nodeSelectorTerms"]
-    return [[" ".join([e["key"], e["operator"], *e.get("values", ())]) for e in term["matchExpressions"]]
-            for term in terms]  # fmt: skip
+    return [
+        [" ".join([e["key"], e["operator"], *e.get("values", ())]) for e in term["matchExpressions"]] for term in terms
+    ]
 
 
 def test_a_pod_runs_where_any_of_several_groups_holds(serving: Ours, cluster: Cluster) -> None:

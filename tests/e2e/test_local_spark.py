@@ -54,9 +54,13 @@ def test_a_local_session_listens_only_on_loopback_and_authenticates() -> None:
     # Of the environment, only Trimtab's own configuration may keep it on loopback.
     outside = {name: value for name, value in environment().items() if name != "SPARK_LOCAL_IP"}
     process = subprocess.Popen(
-        [sys.executable, "-c", SESSION], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=outside, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", SESSION],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=outside,
+        text=True,
+    )
     assert process.stdout is not None
     line = process.stdout.readline().split()
     try:

@@ -25,16 +25,24 @@ MAP = "cluster-autoscaler-priority-expander"
 
 
 def labels_of(which: str, name: str, fleet: str) -> dict[str, str]:
-    return {"nodepool": name, "fleet": fleet, "node.kubernetes.io/instance-type": TYPES[which],
-            "topology.kubernetes.io/region": "us-east-1", "kubernetes.io/arch": "amd64"}  # fmt: skip
+    return {
+        "nodepool": name,
+        "fleet": fleet,
+        "node.kubernetes.io/instance-type": TYPES[which],
+        "topology.kubernetes.io/region": "us-east-1",
+        "kubernetes.io/arch": "amd64",
+    }
 
 
 def trimtab(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     login = ("--cluster", "live", "--kubeconfig", str(cluster.kubeconfig))
     return subprocess.run(
         [sys.executable, "-m", "trimtab", "machines", *arguments, *login],
-        env=environ.plain(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environ.plain(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> None:
@@ -79,11 +87,32 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
             log = tmp_path / "legacy.log"
             with log.open("w") as output:
                 following = subprocess.Popen(
-                    [sys.executable, "-m", "trimtab", "machines", "legacy", "--pool", old, "--to-pool", new, "--apply",
-                     "--batch", "6", "--follow", "3", "--namespace", cluster.namespace,
-                     "--cluster", "live", "--kubeconfig", str(cluster.kubeconfig)],
-                    env=environ.plain(), stdout=output, stderr=subprocess.STDOUT,
-                )  # fmt: skip
+                    [
+                        sys.executable,
+                        "-m",
+                        "trimtab",
+                        "machines",
+                        "legacy",
+                        "--pool",
+                        old,
+                        "--to-pool",
+                        new,
+                        "--apply",
+                        "--batch",
+                        "6",
+                        "--follow",
+                        "3",
+                        "--namespace",
+                        cluster.namespace,
+                        "--cluster",
+                        "live",
+                        "--kubeconfig",
+                        str(cluster.kubeconfig),
+                    ],
+                    env=environ.plain(),
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
             try:
                 following.wait(timeout=560)
             except subprocess.TimeoutExpired:
@@ -116,8 +145,9 @@ def test_undo_leaves_nothing(cluster: Cluster) -> None:
     cluster.pool(new, nodes=1, cpu="1", memory="2Gi", labels=labels_of("new", new, old))
     cluster.deployment("web", replicas=2, cpu="1700m", spec={"nodeSelector": {"nodepool": old}})
     cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
-    process = trimtab(cluster, "legacy", "--pool", old, "--to-pool", new, "--apply", "--no-compare",
-                   "--namespace", cluster.namespace)  # fmt: skip
+    process = trimtab(
+        cluster, "legacy", "--pool", old, "--to-pool", new, "--apply", "--no-compare", "--namespace", cluster.namespace
+    )
     assert process.returncode == 0, process.stderr
     assert "trimtab.dev/legacy:PreferNoSchedule" in process.stdout, process.stdout
     text = "trimtab.dev/placeholder"

@@ -36,8 +36,12 @@ def fleet(cluster: Cluster) -> Iterator[dict[str, str]]:
     """Which pool → its name; an autoscaler reports one group for each."""
     names = {which: f"{which}-{cluster.namespace[-5:]}" for which in TYPES}
     for which, name in names.items():
-        labels = {"nodepool": name, "node.kubernetes.io/instance-type": TYPES[which],
-                  "topology.kubernetes.io/region": "us-east-1", "kubernetes.io/arch": "amd64"}  # fmt: skip
+        labels = {
+            "nodepool": name,
+            "node.kubernetes.io/instance-type": TYPES[which],
+            "topology.kubernetes.io/region": "us-east-1",
+            "kubernetes.io/arch": "amd64",
+        }
         cluster.pool(name, nodes=1, cpu="4", memory="16Gi", labels=labels)
     cluster.deployment("web", replicas=2, cpu="500m", memory="2Gi", spec={"nodeSelector": {"nodepool": names["old"]}})
     cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
@@ -48,9 +52,24 @@ def fleet(cluster: Cluster) -> Iterator[dict[str, str]]:
 
 
 def run_priorities(cluster: Cluster, fleet: dict[str, str], *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "trimtab", "machines", "priorities", "--pool", fleet["old"], "--legacy",
-               f"gke-{fleet['old']}-grp", "--group", f"gke-{fleet['new']}-grp={TYPES['new']}",
-               "--cluster", "live", "--kubeconfig", str(cluster.kubeconfig), *options]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "trimtab",
+        "machines",
+        "priorities",
+        "--pool",
+        fleet["old"],
+        "--legacy",
+        f"gke-{fleet['old']}-grp",
+        "--group",
+        f"gke-{fleet['new']}-grp={TYPES['new']}",
+        "--cluster",
+        "live",
+        "--kubeconfig",
+        str(cluster.kubeconfig),
+        *options,
+    ]
     return subprocess.run(command, env=environ.plain(), capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -95,10 +114,12 @@ def test_groups_out_of_stock_are_demoted_with_the_rights_that_install_grants(
     client = connect_to_cluster(str(cluster.plane.kubeconfig_for(USER, *groups)))
     lines = io.StringIO()
     demoter = GroupDemoter(
-        writer=Writer(client=client, manager="trimtab-recommender"), namespace="kube-system",
-        status_name="cluster-autoscaler-status", metrics=DemotionMetrics(CollectorRegistry()),
+        writer=Writer(client=client, manager="trimtab-recommender"),
+        namespace="kube-system",
+        status_name="cluster-autoscaler-status",
+        metrics=DemotionMetrics(CollectorRegistry()),
         log=build_logger(stream=lines),
-    )  # fmt: skip
+    )
     best = f"^gke-{fleet['new']}-grp$"
     try:
         now = int(time.time())

@@ -60,11 +60,18 @@ def stage(
 ) -> Iterator[MetricsStage]:
     rules = {
         "rules": [
-            {"name": "http_requests", "from": "scrape", "kind": "rate", "namespaces": [team.namespace],
-             "pods": {"app": "web"}, "series": "http_requests_total", "endpoint": {"port": played.port}},
+            {
+                "name": "http_requests",
+                "from": "scrape",
+                "kind": "rate",
+                "namespaces": [team.namespace],
+                "pods": {"app": "web"},
+                "series": "http_requests_total",
+                "endpoint": {"port": played.port},
+            },
             {"name": "queue_depth", "from": "query", "kind": "gauge", "namespaces": [team.namespace], "query": QUERY},
         ]
-    }  # fmt: skip
+    }
     metrics_stage = MetricsStage(control_plane, team, tmp_path_factory.mktemp("metrics-api") / "home", rules)
     metrics_stage.start(PROMETHEUS_URL=f"http://127.0.0.1:{played.port}")
     team.eventually(metrics_stage.available, within=60, what="the APIService is available")
@@ -116,10 +123,12 @@ def test_a_tenant_with_rights_in_one_namespace_has_them_there_only(stage: Metric
     rbac = "rbac.authorization.k8s.io"
     team.create({"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": {"name": "reads"}, "rules": [rule]})
     binding = {
-        "apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": {"name": "reads"},
+        "apiVersion": f"{rbac}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "reads"},
         "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "reads"},
         "subjects": [{"apiGroup": rbac, "kind": "User", "name": "reader"}],
-    }  # fmt: skip
+    }
     team.create(binding)
     team.eventually(lambda: stage.ask(path(team, "queue_depth"), "reader")[0] == 200, within=20, what="allowed")
     assert stage.ask(path(team, "http_requests"), "reader")[0] == 403
@@ -151,11 +160,14 @@ def test_discovery_and_values_equal_those_of_the_reference_implementation(
             what="values of the reference implementation",
         )
         for request in (
-            path(team, "queue_depth"), path(team, "queue_depth", selector="number%3D1"),
-            path(team, "queue_depth", selector="app+in+(web),number!%3D2"), path(team, "queue_depth", pod="web-1"),
+            path(team, "queue_depth"),
+            path(team, "queue_depth", selector="number%3D1"),
+            path(team, "queue_depth", selector="app+in+(web),number!%3D2"),
+            path(team, "queue_depth", pod="web-1"),
             path(team, "queue_depth", selector="app%3Dnone"),
-            path(team, "queue_depth", pod="no-such-pod"), f"{API}/namespaces/{team.namespace}/pods/web-1",
-        ):  # fmt: skip
+            path(team, "queue_depth", pod="no-such-pod"),
+            f"{API}/namespaces/{team.namespace}/pods/web-1",
+        ):
             ours, theirs = stage.ask(request, *masters), stage.ask(request, *masters, port=port)
             assert _comparable(*ours) == _comparable(*theirs), request
         # The reference implementation knows no rules, so it cannot know that a name is wrong.

@@ -41,9 +41,15 @@ class World:
         self.seen: list[int] = []
         """The replicas that the HPA asked for, each change once."""
         rule = {
-            "name": METRIC, "from": "scrape", "kind": "rate", "maxAge": "15s", "namespaces": ["shop"],
-            "pods": {"app": "web"}, "series": "http_requests_total", "endpoint": {"port": self.played.port},
-        }  # fmt: skip
+            "name": METRIC,
+            "from": "scrape",
+            "kind": "rate",
+            "maxAge": "15s",
+            "namespaces": ["shop"],
+            "pods": {"app": "web"},
+            "series": "http_requests_total",
+            "endpoint": {"port": self.played.port},
+        }
         self.stage = MetricsStage(plane, self.cluster, home, {"rules": [rule]})
         self.cluster.deployment("web", replicas=3, cpu="100m", memory="64Mi", spec={"hostNetwork": True})
         self._cpu = 100

@@ -26,9 +26,10 @@ SAID = {"enabled": True, "scaleDownCPURequestRatioLimit": 0.75, "scaleDownRequir
 
 
 NODES = {
-    "stranded": ({"scaleDownInProgress": True}, True), "a person's": ({"markedForRemoval": True}, True),
+    "stranded": ({"scaleDownInProgress": True}, True),
+    "a person's": ({"markedForRemoval": True}, True),
     "open": ({"scaleDownInProgress": True}, False),
-}  # fmt: skip
+}
 """What its annotation says, and whether the node is cordoned."""
 
 
@@ -114,8 +115,10 @@ def test_the_page_moves_over_in_ten_minutes(leftovers: Leftovers) -> None:
 def test_a_pool_that_was_edited_is_left_alone(leftovers: Leftovers) -> None:
     written, _, _, records, _ = blocks(PAGE, "sh")
     cluster, name = leftovers.desk.here.cluster, f"pool-{leftovers.pool}"
-    edited = {"data": {"pool.yaml": "preset: careful"}, "metadata": {
-        "name": name, "namespace": "trimtab-system", "labels": {"trimtab.dev/pool": leftovers.pool}}}  # fmt: skip
+    edited = {
+        "data": {"pool.yaml": "preset: careful"},
+        "metadata": {"name": name, "namespace": "trimtab-system", "labels": {"trimtab.dev/pool": leftovers.pool}},
+    }
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", **edited})
     leftovers.desk.types(written)
     assert has_facts(leftovers.desk.types(records), name, "ConfigMap", "other settings", "not changed")

@@ -20,8 +20,10 @@ def path(tmp_path: Path) -> str:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     module, _, function = scripts["kubectl-trimtab"].partition(":")
     script = tmp_path / "kubectl-trimtab"
-    script.write_text(f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
-                      f"from {module} import {function}\nsys.exit({function}())\n")  # fmt: skip
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        f"from {module} import {function}\nsys.exit({function}())\n"
+    )
     script.chmod(0o755)
     return f"{tmp_path}:/usr/bin:/bin"
 

@@ -44,10 +44,11 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
     yield cluster
     steps = [*remove_compiled_policies(admin), *remove_parameters(admin)]
     assert {step.what for step in steps if step.how == "removed"} >= {
-        f"ConfigMap {cluster.namespace}/{PARAMETERS_NAME}", f"MutatingAdmissionPolicy trimtab-{POLICY}",
+        f"ConfigMap {cluster.namespace}/{PARAMETERS_NAME}",
+        f"MutatingAdmissionPolicy trimtab-{POLICY}",
         "ValidatingAdmissionPolicy trimtab-requests-writer",
         f"Role {cluster.namespace}/trimtab-recommender-parameters",
-    }  # fmt: skip
+    }
     admin.client.close()
 
 
@@ -63,9 +64,14 @@ def refusal(cluster: Cluster) -> str:
 
 def workloads(namespace: str, cpu: str, ends_at: int) -> Workloads:
     usage = ContainerUsage(
-        cpu=Percentiles(p5="5m", p95=cpu, request=cpu), memory=Percentiles(p5="8Mi", p95="200Mi", request="200Mi"),
-        days=14, samples=20000, confidence=1.0, computed_at=int(time.time()), ends_at=ends_at,
-    )  # fmt: skip
+        cpu=Percentiles(p5="5m", p95=cpu, request=cpu),
+        memory=Percentiles(p5="8Mi", p95="200Mi", request="200Mi"),
+        days=14,
+        samples=20000,
+        confidence=1.0,
+        computed_at=int(time.time()),
+        ends_at=ends_at,
+    )
     return {f"{namespace}/Deployment/api": {"main": usage}}
 
 
@@ -74,9 +80,11 @@ def requests(cluster: Cluster) -> dict[str, Any]:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-7d9f", "uid": "u", "controller": True}
     meta = {"name": "api", "namespace": cluster.namespace, "labels": {"pod-template-hash": "7d9f"}}
     pod = {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {**meta, "ownerReferences": [owner]},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**meta, "ownerReferences": [owner]},
         "spec": {"automountServiceAccountToken": False, "containers": [{"name": "main", "image": "i"}]},
-    }  # fmt: skip
+    }
     stored = send(cluster, pod, POLICY)
     assert not isinstance(stored, str), stored
     requests: dict[str, Any] = stored["spec"]["containers"][0]["resources"].get("requests", {})

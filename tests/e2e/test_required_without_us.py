@@ -75,11 +75,27 @@ def test_a_pod_without_its_class_is_denied_and_one_with_it_is_not(sandbox: Clust
 
 
 REGISTRIES = (
-    "ghcr.io/", "GHCR.IO/", "Ghcr.io:443/", "ghcr.io:4430/", "ghcr.io:0443/", "", "docker.io/", "index.docker.io/",
-    "docker.io:443/", "registry-1.docker.io/", "INDEX.docker.io:443/", "bx.example.com/", "ax.example.com/",
-    "localhost/", "team/", "r.corp.example/", "R.corp.example:443/", "evil.example/r.corp.example/",
-    "evil/r.corp.example/", "nginx.evil.example/",
-)  # fmt: skip
+    "ghcr.io/",
+    "GHCR.IO/",
+    "Ghcr.io:443/",
+    "ghcr.io:4430/",
+    "ghcr.io:0443/",
+    "",
+    "docker.io/",
+    "index.docker.io/",
+    "docker.io:443/",
+    "registry-1.docker.io/",
+    "INDEX.docker.io:443/",
+    "bx.example.com/",
+    "ax.example.com/",
+    "localhost/",
+    "team/",
+    "r.corp.example/",
+    "R.corp.example:443/",
+    "evil.example/r.corp.example/",
+    "evil/r.corp.example/",
+    "nginx.evil.example/",
+)
 
 
 def test_images_are_compared_as_the_webhook_compares_them(sandbox: Cluster) -> None:

@@ -36,10 +36,14 @@ from trimtab.runtime import log
 MIB = 1 << 20
 GUIDE = Path(__file__).resolve().parents[2] / "docs/how-to/reserve-for-the-kubelet.md"
 READER = "reservations-reader"
-CONFIGZ = {"kubeletconfig": {
-    "kubeReserved": {"cpu": "80m", "memory": "1Gi"}, "systemReserved": {"memory": "256Mi"},
-    "evictionHard": {"memory.available": "100Mi"}, "maxPods": 110,
-}}  # fmt: skip
+CONFIGZ = {
+    "kubeletconfig": {
+        "kubeReserved": {"cpu": "80m", "memory": "1Gi"},
+        "systemReserved": {"memory": "256Mi"},
+        "evictionHard": {"memory.available": "100Mi"},
+        "maxPods": 110,
+    }
+}
 NODES = 6
 
 
@@ -47,9 +51,13 @@ def page(node: str, pods: int, *, has_runtime: bool = True) -> dict[str, Any]:
     """A summary of this moment: 20m + 1m and 200 MiB + 10 MiB for each pod, with or without the runtime's part."""
     use = 20 + pods
     summary = node_summary(
-        node, pods, kubelet=10 + 0.4 * pods, runtime=10 + 0.6 * pods if has_runtime else None,
-        of_pods=(1800, 7000), total=(1800 + use, 7000 + 10 * use),
-    )  # fmt: skip
+        node,
+        pods,
+        kubelet=10 + 0.4 * pods,
+        runtime=10 + 0.6 * pods if has_runtime else None,
+        of_pods=(1800, 7000),
+        total=(1800 + use, 7000 + 10 * use),
+    )
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return dict(json.loads(json.dumps(summary).replace("2026-01-05T00:00:00Z", now)))
 
@@ -58,8 +66,10 @@ def machines(cluster: Cluster, pool: str, count: int) -> list[str]:
     """Nodes of eight cores and 32 GiB, of which 100m and 1380 MiB are withheld."""
     names = cluster.pool(pool, nodes=count, labels={"nodepool": pool})
     for name in names:
-        status = {"allocatable": {"cpu": "7900m", "memory": f"{32768 - 1380}Mi"},
-                  "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"}}  # fmt: skip
+        status = {
+            "allocatable": {"cpu": "7900m", "memory": f"{32768 - 1380}Mi"},
+            "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"},
+        }
         path = f"/api/v1/nodes/{name}/status"
         cluster.api.request("PATCH", path, {"status": status}, content_type="application/merge-patch+json")
     return names
@@ -79,8 +89,20 @@ def measure(cluster: Cluster, *options: str) -> str:
     """What it prints; in two hours, when the nodes are no longer young."""
     login = cluster.plane.kubeconfig_for(READER)
     later = (datetime.now(UTC) + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    command = [sys.executable, "-m", "trimtab", "reserved", "measure", "--cluster", "live", "--kubeconfig", str(login),
-               "--now", later, *options]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "trimtab",
+        "reserved",
+        "measure",
+        "--cluster",
+        "live",
+        "--kubeconfig",
+        str(login),
+        "--now",
+        later,
+        *options,
+    ]
     done = subprocess.run(command, env=environ.plain(), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -100,10 +122,11 @@ def pools(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Cluster, dict[str,
         for number, node in enumerate(machines(cluster, pool, NODES)):
             pods = 20 + 15 * number
             pages[node] = KubeletPages(
-                (lambda: None) if word == "mute"
+                (lambda: None)
+                if word == "mute"
                 else lambda node=node, pods=pods, word=word: page(node, pods, has_runtime=word == "whole"),
                 CONFIGZ,
-            )  # fmt: skip
+            )
     allow_reading(cluster, READER)
     with serving_kubelets(cluster, pages, tmp_path) as requests:
         yield cluster, pools, requests
@@ -149,9 +172,10 @@ def test_the_recommender_publishes_what_kubelets_answer(pools: tuple[Cluster, di
             read_nodes=lambda: list_nodes(client),
             read_overheads=lambda nodes, start, now: read_from_kubelets(client, nodes, start, now),
             store=configmap_store(Writer(client=client, manager="trimtab-recommender"), cluster.namespace),
-            metrics=Metrics(CollectorRegistry(), lambda: True).reservations, log=log.build_logger(stream=io.StringIO()),
+            metrics=Metrics(CollectorRegistry(), lambda: True).reservations,
+            log=log.build_logger(stream=io.StringIO()),
             interval_seconds=1,
-        )  # fmt: skip
+        )
         measurer.measure_if_due(int(time.time()) + 7200)
     finally:
         client.close()

@@ -38,8 +38,9 @@ def series(number: int, at: int, noise: float) -> dict[str, float]:
         f'container_cpu_usage_seconds_total{{{label},id="/system.slice/kubelet.service"}}': kubelet,
         f'container_cpu_usage_seconds_total{{{label},id="/kubepods.slice"}}': 0.05 * pods * elapsed,
         f"node_cpu_usage_seconds_total{{{label}}}": 0.05 * pods * elapsed + kubelet + runtime,
-        f'container_memory_working_set_bytes{{{label},id="/system.slice/kubelet.service"}}':
-            (60 + 1.0 * pods) * MB * noise,
+        f'container_memory_working_set_bytes{{{label},id="/system.slice/kubelet.service"}}': (60 + 1.0 * pods)
+        * MB
+        * noise,
         f'container_memory_working_set_bytes{{{label},id="/kubepods.slice"}}': pods_mb * MB,
         f"node_memory_working_set_bytes{{{label}}}": (pods_mb + (600 + 13.5 * pods) * noise) * MB,
         f"kubelet_running_pods{{{label}}}": pods,
@@ -49,7 +50,7 @@ def series(number: int, at: int, noise: float) -> dict[str, float]:
         f'kube_node_status_capacity{{{label},resource="memory",unit="byte"}}': 32 * 2**30,
         f'kube_node_status_allocatable{{{label},resource="memory",unit="byte"}}': 31 * 2**30,
         f'trimtab_compactor_pool_node_info{{{label},pool="{"web" if number < 12 else "db"}"}}': 1,
-    }  # fmt: skip
+    }
     if number < 12:
         unit = f'{label},id="/system.slice/containerd.service"'
         parts[f"container_cpu_usage_seconds_total{{{unit}}}"] = runtime
@@ -80,8 +81,23 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("prometheus")
     write(folder / "metrics.txt")
     with serving_file(folder, folder / "metrics.txt") as url:
-        command = [sys.executable, "-m", "trimtab", "reserved", "measure", "--prometheus", url, "--now", NOW,
-                   "--days", str(DAYS), "--rate", "10m", "-o", "json"]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "trimtab",
+            "reserved",
+            "measure",
+            "--prometheus",
+            url,
+            "--now",
+            NOW,
+            "--days",
+            str(DAYS),
+            "--rate",
+            "10m",
+            "-o",
+            "json",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         yield {pool["pool"]: pool for pool in json.loads(done.stdout)["pools"]}

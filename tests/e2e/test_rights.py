@@ -19,9 +19,10 @@ from webhook import cert_manager
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 EVERYBODYS = {
-    ("authorization.k8s.io", "selfsubjectaccessreviews"), ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
     ("authentication.k8s.io", "selfsubjectreviews"),
-}  # fmt: skip
+}
 """Who is logged in may ask what it may (`system:basic-user`)."""
 
 
@@ -81,11 +82,13 @@ def questions(process: str, everything: set[tuple[str, str]], own: str) -> Itera
             for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
                 yield Question(process, verb, "admissionregistration.k8s.io", kind, "", name)
     for verb, group, resource in (
-        ("impersonate", "", "users"), ("impersonate", "", "serviceaccounts"), ("*", "*", "*"),
+        ("impersonate", "", "users"),
+        ("impersonate", "", "serviceaccounts"),
+        ("*", "*", "*"),
         ("escalate", "rbac.authorization.k8s.io", "clusterroles"),
         ("bind", "rbac.authorization.k8s.io", "clusterroles"),
         ("sign", "certificates.k8s.io", "signers"),
-    ):  # fmt: skip
+    ):
         yield Question(process, verb, group, resource)
 
 

@@ -46,8 +46,19 @@ def test_the_printed_manifests_run_a_scheduler_that_packs(cluster: Cluster) -> N
     cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
     cluster.patch("Node", empty, {"spec": {"unschedulable": None}})
     cluster.eventually(lambda: cluster.is_ready(empty))
-    command = [sys.executable, "-m", "trimtab", "scheduler", "manifests", "--cluster", "live", "--scheduler-name",
-               scheduler, "--kubeconfig", str(cluster.kubeconfig)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "trimtab",
+        "scheduler",
+        "manifests",
+        "--cluster",
+        "live",
+        "--scheduler-name",
+        scheduler,
+        "--kubeconfig",
+        str(cluster.kubeconfig),
+    ]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     manifests = [one for one in yaml.safe_load_all(printed) if one["kind"] != "Deployment"]
     cluster.apply(manifests)
@@ -60,8 +71,7 @@ def test_the_printed_manifests_run_a_scheduler_that_packs(cluster: Cluster) -> N
             spec = {"schedulerName": scheduler, "nodeSelector": {"pool": name}}
             cluster.deployment("after", replicas=4, cpu="500m", memory="1Gi", spec=spec)
             pods = cluster.eventually(
-                lambda: ready if len(ready := cluster.running("app=after")) == 4 else [],
-                within=60,
+                lambda: ready if len(ready := cluster.running("app=after")) == 4 else [], within=60
             )
             lease = cluster.get("Lease", scheduler, "kube-system")
     finally:
@@ -96,14 +106,18 @@ def looks(cluster: Cluster, nodes: list[str]) -> list[Object]:
     pods = [pod for pod in cluster.list("Pod", everywhere=True) if pod["spec"].get("nodeName") in nodes]
     return [
         {
-            "node": node["metadata"]["name"], "spec": node["spec"], "conditions": node["status"]["conditions"],
+            "node": node["metadata"]["name"],
+            "spec": node["spec"],
+            "conditions": node["status"]["conditions"],
             "pods": {
                 f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod["spec"]["containers"][0]["resources"]
-                for pod in pods if pod["spec"]["nodeName"] == node["metadata"]["name"]
+                for pod in pods
+                if pod["spec"]["nodeName"] == node["metadata"]["name"]
             },
         }
-        for node in cluster.list("Node", everywhere=True) if node["metadata"]["name"] in nodes
-    ]  # fmt: skip
+        for node in cluster.list("Node", everywhere=True)
+        if node["metadata"]["name"] in nodes
+    ]
 
 
 def runs_on(cluster: Cluster, app: str) -> str:
@@ -131,7 +145,5 @@ def carried_out(cluster: Cluster, node: str, move: Object) -> str:
     cluster.patch("Node", node, {"spec": {"unschedulable": True}})
     cluster.evict(pod)
     return cluster.eventually(
-        lambda: (place := runs_on(cluster, app)) != node and place,
-        within=60,
-        what=f"the successor of {pod} elsewhere",
+        lambda: (place := runs_on(cluster, app)) != node and place, within=60, what=f"the successor of {pod} elsewhere"
     )

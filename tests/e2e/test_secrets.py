@@ -71,9 +71,11 @@ class Marked:
         team = self.here.cluster
         team.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"key": DATA}})
         container = {
-            "name": "app", "image": "app:1", "args": [f"--password={ARGUMENT}"],
+            "name": "app",
+            "image": "app:1",
+            "args": [f"--password={ARGUMENT}"],
             "env": [{"name": "DB_PASSWORD", "value": VARIABLE}],
-        }  # fmt: skip
+        }
         template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
         selector = {"matchLabels": {"app": "web"}}
         spec = {"replicas": 1, "selector": selector, "template": template}
@@ -106,9 +108,11 @@ class Marked:
     def leaked(self) -> list[tuple[str, str]]:
         """(who, which secret)."""
         return [
-            (name, secret) for name, content in self.written.items() for secret in sorted(self.secrets)
+            (name, secret)
+            for name, content in self.written.items()
+            for secret in sorted(self.secrets)
             if secret.encode() in content or base64.b64encode(secret.encode())[:-4] in content
-        ]  # fmt: skip
+        ]
 
     def verb(self, *arguments: str, kubeconfig: Path | None = None, stdin: str = "") -> int:
         command = [sys.executable, "-m", "trimtab", *arguments]
@@ -129,10 +133,14 @@ class Marked:
             webhook_environment(values) if name == "webhook" else deployments.process_environment(name, values)
         )
         own = {
-            "LISTEN": "127.0.0.1:0", "READY_FILE": home / "ready.json", "LOG_LEVEL": "debug",
+            "LISTEN": "127.0.0.1:0",
+            "READY_FILE": home / "ready.json",
+            "LOG_LEVEL": "debug",
             "SHUTDOWN_DELAY_SECONDS": 0,
-            "CERTS_FOLDER": home / "certs", "CERTS_CHECK_INTERVAL_SECONDS": 0.3, **settings,
-        }  # fmt: skip
+            "CERTS_FOLDER": home / "certs",
+            "CERTS_CHECK_INTERVAL_SECONDS": 0.3,
+            **settings,
+        }
         own = {key: value for key, value in own.items() if name == "webhook" or key not in WEBHOOK_ONLY}
         if name != "webhook":
             own[INTERVALS[name].upper()] = 1
@@ -174,8 +182,14 @@ def test_a_process_that_works_writes_no_secret(marked: Marked, name: str) -> Non
         marked.here.cluster.eventually((home / "ready.json").exists, within=60)
         text = "ready" if name == "webhook" else f"{name}.leads"
         marked.here.cluster.eventually(lambda: text in (home / "log").read_text(), within=60)
-        marked.here.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{name}"}, "spec": {
-            "containers": [{"name": "app", "image": "a:1", "env": [{"name": "X", "value": VARIABLE}]}]}})  # fmt: skip
+        marked.here.cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"p-{name}"},
+                "spec": {"containers": [{"name": "app", "image": "a:1", "env": [{"name": "X", "value": VARIABLE}]}]},
+            }
+        )
         time.sleep(3)  # some rounds
         marked.pages(home)
     assert marked.leaked() == []
@@ -264,16 +278,18 @@ def test_every_verb_has_its_cases() -> None:
 @pytest.mark.parametrize("verb", [verb for verb, cases in CASES.items() if cases])
 def test_a_verb_writes_no_secret(marked: Marked, verb: str, login: str) -> None:
     broken = f"users:\n- name: me\n  user: {{token: {STOLEN}, : [}}\n"
-    kubeconfig = {
-        "good": None, "refused": marked.kubeconfig("refused"), "broken": marked.kubeconfig("broken", broken),
-    }[login]  # fmt: skip
+    kubeconfig = {"good": None, "refused": marked.kubeconfig("refused"), "broken": marked.kubeconfig("broken", broken)}[
+        login
+    ]
     (marked.home / "pod.yaml").write_text(POD)
     certs = marked.here.replicas[0].certs
     for arguments in CASES[verb]:
         words = [
-            word.replace("{echo}", marked.echo.url).replace("{pod}", str(marked.home / "pod.yaml"))
-            .replace("{certs}", str(certs)) for word in arguments
-        ]  # fmt: skip
+            word.replace("{echo}", marked.echo.url)
+            .replace("{pod}", str(marked.home / "pod.yaml"))
+            .replace("{certs}", str(certs))
+            for word in arguments
+        ]
         code = marked.verb(*words, kubeconfig=kubeconfig)
         assert code in (0, 1, 2, 3), marked.written
     assert marked.leaked() == []

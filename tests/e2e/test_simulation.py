@@ -76,10 +76,14 @@ def test_what_is_simulated_is_what_is_stored(cluster: Cluster, seed: int) -> Non
 
 OUTCOMES: Counter[str] = Counter()
 SAYS = {
-    "quota": "exceeded quota|failed quota|status unknown", "LimitRanger": "usage per|ratio per",
-    "RuntimeClass": "RuntimeClass", "Priority": "priority|PriorityClass|PreemptionPolicy", "ours": "denied the request",
-    "validation": "is invalid", "decoding": "unreadable",
-}  # fmt: skip
+    "quota": "exceeded quota|failed quota|status unknown",
+    "LimitRanger": "usage per|ratio per",
+    "RuntimeClass": "RuntimeClass",
+    "Priority": "priority|PriorityClass|PreemptionPolicy",
+    "ours": "denied the request",
+    "validation": "is invalid",
+    "decoding": "unreadable",
+}
 
 
 def _by(printed_text: Any) -> str:
@@ -108,10 +112,18 @@ def settled(cluster: Cluster) -> None:
     """The quota controller has confirmed every quota, and the API server's caches have seen all of it."""
     cluster.eventually(lambda: all("used" in quota["status"] for quota in cluster.list("ResourceQuota")))
     pod = worlds.pod(Random(1), "taken", "none")
-    pod["spec"] = {"containers": [{"name": "c", "image": "pause", "resources": {
-        "requests": {"cpu": "500m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
-        "limits": {"cpu": "500m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
-    }}]}  # fmt: skip
+    pod["spec"] = {
+        "containers": [
+            {
+                "name": "c",
+                "image": "pause",
+                "resources": {
+                    "requests": {"cpu": "500m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
+                    "limits": {"cpu": "500m", "memory": "512Mi", "ephemeral-storage": "1Gi"},
+                },
+            }
+        ]
+    }
     pod["metadata"] = {"name": "taken"}
     time.sleep(1)
     try:

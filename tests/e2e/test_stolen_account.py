@@ -53,8 +53,9 @@ def _refused(thief: Cluster, kind: str, change: Callable[[Configuration], Any]) 
 
 STOLEN: dict[str, Callable[[Configuration], Any]] = {
     "all objects": lambda c: _first(c)["rules"][0].update(resources=["*/*"], apiGroups=["*"]),
-    "secrets too": lambda c: _first(c)["rules"].append({
-        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["secrets"], "scope": "*"}),
+    "secrets too": lambda c: _first(c)["rules"].append(
+        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["secrets"], "scope": "*"}
+    ),
     "elsewhere": lambda c: _first(c).update(clientConfig=ELSEWHERE),
     "another service": lambda c: _first(c)["clientConfig"]["service"].update(name="theirs"),
     "another path": lambda c: _first(c)["clientConfig"]["service"].update(path="/theirs"),
@@ -65,7 +66,7 @@ STOLEN: dict[str, Callable[[Configuration], Any]] = {
     "other namespaces": lambda c: _first(c).update(namespaceSelector={"matchLabels": {"team": "a"}}),
     "other objects": lambda c: _first(c).update(objectSelector={"matchLabels": {"team": "a"}}),
     "mirrors too": lambda c: _first(c).update(matchConditions=[{"name": "all", "expression": "true"}]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", cert_manager.CONFIGURATIONS)

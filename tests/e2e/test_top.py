@@ -63,9 +63,10 @@ def test_the_screen_is_drawn_on_a_terminal_and_q_ends_it(cluster: Cluster, colum
     if process == 0:
         login = ["--kubeconfig", str(cluster.kubeconfig), "--namespace", cluster.namespace, "--interval", "1"]
         os.execve(
-            sys.executable, [sys.executable, "-m", "trimtab", "top", *login],
+            sys.executable,
+            [sys.executable, "-m", "trimtab", "top", *login],
             {**environ.plain(), "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": str(lines)},
-        )  # fmt: skip
+        )
     fcntl.ioctl(hand, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     shown, deadline, request = b"", time.monotonic() + 60, False
     while time.monotonic() < deadline:

@@ -59,13 +59,20 @@ def watchdog(cluster: Cluster, home: Path, **settings: object) -> Iterator[Watch
     home.mkdir(exist_ok=True)
     ready = home / f"watchdog-{time.monotonic_ns()}.json"
     environment = {
-        "LISTEN": "127.0.0.1:0", "READY_FILE": ready, "NAMESPACE": OURS, "CHECK_INTERVAL_SECONDS": 1,
+        "LISTEN": "127.0.0.1:0",
+        "READY_FILE": ready,
+        "NAMESPACE": OURS,
+        "CHECK_INTERVAL_SECONDS": 1,
         "STATUS_WRITE_INTERVAL_SECONDS": 1,
-        "KUBECONFIG": cluster.plane.kubeconfig_for(USER), "LOG_FORMAT": "json", "LEASE_DURATION_SECONDS": 4,
+        "KUBECONFIG": cluster.plane.kubeconfig_for(USER),
+        "LOG_FORMAT": "json",
+        "LEASE_DURATION_SECONDS": 4,
         "RENEW_DEADLINE_SECONDS": 2,
-        "RETRY_PERIOD_SECONDS": "0.5", "WRITE_TIMEOUT_SECONDS": 1,
-        "CONFIGURATION_NAME": f"{cluster.namespace}-trimtab", **settings,
-    }  # fmt: skip
+        "RETRY_PERIOD_SECONDS": "0.5",
+        "WRITE_TIMEOUT_SECONDS": 1,
+        "CONFIGURATION_NAME": f"{cluster.namespace}-trimtab",
+        **settings,
+    }
     surroundings = {
         **environ.plain(),
         **{variable_name("watchdog", name.lower()): str(value) for name, value in environment.items()},
@@ -176,8 +183,9 @@ def test_pods_made_while_the_webhook_was_away_are_told(
     with watchdog(cluster, tmp_path / "w") as process:
         cluster.eventually(
             lambda: process.value("trimtab_unpatched_pods", policy=name, reason="missed-by-webhook") == 3,
-            within=30, what="three missed pods in the metrics",
-        )  # fmt: skip
+            within=30,
+            what="three missed pods in the metrics",
+        )
         cluster.eventually(lambda: status(cluster, name).get("unpatched") == 3, within=20, what="the policy's status")
         result = cluster.eventually(lambda: event(cluster, "MissedByWebhook"), within=20)
         shown = status(cluster, name)
@@ -199,8 +207,7 @@ def test_a_pod_older_than_its_policy_is_told_as_such(ready: Cluster, tmp_path: P
         time.sleep(1.1)
         put(cluster, name, "{labels: {add: {team: a}}}")
         cluster.eventually(
-            lambda: process.value("trimtab_unpatched_pods", policy=name, reason="created-before-policy") == 2,
-            within=30,
+            lambda: process.value("trimtab_unpatched_pods", policy=name, reason="created-before-policy") == 2, within=30
         )
         report = running_report(cluster)
     mine = [one for one in report["findings"] if one["policy"] == name]
@@ -212,17 +219,29 @@ def test_a_pod_older_than_its_policy_is_told_as_such(ready: Cluster, tmp_path: P
 def configuration(name: str) -> dict[str, Any]:
     """A webhook configuration of ours that calls nobody."""
     return {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "trimtab"}}, "webhooks": [],
-    }  # fmt: skip
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "trimtab"}},
+        "webhooks": [],
+    }
 
 
 def running_report(cluster: Cluster, *more: str) -> dict[str, Any]:
     """`trimtab admit --cluster live --running`, as JSON."""
     argv = [
-        sys.executable, "-m", "trimtab", "admit", "--cluster", "live", "--kubeconfig", str(cluster.kubeconfig),
-        "--running", "-o", "json", *more,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "trimtab",
+        "admit",
+        "--cluster",
+        "live",
+        "--kubeconfig",
+        str(cluster.kubeconfig),
+        "--running",
+        "-o",
+        "json",
+        *more,
+    ]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
@@ -231,9 +250,12 @@ def running_report(cluster: Cluster, *more: str) -> dict[str, Any]:
 
 def runtime_class(cluster: Cluster, overhead: dict[str, str] = OVERHEAD) -> dict[str, Any]:
     return {
-        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": f"kata-{cluster.namespace[-5:]}"},
-        "handler": "kata", "overhead": {"podFixed": overhead},
-    }  # fmt: skip
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": f"kata-{cluster.namespace[-5:]}"},
+        "handler": "kata",
+        "overhead": {"podFixed": overhead},
+    }
 
 
 def test_overhead_of_before_the_classs_change_is_stale(ready: Cluster, tmp_path: Path) -> None:
@@ -349,10 +371,18 @@ def test_a_policy_that_has_pods_killed_is_set_to_warn(
 def test_it_may_do_what_its_role_says_and_no_more(ready: Cluster) -> None:
     login = Cluster(ready.plane.kubeconfig_for(USER))
     for verb, what in (
-        ("create", "pods"), ("patch", "pods"), ("delete", "pods"), ("create", "pods/eviction"), ("patch", "nodes"),
-        ("get", "secrets"), ("create", "podpolicies"), ("delete", "podpolicies"), ("update", "deployments"),
-        ("patch", "podpolicies"), ("update", "podpolicies"),
-    ):  # fmt: skip
+        ("create", "pods"),
+        ("patch", "pods"),
+        ("delete", "pods"),
+        ("create", "pods/eviction"),
+        ("patch", "nodes"),
+        ("get", "secrets"),
+        ("create", "podpolicies"),
+        ("delete", "podpolicies"),
+        ("update", "deployments"),
+        ("patch", "podpolicies"),
+        ("update", "podpolicies"),
+    ):
         assert answer(login, verb, what) == "no", f"{verb} {what}"
     for verb, what in (("watch", "pods"), ("patch", "podpolicies/status")):
         assert answer(login, verb, what) == "yes", f"{verb} {what}"

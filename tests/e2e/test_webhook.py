@@ -45,10 +45,14 @@ def trimtab(home: Path, policies: str, world: list[dict[str, Any]]) -> Iterator[
     (home / "policies.yaml").write_text(policies)
     (home / "cluster.yaml").write_text(yaml.safe_dump_all(world))
     settings = {
-        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": home / "certs", "POLICIES": home / "policies.yaml",
-        "CLUSTER": home / "cluster.yaml", "READY_FILE": home / "ready.json", "SHUTDOWN_DELAY_SECONDS": 0,
+        "LISTEN": "127.0.0.1:0",
+        "CERTS_FOLDER": home / "certs",
+        "POLICIES": home / "policies.yaml",
+        "CLUSTER": home / "cluster.yaml",
+        "READY_FILE": home / "ready.json",
+        "SHUTDOWN_DELAY_SECONDS": 0,
         "GRACEFUL_TIMEOUT_SECONDS": 5,
-    }  # fmt: skip
+    }
     surroundings = {
         **environ.plain(),
         **{variable_name("webhook", name.lower()): str(value) for name, value in settings.items()},
@@ -94,9 +98,13 @@ def test_a_policy_chooses_the_class_and_the_server_brings_its_overhead(
 ) -> None:
     name = f"kata-{cluster.namespace[-5:]}"
     kata = {
-        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": "kata",
-        "overhead": {"podFixed": {"cpu": "250m", "memory": "160Mi"}}, "scheduling": {"nodeSelector": {"pool": "kata"}},
-    }  # fmt: skip
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": name},
+        "handler": "kata",
+        "overhead": {"podFixed": {"cpu": "250m", "memory": "160Mi"}},
+        "scheduling": {"nodeSelector": {"pool": "kata"}},
+    }
     cluster.apply(kata)
     rules = policy("sandbox", f"{{runtimeClass: {{name: {name}}}}}", "{podLabels: {tier: untrusted}}")
     with trimtab(tmp_path, rules, [kata]) as running:
@@ -124,9 +132,11 @@ def test_a_namespace_whose_limit_range_brings_the_limit_back_refuses_no_pod(
     cluster: Cluster, register: Callable[[Running], None], tmp_path: Path
 ) -> None:
     guard = {
-        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "guard", "namespace": cluster.namespace},
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "guard", "namespace": cluster.namespace},
         "spec": {"limits": [{"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "100m"}}]},
-    }  # fmt: skip
+    }
     cluster.apply(guard)
     rules = policy("sizes", "{requests: {cpu: {from: policy, otherwise: '2', when: always}}, limits: {cpu: remove}}")
     with trimtab(tmp_path, rules, [guard]) as running:
@@ -149,6 +159,8 @@ def test_the_custom_resource_definition_is_taken_and_takes_a_policy(cluster: Clu
 def pod(labels: dict[str, str], resources: dict[str, Any] | None = None) -> dict[str, Any]:
     container = {"name": "app", "image": "app:1", "resources": resources or {}}
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-", "labels": labels},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "web-", "labels": labels},
         "spec": {"containers": [container]},
-    }  # fmt: skip
+    }

@@ -22,9 +22,20 @@ from tests.e2e import vpa
 
 NAMESPACES = ("shop", "trimtab-system")
 NOT_SERVED = {
-    "SleepInfo", "NodeOverlay", "ComputeClass", "Component", "Certificate", "Issuer", "KubeSchedulerConfiguration",
-    "KubeletConfiguration", "NodeConfig", "EC2NodeClass", "Shoot", "VerticalPodAutoscalerCheckpoint", "Pod",
-}  # fmt: skip
+    "SleepInfo",
+    "NodeOverlay",
+    "ComputeClass",
+    "Component",
+    "Certificate",
+    "Issuer",
+    "KubeSchedulerConfiguration",
+    "KubeletConfiguration",
+    "NodeConfig",
+    "EC2NodeClass",
+    "Shoot",
+    "VerticalPodAutoscalerCheckpoint",
+    "Pod",
+}
 """Kinds of other products, files of other programs, and pods that only show what is stored."""
 PARTS = ("recommend --patch",)
 """Verbs that write changes of an object that is in the cluster."""
@@ -60,9 +71,20 @@ def test_a_real_api_server_takes_it(writer: Writer, cluster: Cluster, tmp_path: 
     # Without `-n`: the objects name their own namespaces.
     done = subprocess.run(
         [
-            "kubectl", "--kubeconfig", str(cluster.kubeconfig), "apply", "--server-side", "--force-conflicts",
-            "--dry-run=server", "-f", str(tmp_path / "written.yaml"),
+            "kubectl",
+            "--kubeconfig",
+            str(cluster.kubeconfig),
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--dry-run=server",
+            "-f",
+            str(tmp_path / "written.yaml"),
         ],
-        executable=kubectl_binary(), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        executable=kubectl_binary(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr, done.stdout.count("(server dry run)")) == (0, "", len(served))

@@ -31,9 +31,13 @@ def reachable(at: World, pod: Object) -> None:
     """One or two volumes, each with a word on nodes or a zone in its labels; some live on a node."""
     for number in range(at.dice.choice((1, 1, 2))):
         _claim(
-            at, pod, f"{pod['metadata']['name']}-v{number}", nodes=_nodes(at), local=at.dice.random() < 0.2,
+            at,
+            pod,
+            f"{pod['metadata']['name']}-v{number}",
+            nodes=_nodes(at),
+            local=at.dice.random() < 0.2,
             labels=_labels(at),
-        )  # fmt: skip
+        )
 
 
 def attached(at: World, pod: Object) -> None:
@@ -64,10 +68,14 @@ def devices(at: World, pod: Object) -> None:
     """A resource claim that asks for nothing, so that it can be had anywhere. (One that is not there is not tried.)"""
     name = f"{pod['metadata']['name']}-c"
     pod["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": name}]
-    at.things.append({
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": pod["metadata"]["namespace"]}, "spec": {"devices": {}},
-    })  # fmt: skip
+    at.things.append(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": pod["metadata"]["namespace"]},
+            "spec": {"devices": {}},
+        }
+    )
 
 
 def _limits(node: str, count: int) -> Object:
@@ -77,9 +85,7 @@ def _limits(node: str, count: int) -> Object:
         for driver in (DRIVER, EBS)
     ]
     metadata = {"name": node, "annotations": {MIGRATED: "kubernetes.io/aws-ebs"}}
-    return {
-        "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": metadata, "spec": {"drivers": drivers},
-    }  # fmt: skip
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": metadata, "spec": {"drivers": drivers}}
 
 
 def _labels(at: World) -> Object:
@@ -95,10 +101,13 @@ def _nodes(at: World) -> Object | None:
     """Node affinity of a volume: terms are ORed."""
     dice, terms = at.dice, []
     for _ in range(dice.choice((0, 1, 1, 2))):
-        key, values = dice.choice((
-            (at.key("zone"), ["z1", "z2", "z3"]), (at.key("rack"), ["r1", "r2", "r3"]),
-            (at.key("host"), [node["metadata"]["name"] for node in at.nodes]),
-        ))  # fmt: skip
+        key, values = dice.choice(
+            (
+                (at.key("zone"), ["z1", "z2", "z3"]),
+                (at.key("rack"), ["r1", "r2", "r3"]),
+                (at.key("host"), [node["metadata"]["name"] for node in at.nodes]),
+            )
+        )
         operator = dice.choice(("In", "In", "NotIn", "Exists"))
         some = {"values": dice.sample(values, dice.randint(1, 2))} if operator != "Exists" else {}
         terms.append({"matchExpressions": [{"key": key, "operator": operator, **some}]})
@@ -106,9 +115,16 @@ def _nodes(at: World) -> Object | None:
 
 
 def _claim(
-    at: World, pod: Object, name: str, *, nodes: Object | None = None, mode: str = "ReadWriteOnce",
-    local: bool = False, old: bool = False, labels: Object | None = None,
-) -> None:  # fmt: skip
+    at: World,
+    pod: Object,
+    name: str,
+    *,
+    nodes: Object | None = None,
+    mode: str = "ReadWriteOnce",
+    local: bool = False,
+    old: bool = False,
+    labels: Object | None = None,
+) -> None:
     """A claim bound to a volume of its own."""
     space = pod["metadata"]["namespace"]
     source: Object = {"csi": {"driver": DRIVER, "volumeHandle": name}}
@@ -118,16 +134,25 @@ def _claim(
         source = {"awsElasticBlockStore": {"volumeID": f"vol-{name}"}}
     shared = {"accessModes": [mode], "storageClassName": ""}
     volume: Object = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}},
-        "spec": {**source, **shared, "capacity": {"storage": "1Gi"}, "claimRef": {"namespace": space, "name": name},
-                 "persistentVolumeReclaimPolicy": "Retain"},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {
+            **source,
+            **shared,
+            "capacity": {"storage": "1Gi"},
+            "claimRef": {"namespace": space, "name": name},
+            "persistentVolumeReclaimPolicy": "Retain",
+        },
+    }
     if nodes is not None:
         volume["spec"]["nodeAffinity"] = nodes
     claim = {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": space},
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": space},
         "spec": {**shared, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}},
-    }  # fmt: skip
+    }
     at.things += [volume, claim]
     _mount(pod, name)
 

@@ -21,12 +21,15 @@ def definition() -> Object:
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"plural": "verticalpodautoscalers", "singular": "verticalpodautoscaler", "kind": "VerticalPodAutoscaler"}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         # Groups below k8s.io want to be told that nobody approved them.
-        "metadata": {"name": f"{names['plural']}.{GROUP}", "annotations": {
-            "api-approved.kubernetes.io": "unapproved, a stand-in for tests"}},
+        "metadata": {
+            "name": f"{names['plural']}.{GROUP}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, a stand-in for tests"},
+        },
         "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
-    }  # fmt: skip
+    }
 
 
 def autoscaler(cluster: Cluster, target: str, recommends: Mapping[str, str] | None = None, **spec: Any) -> Object:
@@ -34,9 +37,11 @@ def autoscaler(cluster: Cluster, target: str, recommends: Mapping[str, str] | No
     kind, _, name = target.partition("/")
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": name}
     vertical_pod_autoscaler = {
-        "apiVersion": f"{GROUP}/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": name},
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": name},
         "spec": {"targetRef": reference, "updatePolicy": {"updateMode": "Recreate"}, **spec},
-    }  # fmt: skip
+    }
     if recommends:
         texts = [{"containerName": "main", "target": dict(recommends)}]
         vertical_pod_autoscaler["status"] = {"recommendation": {"containerRecommendations": texts}}

@@ -83,8 +83,15 @@ spec:
   actions:
     overhead: {stray: strip, contradicting: deny}
 """
-LABELS = {"requests": "true", "limits": "remove", "sandbox": "true", "placed": "true", "urgent": "true",
-          "spread": "true", "stray": "strip"}  # fmt: skip
+LABELS = {
+    "requests": "true",
+    "limits": "remove",
+    "sandbox": "true",
+    "placed": "true",
+    "urgent": "true",
+    "spread": "true",
+    "stray": "strip",
+}
 
 
 def classes(tag: str) -> list[Object]:
@@ -153,10 +160,17 @@ def _item(chance: Random, kind: str) -> Object:
 
 def _hard(chance: Random) -> Object:
     most = {
-        "pods": "20", "requests.cpu": "4", "cpu": "5", "requests.memory": "4Gi", "memory": "5Gi", "limits.cpu": "6",
-        "limits.memory": "8Gi", "requests.ephemeral-storage": "20Gi", "count/pods": "30",
+        "pods": "20",
+        "requests.cpu": "4",
+        "cpu": "5",
+        "requests.memory": "4Gi",
+        "memory": "5Gi",
+        "limits.cpu": "6",
+        "limits.memory": "8Gi",
+        "requests.ephemeral-storage": "20Gi",
+        "count/pods": "30",
         "requests.nvidia.com/gpu": "1",
-    }  # fmt: skip
+    }
     return {name: most[name] for name in chance.sample(sorted(most), chance.randint(1, 4))}
 
 
@@ -232,13 +246,16 @@ def _priority_of(chance: Random, tag: str) -> Object:
 
 def _tolerations(chance: Random, tag: str) -> Object:
     entries = [
-        {"key": "sandbox", "operator": "Exists"}, {"key": "pool", "value": "batch", "effect": "NoSchedule"},
-        {"key": "pool", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}, {"operator": "Exists"},
+        {"key": "sandbox", "operator": "Exists"},
+        {"key": "pool", "value": "batch", "effect": "NoSchedule"},
+        {"key": "pool", "operator": "Equal", "value": "batch", "effect": "NoSchedule"},
+        {"operator": "Exists"},
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
         {"key": "x", "operator": "Equal", "value": "y", "effect": "NoExecute", "tolerationSeconds": 10},
-        {"key": "bad", "operator": "Exists", "value": "z"}, {"key": "x", "operator": "Lt", "value": "3"},
+        {"key": "bad", "operator": "Exists", "value": "z"},
+        {"key": "x", "operator": "Lt", "value": "3"},
         {"key": "s", "effect": "NoSchedule", "tolerationSeconds": 5},
-    ]  # fmt: skip
+    ]
     return {"tolerations": chance.sample(entries[:6] if chance.random() < 0.9 else entries, chance.choice([1, 2, 3]))}
 
 
@@ -263,30 +280,52 @@ def _affinity(chance: Random, tag: str) -> Object:
 
 
 def _level(chance: Random, tag: str) -> Object:
-    return {"resources": chance.choice([
-        {"limits": {"cpu": "4", "memory": "4Gi"}}, {"requests": {"cpu": "2"}},
-        {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}, {"limits": {"cpu": "1m"}},
-    ])}  # fmt: skip
+    return {
+        "resources": chance.choice(
+            [
+                {"limits": {"cpu": "4", "memory": "4Gi"}},
+                {"requests": {"cpu": "2"}},
+                {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}},
+                {"limits": {"cpu": "1m"}},
+            ]
+        )
+    }
 
 
 def _spread(chance: Random, tag: str) -> Object:
-    return {"topologySpreadConstraints": [{
-        "maxSkew": chance.choice([1, 2, 0]), "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": chance.choice(["DoNotSchedule", "ScheduleAnyway"]),
-        "labelSelector": {"matchLabels": {"app": "x"}},
-    }]}  # fmt: skip
+    return {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": chance.choice([1, 2, 0]),
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": chance.choice(["DoNotSchedule", "ScheduleAnyway"]),
+                "labelSelector": {"matchLabels": {"app": "x"}},
+            }
+        ]
+    }
 
 
 def _rest(chance: Random, tag: str) -> Object:
-    return chance.choice([
-        {"hostNetwork": True}, {"overhead": {"cpu": "100m"}}, {"terminationGracePeriodSeconds": 5},
-        {"restartPolicy": "Never", "activeDeadlineSeconds": 100}, {"nodeSelector": {"pool": "batch"}},
-        {"schedulerName": "mine"}, {"schedulingGates": [{"name": "example.com/wait"}]},
-    ])  # fmt: skip
+    return chance.choice(
+        [
+            {"hostNetwork": True},
+            {"overhead": {"cpu": "100m"}},
+            {"terminationGracePeriodSeconds": 5},
+            {"restartPolicy": "Never", "activeDeadlineSeconds": 100},
+            {"nodeSelector": {"pool": "batch"}},
+            {"schedulerName": "mine"},
+            {"schedulingGates": [{"name": "example.com/wait"}]},
+        ]
+    )
 
 
 CHOICES = (
-    (0.25, _class_of), (0.2, _priority_of), (0.3, _tolerations), (0.15, _affinity), (0.1, _level), (0.06, _spread),
+    (0.25, _class_of),
+    (0.2, _priority_of),
+    (0.3, _tolerations),
+    (0.15, _affinity),
+    (0.1, _level),
+    (0.06, _spread),
     (0.12, _rest),
-)  # fmt: skip
+)
 """What a pod may say beside its containers, and how likely it does."""

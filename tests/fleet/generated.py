@@ -50,18 +50,27 @@ def write_generated(folder: Path, containers: int, days: int, clusters: int) -> 
             count = len(names)
             table = pyarrow.Table.from_pydict(
                 {
-                    "namespace": namespaces, "kind": ["Deployment"] * count, "workload": names,
-                    "container": ["app"] * count, "resource": list(POINTS) * in_each, "first": [day * DAY] * count,
-                    "last": [day * DAY + DAY - 300] * count, "hours": [ALL_HOURS] * count,
+                    "namespace": namespaces,
+                    "kind": ["Deployment"] * count,
+                    "workload": names,
+                    "container": ["app"] * count,
+                    "resource": list(POINTS) * in_each,
+                    "first": [day * DAY] * count,
+                    "last": [day * DAY + DAY - 300] * count,
+                    "hours": [ALL_HOURS] * count,
                     "histogram": [
                         _vary(day, _TEMPLATES[resource][(cluster * 31 + number) % TEMPLATES], drawn)
-                        for number in range(in_each) for resource in POINTS
+                        for number in range(in_each)
+                        for resource in POINTS
                     ],
-                    "pods": [None] * count, "oom_at": [None] * count, "oom_used": [None] * count,
-                    "oom_count": [None] * count, "oom_last": [None] * count,
+                    "pods": [None] * count,
+                    "oom_at": [None] * count,
+                    "oom_used": [None] * count,
+                    "oom_count": [None] * count,
+                    "oom_last": [None] * count,
                 },
                 schema=schema,
-            )  # fmt: skip
+            )
             store.write_table(day_path(f"c{cluster:03}", day), table)
     return folder
 

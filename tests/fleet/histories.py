@@ -13,8 +13,15 @@ FIRST_DAY = 20_458
 """2026-01-05."""
 
 
-def history_of(workload: str, days: int = 14, cores: float = 0.2, gib: float = 0.5, container: str = "app",
-               namespace: str = "shop", kind: str = "Deployment") -> BatchHistory:  # fmt: skip
+def history_of(
+    workload: str,
+    days: int = 14,
+    cores: float = 0.2,
+    gib: float = 0.5,
+    container: str = "app",
+    namespace: str = "shop",
+    kind: str = "Deployment",
+) -> BatchHistory:
     """Usage of one container, every half hour."""
     drawn, history = random.Random(f"{workload}/{container}"), BatchHistory()
     key = ContainerKey(namespace, kind, workload, container)

@@ -41,17 +41,28 @@ def spark_home() -> Path:
 
 def environment() -> dict[str, str]:
     """For the driver and the cluster: loopback only."""
-    return {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_SCALA_VERSION": "2.13"}  # fmt: skip
+    return {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_SCALA_VERSION": "2.13"}
 
 
 DRIVER_OPTIONS = (
-    "--spark-conf", f"spark.executor.memory={EXECUTOR_MEMORY}", "--spark-conf", "spark.executor.cores=1",
-    "--spark-conf", "spark.driver.host=127.0.0.1", "--spark-conf", "spark.driver.bindAddress=127.0.0.1",
-    "--spark-conf", "spark.driver.memory=512m", "--spark-conf", "spark.executor.extraJavaOptions=-XX:+UseSerialGC",
+    "--spark-conf",
+    f"spark.executor.memory={EXECUTOR_MEMORY}",
+    "--spark-conf",
+    "spark.executor.cores=1",
+    "--spark-conf",
+    "spark.driver.host=127.0.0.1",
+    "--spark-conf",
+    "spark.driver.bindAddress=127.0.0.1",
+    "--spark-conf",
+    "spark.driver.memory=512m",
+    "--spark-conf",
+    "spark.executor.extraJavaOptions=-XX:+UseSerialGC",
     # A lost executor of this size is found out about in seconds.
-    "--spark-conf", "spark.network.timeout=60s", "--spark-conf", "spark.executor.heartbeatInterval=5s",
-)  # fmt: skip
+    "--spark-conf",
+    "spark.network.timeout=60s",
+    "--spark-conf",
+    "spark.executor.heartbeatInterval=5s",
+)
 
 
 @dataclass(slots=True)
@@ -68,11 +79,22 @@ class SparkCluster:
         number = len(self.workers)
         self.workers.append(
             _java(
-                self.folder, f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
-                "--webui-port", "0", "--cores", "1", "--memory", "1g",
-                "--work-dir", str(self.folder / f"work-{number}"), self.url,
+                self.folder,
+                f"worker-{number}",
+                "org.apache.spark.deploy.worker.Worker",
+                "--host",
+                "127.0.0.1",
+                "--webui-port",
+                "0",
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--work-dir",
+                str(self.folder / f"work-{number}"),
+                self.url,
             )
-        )  # fmt: skip
+        )
         return number
 
     def wait_for_worker(self, number: int) -> None:
@@ -108,9 +130,16 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
         port = actual_socket.getsockname()[1]
     url = f"spark://127.0.0.1:{port}"
     master = _java(
-        folder, "master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port),
-        "--webui-port", "0",
-    )  # fmt: skip
+        folder,
+        "master",
+        "org.apache.spark.deploy.master.Master",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--webui-port",
+        "0",
+    )
     cluster = SparkCluster(folder, url, master)
     try:
         _wait_for(folder / "master.log", "Starting Spark master")

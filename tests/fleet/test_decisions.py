@@ -22,13 +22,16 @@ WORKLOADS = [f"w{number}" for number in range(12)]
 
 
 def settings(location: Path, **more: object) -> DecisionSettings:
-    return DecisionSettings(location=str(location), bucket_count=1, days=14, now=NOW, sizing=SizingSettings(),
-                            rows=100, **more)  # type: ignore[arg-type]  # fmt: skip
+    return DecisionSettings(
+        location=str(location), bucket_count=1, days=14, now=NOW, sizing=SizingSettings(), rows=100, **more
+    )  # type: ignore[arg-type]
 
 
 def fleet(folder: Path, days: int = 3) -> Path:
-    rows = {name: [row for workload in WORKLOADS for row in daily_rows(f"{workload}", days, cores=0.1 * place + 0.1)]
-            for place, name in enumerate(("east", "west"))}  # fmt: skip
+    rows = {
+        name: [row for workload in WORKLOADS for row in daily_rows(f"{workload}", days, cores=0.1 * place + 0.1)]
+        for place, name in enumerate(("east", "west"))
+    }
     return write_history(folder, rows)  # type: ignore[arg-type]
 
 

@@ -46,9 +46,11 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "pools check": (("pools.yaml",), _CLUSTER),
     "pools import": (("estafette.yaml",),),
     "policies check": (("policies.yaml",), _CLUSTER),
-    "policies compile": (("sandbox.yaml", "--to", "validatingadmissionpolicy"),
-                         ("sandbox.yaml", "--to", "mutatingadmissionpolicy"),
-                         ("policies.yaml", "--to", "mutatingadmissionpolicy")),
+    "policies compile": (
+        ("sandbox.yaml", "--to", "validatingadmissionpolicy"),
+        ("sandbox.yaml", "--to", "mutatingadmissionpolicy"),
+        ("policies.yaml", "--to", "mutatingadmissionpolicy"),
+    ),
     "policies explain": ((*_POLICIES, "{policy}"),),
     "policies list": (("policies.yaml",), _CLUSTER),
     "policies rollout": (("{policy}", *_POLICIES, *_CLUSTER), ("{policy}", *_POLICIES, *_CLUSTER, "--at", "10")),
@@ -58,8 +60,10 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "runtimeclass cost": (_CLUSTER,),
     "runtimeclass measure": ((*_CLUSTER, "--summary", "summary.json"),),
     "runtimeclass render": (("kata", *_CLUSTER, "--summary", "summary.json"),),
-    "idle": ((*_CLUSTER, *_USAGE, "--summary", "summary.json", "--now", NOW),
-             (*_CLUSTER, *_USAGE, "--now", NOW, "--manifests")),
+    "idle": (
+        (*_CLUSTER, *_USAGE, "--summary", "summary.json", "--now", NOW),
+        (*_CLUSTER, *_USAGE, "--now", NOW, "--manifests"),
+    ),
     "vpa propose": ((*_CLUSTER, *_USAGE), (*_CLUSTER, *_USAGE, "--manifests")),
     "vpa simulate": ((*_CLUSTER, *_USAGE, "--namespace", "shop"),),
     "autoscaler propose": ((*_CLUSTER, *_USAGE, "--replay-step", "4h"),),
@@ -76,13 +80,22 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "version": ((),),
     "help": ((), ("plan",)),
     "completion": (("bash",),),
-}  # fmt: skip
+}
 """Command → the arguments of each of its runs. A name in braces is a name of the snapshot."""
 
 WITHOUT_CLUSTER = frozenset(
-    {"explain", "version", "help", "completion", "policies schema", "install", "pools import", "metrics-api check",
-     "certs status"}
-)  # fmt: skip
+    {
+        "explain",
+        "version",
+        "help",
+        "completion",
+        "policies schema",
+        "install",
+        "pools import",
+        "metrics-api check",
+        "certs status",
+    }
+)
 """Commands that read nothing of a cluster: their outputs are stored for one snapshot only."""
 
 LEFT_OUT: Mapping[str, str] = {

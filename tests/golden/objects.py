@@ -24,10 +24,15 @@ def node(name: str, pool: str, machine: str = "m5.2xlarge", zone: str = "a", **m
     """Returns a node of eight cores, or of as many as `cpu` says."""
     cpu, memory = more.get("cpu", 8), more.get("memory", 32)
     labels = {
-        "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "nodepool": pool,
-        "node.kubernetes.io/instance-type": machine, "topology.kubernetes.io/region": "us-east-1",
-        "topology.kubernetes.io/zone": f"us-east-1{zone}", **more.get("labels", {}),
-    }  # fmt: skip
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "nodepool": pool,
+        "node.kubernetes.io/instance-type": machine,
+        "topology.kubernetes.io/region": "us-east-1",
+        "topology.kubernetes.io/zone": f"us-east-1{zone}",
+        **more.get("labels", {}),
+    }
     item = named("Node", "v1", name, labels=labels, annotations=more.get("annotations", {}))
     taints = more.get("taints", [])
     item["spec"] = {
@@ -90,8 +95,13 @@ def pod_name(owner: str, number: int, kind: str = "Deployment") -> str:
 
 def reference(owner: Item) -> Item:
     metadata = owner["metadata"]
-    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"],
-            "controller": True}  # fmt: skip
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
 
 
 def config_map(name: str, namespace: str, data: Mapping[str, str], **metadata: Any) -> Item:
@@ -106,30 +116,46 @@ def pool(name: str, settings: str) -> Item:
 def budget(app: str, namespace: str, allowed: int) -> Item:
     item = named("PodDisruptionBudget", "policy/v1", app, namespace, generation=1)
     item["spec"] = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": app}}}
-    item["status"] = {"disruptionsAllowed": allowed, "currentHealthy": 3, "desiredHealthy": 3 - allowed,
-                      "expectedPods": 3, "observedGeneration": 1}  # fmt: skip
+    item["status"] = {
+        "disruptionsAllowed": allowed,
+        "currentHealthy": 3,
+        "desiredHealthy": 3 - allowed,
+        "expectedPods": 3,
+        "observedGeneration": 1,
+    }
     return item
 
 
 def hpa(name: str, namespace: str, target: int, low: int, high: int) -> Item:
     item = named("HorizontalPodAutoscaler", "autoscaling/v2", name, namespace)
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}}
-    item["spec"] = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}, "minReplicas": low,
-                    "maxReplicas": high, "metrics": [{"type": "Resource", "resource": cpu}]}  # fmt: skip
+    item["spec"] = {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "minReplicas": low,
+        "maxReplicas": high,
+        "metrics": [{"type": "Resource", "resource": cpu}],
+    }
     current = {"name": "cpu", "current": {"averageUtilization": target - 20, "averageValue": "150m"}}
-    item["status"] = {"currentReplicas": low, "desiredReplicas": low,
-                      "currentMetrics": [{"type": "Resource", "resource": current}]}  # fmt: skip
+    item["status"] = {
+        "currentReplicas": low,
+        "desiredReplicas": low,
+        "currentMetrics": [{"type": "Resource", "resource": current}],
+    }
     return item
 
 
 def vpa(name: str, namespace: str, cpu: str, memory: str, mode: str = "Off") -> Item:
     item = named("VerticalPodAutoscaler", "autoscaling.k8s.io/v1", name, namespace)
-    item["spec"] = {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-                    "updatePolicy": {"updateMode": mode}}  # fmt: skip
+    item["spec"] = {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "updatePolicy": {"updateMode": mode},
+    }
     target = {"cpu": cpu, "memory": memory}
     recommendation = {"containerName": "app", "target": target, "lowerBound": target, "upperBound": target}
-    item["status"] = {"recommendation": {"containerRecommendations": [recommendation]},
-                      "conditions": [{"type": "RecommendationProvided", "status": "True"}]}  # fmt: skip
+    item["status"] = {
+        "recommendation": {"containerRecommendations": [recommendation]},
+        "conditions": [{"type": "RecommendationProvided", "status": "True"}],
+    }
     return item
 
 

@@ -158,9 +158,13 @@ def _fill_folder(runs: GoldenRuns, stack: ExitStack) -> None:
     url = stack.enter_context(serve_objects((*runs.snapshot.objects, *runs.snapshot.policies)))
     context = {"name": "east", "context": {"cluster": "east", "user": "operator"}}
     document = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "east", "contexts": [context],
-        "clusters": [{"name": "east", "cluster": {"server": url}}], "users": [{"name": "operator", "user": {}}],
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "east",
+        "contexts": [context],
+        "clusters": [{"name": "east", "cluster": {"server": url}}],
+        "users": [{"name": "operator", "user": {}}],
+    }
     Path("kubeconfig").write_text(yaml.safe_dump(document))
     for line in (
         ["certs", "issue", "certificates"],

@@ -19,8 +19,14 @@ from tests.golden.objects import Item
 from tests.golden.snapshots import NOW_SECONDS
 
 _PATH = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?P<rest>/.*)?$")
-_PLURALS = {"NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses", "RuntimeClass": "runtimeclasses",
-            "StorageClass": "storageclasses", "Ingress": "ingresses", "PodPolicy": "podpolicies"}  # fmt: skip
+_PLURALS = {
+    "NetworkPolicy": "networkpolicies",
+    "PriorityClass": "priorityclasses",
+    "RuntimeClass": "runtimeclasses",
+    "StorageClass": "storageclasses",
+    "Ingress": "ingresses",
+    "PodPolicy": "podpolicies",
+}
 _CLUSTER_WIDE = ("Node", "Namespace", "PersistentVolume", "PriorityClass", "RuntimeClass", "StorageClass", "PodPolicy")
 
 
@@ -96,8 +102,14 @@ def answer_get(objects: tuple[Item, ...], path: str, query: dict[str, str]) -> t
         return 200, {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
     if path == "/apis":
         versions = sorted({item["apiVersion"] for item in objects if "/" in item["apiVersion"]})
-        groups = [{"name": version.partition("/")[0], "preferredVersion": {"groupVersion": version},
-                   "versions": [{"groupVersion": version}]} for version in versions]  # fmt: skip
+        groups = [
+            {
+                "name": version.partition("/")[0],
+                "preferredVersion": {"groupVersion": version},
+                "versions": [{"groupVersion": version}],
+            }
+            for version in versions
+        ]
         return 200, {"kind": "APIGroupList", "groups": groups}
     match = _PATH.match(path)
     if not match:
@@ -154,5 +166,11 @@ def _plural(kind: str) -> str:
 
 
 def _missing(path: str) -> tuple[int, Item]:
-    return 404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
-                 "message": f"{path} is not there"}  # fmt: skip
+    return 404, {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": "NotFound",
+        "code": 404,
+        "message": f"{path} is not there",
+    }

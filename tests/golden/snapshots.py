@@ -92,12 +92,21 @@ class GoldenSnapshot:
         name = self.names["node"]
         pods = [item for item in self.objects if item["kind"] == "Pod" and item["spec"].get("nodeName") == name]
         refs = [
-            {"podRef": {key: item["metadata"][key] for key in ("name", "namespace", "uid")}, **_stats(600, 180),
-             "volume": [{"name": "data", "pvcRef": {"name": f"data-{item['metadata']['name']}", "namespace": "data"},
-                         "capacityBytes": 100 << 30, "usedBytes": 9 << 30}],
-             "containers": [{"name": part["name"], **_stats(500, 100)} for part in item["spec"]["containers"]]}
+            {
+                "podRef": {key: item["metadata"][key] for key in ("name", "namespace", "uid")},
+                **_stats(600, 180),
+                "volume": [
+                    {
+                        "name": "data",
+                        "pvcRef": {"name": f"data-{item['metadata']['name']}", "namespace": "data"},
+                        "capacityBytes": 100 << 30,
+                        "usedBytes": 9 << 30,
+                    }
+                ],
+                "containers": [{"name": part["name"], **_stats(500, 100)} for part in item["spec"]["containers"]],
+            }
             for item in pods
-        ]  # fmt: skip
+        ]
         system = [{"name": "kubelet", **_stats(32, 320)}, {"name": "runtime", **_stats(48, 480)}]
         return {"node": {"nodeName": name, **_stats(2000, 8000), "systemContainers": system}, "pods": refs}
 
@@ -121,28 +130,45 @@ rules:
 """
 NAMESPACES = tuple(
     named("Namespace", "v1", name, labels={"kubernetes.io/metadata.name": name, "team": team})
-    for name, team in (("shop", "front"), ("data", "back"), ("batch", "back"), ("kube-system", "platform"),
-                       ("trimtab-system", "platform"))
-)  # fmt: skip
+    for name, team in (
+        ("shop", "front"),
+        ("data", "back"),
+        ("batch", "back"),
+        ("kube-system", "platform"),
+        ("trimtab-system", "platform"),
+    )
+)
 NO_LIMIT = policy("no-cpu-limit", {"limits": {"cpu": "remove"}}, {"namespaces": {"include": ["shop"]}}, priority=200)
 SIZES = policy(
     "sizes",
-    {"requests": {"cpu": {"from": "usage", "otherwise": "50m", "min": "10m"},
-                  "memory": {"from": "usage", "otherwise": "128Mi"}}},
+    {
+        "requests": {
+            "cpu": {"from": "usage", "otherwise": "50m", "min": "10m"},
+            "memory": {"from": "usage", "otherwise": "128Mi"},
+        }
+    },
     {"namespaces": {"include": ["shop", "data"]}, "owners": ["Deployment", "StatefulSet"]},
-    description="Requests follow usage.", priority=100, rollout="50%",
-)  # fmt: skip
+    description="Requests follow usage.",
+    priority=100,
+    rollout="50%",
+)
 BATCH = policy(
     "batch-nodes",
-    {"placement": {"require": [{"label": "nodepool", "in": ["batch"]}],
-                   "tolerate": [{"key": "batch", "value": "true", "effect": "NoSchedule"}]},
-     "priorityClass": {"name": "batch-low"}},
-    {"namespaces": {"include": ["batch"]}}, priority=300,
-)  # fmt: skip
+    {
+        "placement": {
+            "require": [{"label": "nodepool", "in": ["batch"]}],
+            "tolerate": [{"key": "batch", "value": "true", "effect": "NoSchedule"}],
+        },
+        "priorityClass": {"name": "batch-low"},
+    },
+    {"namespaces": {"include": ["batch"]}},
+    priority=300,
+)
 SANDBOX = policy(
-    "tenants-in-a-sandbox", {"runtimeClass": {"name": "gvisor", "override": True, "required": True}},
+    "tenants-in-a-sandbox",
+    {"runtimeClass": {"name": "gvisor", "override": True, "required": True}},
     {"namespaces": {"include": ["tenant-*"]}},
-)  # fmt: skip
+)
 
 
 def _steady(cores: float, mebibytes: int) -> Callable[[int], tuple[float, int]]:
@@ -215,9 +241,10 @@ def autoscalers() -> GoldenSnapshot:
         *workload("untrusted", "batch", ["web-1"] * 6, container(cpu="100m", memory="64Mi"), spec=sandbox),
     ]
     usage = {
-        f"shop,{pod_name('web', 0)},app": _by_day(0.4, 250), f"shop,{pod_name('api', 0)},app": _steady(0.2, 900),
+        f"shop,{pod_name('web', 0)},app": _by_day(0.4, 250),
+        f"shop,{pod_name('api', 0)},app": _steady(0.2, 900),
         f"data,{pod_name('cache', 0)},app": _steady(0.1, 2900),
-    }  # fmt: skip
+    }
     return GoldenSnapshot("autoscalers", tuple(objects), (SIZES,), usage, _names())
 
 
@@ -248,19 +275,38 @@ def pools_with_a_plan() -> GoldenSnapshot:
     batch = [node(f"batch-{number}", "batch", "c5.4xlarge", cpu=16) for number in (1, 2)]
     drained = pod_name("web", 3)
     annotation = DrainAnnotation(
-        drain="d7", pool="web", since=NOW_SECONDS - 300, home="trimtab-system",
+        drain="d7",
+        pool="web",
+        since=NOW_SECONDS - 300,
+        home="trimtab-system",
         moves=(PodToEvict(f"shop/{drained}", f"uid-pod-shop-{drained}"),),
-    )  # fmt: skip
+    )
     [info] = snapshot_inventory(build_snapshot([Document(file="x", index=0, value=web[4])]).snapshot).nodes
     note = encode_annotation(annotation, info, SigningKeys(b"k" * 32))
     web[4] = node("web-5", "web", zone="c", cordon=True, annotations={CORDONED_BY_US: note})
     entries = (
         HistoryEntry(at=NOW_SECONDS - 4 * HOUR, pool="web", what="planned", code="plan", why="2 nodes can go"),
-        HistoryEntry(at=NOW_SECONDS - 300, pool="web", what="started", code="drain-started", why="its pods fit",
-                     node="web-5", drain="d7"),
-        HistoryEntry(at=NOW_SECONDS - 200, pool="web", what="evicted", code="evicted", why="its node is drained",
-                     node="web-5", pod=f"shop/{pod_name('web', 9)}", owner=f"ReplicaSet/web-{HASH}", drain="d7"),
-    )  # fmt: skip
+        HistoryEntry(
+            at=NOW_SECONDS - 300,
+            pool="web",
+            what="started",
+            code="drain-started",
+            why="its pods fit",
+            node="web-5",
+            drain="d7",
+        ),
+        HistoryEntry(
+            at=NOW_SECONDS - 200,
+            pool="web",
+            what="evicted",
+            code="evicted",
+            why="its node is drained",
+            node="web-5",
+            pod=f"shop/{pod_name('web', 9)}",
+            owner=f"ReplicaSet/web-{HASH}",
+            drain="d7",
+        ),
+    )
     state = PoolState(
         ring=entries,
         plan=("web-4", "web-3"),
@@ -275,9 +321,12 @@ def pools_with_a_plan() -> GoldenSnapshot:
     state_object = config_map("trimtab-state-web", "trimtab-system", data, labels=labels)
     lease = named("Lease", "coordination.k8s.io/v1", "trimtab-compactor", "trimtab-system")
     lease["spec"] = {
-        "holderIdentity": "compactor-0", "leaseDurationSeconds": 15, "leaseTransitions": 1,
-        "renewTime": "2026-01-20T11:59:58.000000Z", "acquireTime": "2026-01-20T00:00:00.000000Z",
-    }  # fmt: skip
+        "holderIdentity": "compactor-0",
+        "leaseDurationSeconds": 15,
+        "leaseTransitions": 1,
+        "renewTime": "2026-01-20T11:59:58.000000Z",
+        "acquireTime": "2026-01-20T00:00:00.000000Z",
+    }
     flags = container("cluster-autoscaler") | {
         "command": ["./cluster-autoscaler", "--scale-down-utilization-threshold=0.3", "--scale-down-unneeded-time=10m"]
     }
@@ -343,7 +392,7 @@ def usage_history() -> GoldenSnapshot:
         f"shop,{pod_name('shell', 0)},app": _steady(0.0005, 20),
         **{f"shop,{pod_name('api', number)},app": _steady(0.6, 400) for number in range(2)},
         "data,db-0,app": _steady(0.4, 6000),
-    }  # fmt: skip
+    }
     return GoldenSnapshot("usage", tuple(objects), (SIZES,), usage, _names())
 
 

@@ -39,7 +39,12 @@ def test_a_checkpoint_gives_back_what_went_into_it() -> None:
     history = again(encode(diary, diary.list_containers(), ShardLayout(4)))
     assert history.list_containers() == diary.list_containers()
     assert (history.windows, history.open_peaks, history.imported_until, history.last_kills, history.oom_records) == (
-        diary.windows, diary.open_peaks, diary.imported_until, diary.last_kills, diary.oom_records)  # fmt: skip
+        diary.windows,
+        diary.open_peaks,
+        diary.imported_until,
+        diary.last_kills,
+        diary.oom_records,
+    )
 
 
 def of_schema_1(diary: LiveHistory) -> str:
@@ -65,7 +70,12 @@ def test_what_the_version_before_stored_is_read() -> None:
     text = of_schema_1(diary)
     history, shard = again(text), decode("here", text)
     assert (history.windows, history.open_peaks, history.imported_until, history.last_kills, history.oom_records) == (
-        diary.windows, diary.open_peaks, diary.imported_until, diary.last_kills, diary.oom_records)  # fmt: skip
+        diary.windows,
+        diary.open_peaks,
+        diary.imported_until,
+        diary.last_kills,
+        diary.oom_records,
+    )
     assert not isinstance(shard, Unreadable)
     assert (shard.count, shard.widths) == (4, {"shop": 2})
     assert isinstance(decode("here", text.replace('"count":4', '"count":8')), Unreadable)
@@ -77,8 +87,11 @@ def test_a_text_from_before_averages_of_pods_were_stored_is_read() -> None:
     rows = msgspec.msgpack.decode(zlib.decompress(text.workloads))
     before = {name: {one: row[:5] for one, row in actual_row.items()} for name, actual_row in rows.items()}
     assert before != rows
-    history = again(checkpoint._with_checksum(msgspec.structs.replace(
-        text, checksum="", workloads=zlib.compress(msgspec.msgpack.encode(before)))))  # fmt: skip
+    history = again(
+        checkpoint._with_checksum(
+            msgspec.structs.replace(text, checksum="", workloads=zlib.compress(msgspec.msgpack.encode(before)))
+        )
+    )
     assert (history.windows, history.open_peaks, history.oom_records) == (
         diary.windows,
         diary.open_peaks,

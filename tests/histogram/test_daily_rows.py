@@ -74,8 +74,10 @@ def test_a_live_history_gives_the_same_rows_of_days_that_are_over() -> None:
     (expected_cpu, expected_memory) = rows_of_batch(batch, FIRST_DAY + 2)
     assert (cpu.histogram, cpu.hours) == (expected_cpu.histogram, expected_cpu.hours)
     assert (memory.histogram, memory.first, memory.last) == (
-        expected_memory.histogram, expected_memory.first, expected_memory.last
-    )  # fmt: skip
+        expected_memory.histogram,
+        expected_memory.first,
+        expected_memory.last,
+    )
 
 
 def test_two_rows_of_one_day_become_one() -> None:
@@ -86,8 +88,19 @@ def test_two_rows_of_one_day_become_one() -> None:
     assert memory.resource == "memory"
 
 
-@given(st.permutations([OomRecord(at=at, used=used, count=count, last=last) for at, used, count, last in (
-    (100, 1e9, 1, 100), (90, 3e9, 2, 95), (100, 1e9, 4, 100), (1_000_000, 5e8, 1, 1_000_000))]))  # fmt: skip
+@given(
+    st.permutations(
+        [
+            OomRecord(at=at, used=used, count=count, last=last)
+            for at, used, count, last in (
+                (100, 1e9, 1, 100),
+                (90, 3e9, 2, 95),
+                (100, 1e9, 4, 100),
+                (1_000_000, 5e8, 1, 1_000_000),
+            )
+        ]
+    )
+)
 def test_the_record_of_kills_does_not_depend_on_their_order(kills: list[OomRecord]) -> None:
     assert merge_kills(kills, 14 * DAY) == merge_kills(sorted(kills, key=lambda one: one.count), 14 * DAY)
 

@@ -81,8 +81,15 @@ def test_a_limit_that_no_machine_has_says_nothing_of_the_container() -> None:
 
 KILLS = st.lists(
     st.builds(
-        kill, at=st.integers(NOW, NOW + WINDOW), used=st.floats(0, 2.0**33), limit=st.just(0.0) | st.floats(1, 2.0**33),
-        request=st.just(0.0) | st.floats(1, 2.0**33)), min_size=1, max_size=12)  # fmt: skip
+        kill,
+        at=st.integers(NOW, NOW + WINDOW),
+        used=st.floats(0, 2.0**33),
+        limit=st.just(0.0) | st.floats(1, 2.0**33),
+        request=st.just(0.0) | st.floats(1, 2.0**33),
+    ),
+    min_size=1,
+    max_size=12,
+)
 
 
 @given(KILLS)

@@ -23,8 +23,13 @@ class Document:
 
 def asked(group: str, resource: str, made: Json) -> bytes:
     """The review of an object that is about to be created."""
-    request = {"uid": "u-1", "resource": {"group": group, "version": "v1", "resource": resource},
-               "namespace": "trimtab-system", "operation": "CREATE", "object": made}  # fmt: skip
+    request = {
+        "uid": "u-1",
+        "resource": {"group": group, "version": "v1", "resource": resource},
+        "namespace": "trimtab-system",
+        "operation": "CREATE",
+        "object": made,
+    }
     whole = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     return json.dumps(whole, separators=(",", ":")).encode()
 

@@ -56,8 +56,12 @@ def review(pod: Json, uid: str = "u-1") -> bytes:
 
 def pod(spec: Json | None = None, **metadata: Any) -> Json:
     """A pod of a Deployment, with one container unless the spec has some."""
-    meta = {"generateName": "web-7d9c6b5f48-", "namespace": NAMESPACE, "ownerReferences": [OWNER],
-            "labels": {"app": "web", "pod-template-hash": "7d9c6b5f48"}}  # fmt: skip
+    meta = {
+        "generateName": "web-7d9c6b5f48-",
+        "namespace": NAMESPACE,
+        "ownerReferences": [OWNER],
+        "labels": {"app": "web", "pod-template-hash": "7d9c6b5f48"},
+    }
     labels = {**meta["labels"], **metadata.pop("labels", {})}
     return {
         "apiVersion": "v1",
@@ -93,8 +97,13 @@ def _init(count: int, **fields: Any) -> Json:
 def _amounts(count: int) -> Json:
     """No two amounts alike, so that none is remembered."""
     sized = [{"cpu": f"{100 + at}m", "memory": f"{70_000_000 + at}"} for at in range(count)]
-    return pod({"containers": [container(f"c-{at}", resources={"limits": one, "requests": one})
-                               for at, one in enumerate(sized)]})  # fmt: skip
+    return pod(
+        {
+            "containers": [
+                container(f"c-{at}", resources={"limits": one, "requests": one}) for at, one in enumerate(sized)
+            ]
+        }
+    )
 
 
 def _selected(count: int) -> Json:
@@ -172,8 +181,14 @@ def _tolerating(count: int, **fields: Any) -> Json:
 
 
 def _alike_tolerations(count: int) -> Json:
-    return pod({"tolerations": [{"key": "t", "operator": "Equal", "value": "v", "effect": "NoExecute",
-                                 "tolerationSeconds": at} for at in range(count)]})  # fmt: skip
+    return pod(
+        {
+            "tolerations": [
+                {"key": "t", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": at}
+                for at in range(count)
+            ]
+        }
+    )
 
 
 def _nothing_tolerated(count: int) -> Json:
@@ -193,16 +208,26 @@ def _extended(count: int) -> Json:
 def _extended_everywhere(count: int) -> Json:
     side = isqrt(count)
     many = [{f"example.com/d{at}-{number}": "1" for number in range(side)} for at in range(side)]
-    return pod({"containers": [container(f"c-{at}", resources={"requests": one, "limits": one})
-                               for at, one in enumerate(many)]})  # fmt: skip
+    return pod(
+        {
+            "containers": [
+                container(f"c-{at}", resources={"requests": one, "limits": one}) for at, one in enumerate(many)
+            ]
+        }
+    )
 
 
 def _extended_in_turn(count: int) -> Json:
     """Sidecars: each of them is added to all that stand before it."""
     side = isqrt(count)
     many = [{f"example.com/d{at}-{number}": "1" for number in range(side)} for at in range(side)]
-    return pod({"initContainers": [container(f"s-{at}", restartPolicy="Always", resources={"limits": one})
-                                   for at, one in enumerate(many)]})  # fmt: skip
+    return pod(
+        {
+            "initContainers": [
+                container(f"s-{at}", restartPolicy="Always", resources={"limits": one}) for at, one in enumerate(many)
+            ]
+        }
+    )
 
 
 def _ports(count: int) -> Json:
@@ -217,8 +242,13 @@ def _volumes(count: int) -> Json:
 def _named_volumes(count: int) -> Json:
     """Volumes, and an annotation that names as many others already."""
     named = ",".join(f"other-{at}" for at in range(count))
-    return {**_volumes(count), "metadata": {**_volumes(1)["metadata"], "annotations": {
-        "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": named}}}  # fmt: skip
+    return {
+        **_volumes(count),
+        "metadata": {
+            **_volumes(1)["metadata"],
+            "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": named},
+        },
+    }
 
 
 def _overhead(count: int) -> Json:

@@ -12,24 +12,42 @@ from trimtab.cluster.kinds import GROUPS_BY_KIND
 Item = dict[str, Any]
 TEAMS = tuple(f"team-{n:02d}" for n in range(12))
 
-PLANTED: frozenset[tuple[str, str, str]] = frozenset((
-    ("PersistentVolume", "", "pv-released-1"), ("PersistentVolume", "", "pv-released-2"),
-    ("PersistentVolume", "", "pv-failed"),
-    ("PersistentVolumeClaim", "team-00", "old-uploads"), ("PersistentVolumeClaim", "team-03", "data-former-0"),
-    ("PersistentVolumeClaim", "team-05", "pg-restore"), ("PersistentVolumeClaim", "team-07", "scratch"),
-    ("Service", "team-01", "former-edge"), ("Service", "team-04", "scaled-edge"), ("Service", "team-06", "manual-edge"),
-    ("ConfigMap", "team-00", "web-config-4k2m9"), ("ConfigMap", "team-02", "feature-flags-old"),
-    ("ConfigMap", "team-08", "settings"), ("ConfigMap", "team-09", "nginx-before-migration"),
-    ("Secret", "team-01", "registry-of-former-vendor"), ("Secret", "team-02", "shop-tls-2023"),
-    ("Secret", "team-10", "db-password-old"), ("Secret", "team-11", "api-token"),
-    ("Node", "", "hand-made-1"), ("Node", "", "hand-made-2"),
-))  # fmt: skip
+PLANTED: frozenset[tuple[str, str, str]] = frozenset(
+    (
+        ("PersistentVolume", "", "pv-released-1"),
+        ("PersistentVolume", "", "pv-released-2"),
+        ("PersistentVolume", "", "pv-failed"),
+        ("PersistentVolumeClaim", "team-00", "old-uploads"),
+        ("PersistentVolumeClaim", "team-03", "data-former-0"),
+        ("PersistentVolumeClaim", "team-05", "pg-restore"),
+        ("PersistentVolumeClaim", "team-07", "scratch"),
+        ("Service", "team-01", "former-edge"),
+        ("Service", "team-04", "scaled-edge"),
+        ("Service", "team-06", "manual-edge"),
+        ("ConfigMap", "team-00", "web-config-4k2m9"),
+        ("ConfigMap", "team-02", "feature-flags-old"),
+        ("ConfigMap", "team-08", "settings"),
+        ("ConfigMap", "team-09", "nginx-before-migration"),
+        ("Secret", "team-01", "registry-of-former-vendor"),
+        ("Secret", "team-02", "shop-tls-2023"),
+        ("Secret", "team-10", "db-password-old"),
+        ("Secret", "team-11", "api-token"),
+        ("Node", "", "hand-made-1"),
+        ("Node", "", "hand-made-2"),
+    )
+)
 
 
 def cluster_objects() -> list[Item]:
     """Every object, the orphans among the others."""
-    return [*_nodes(), *_storage(), *_platform(), *_operators(), *(item for team in TEAMS for item in _team(team)),
-            *_planted()]  # fmt: skip
+    return [
+        *_nodes(),
+        *_storage(),
+        *_platform(),
+        *_operators(),
+        *(item for team in TEAMS for item in _team(team)),
+        *_planted(),
+    ]
 
 
 def item(kind: str, namespace: str, name: str, **more: Any) -> Item:
@@ -51,40 +69,73 @@ def _team(team: str) -> Iterator[Item]:
     yield item("ConfigMap", team, "kube-root-ca.crt", data={"ca.crt": "…"})
     yield item("ConfigMap", team, "istio-ca-root-cert", data={})
     container = {
-        "name": "app", "args": ["--flags=flags-by-argument", "--state", f"{team}/state-by-argument"],
+        "name": "app",
+        "args": ["--flags=flags-by-argument", "--state", f"{team}/state-by-argument"],
         "envFrom": [{"configMapRef": {"name": "env-map"}}, {"secretRef": {"name": "env-secret"}}],
         "env": [
             {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "key-map", "key": "a"}}},
             {"name": "B", "valueFrom": {"secretKeyRef": {"name": "key-secret", "key": "b"}}},
             {"name": "C", "value": "map-by-environment"},
         ],
-    }  # fmt: skip
+    }
     spec = {
-        "containers": [container], "imagePullSecrets": [{"name": "pull"}], "serviceAccountName": "web",
+        "containers": [container],
+        "imagePullSecrets": [{"name": "pull"}],
+        "serviceAccountName": "web",
         "initContainers": [{"name": "i", "envFrom": [{"configMapRef": {"name": "init-map"}}]}],
         "volumes": [
             {"name": "a", "configMap": {"name": "volume-map"}},
             {"name": "b", "secret": {"secretName": "volume-secret"}},
-            {"name": "c", "projected": {"sources": [
-                {"configMap": {"name": "projected-map"}}, {"secret": {"name": "projected-secret"}},
-                {"serviceAccountToken": {"path": "t"}},
-            ]}},
+            {
+                "name": "c",
+                "projected": {
+                    "sources": [
+                        {"configMap": {"name": "projected-map"}},
+                        {"secret": {"name": "projected-secret"}},
+                        {"serviceAccountToken": {"path": "t"}},
+                    ]
+                },
+            },
             {"name": "d", "persistentVolumeClaim": {"claimName": "uploads"}},
             {"name": "e", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "csi-secret"}}},
         ],
-    }  # fmt: skip
+    }
     yield workload("Deployment", team, "web", spec)
     pod_spec = {**spec, "volumes": [*spec["volumes"], {"name": "tmp", "ephemeral": {}}]}
     labels = {"labels": {"app": "web"}}
     yield item("Pod", team, "web-1", metadata=labels, spec=pod_spec, status={"phase": "Running"})
-    maps = ("flags-by-argument", "state-by-argument", "env-map", "key-map", "map-by-environment", "init-map",
-            "volume-map", "projected-map", "night-map", "map-of-rollout")  # fmt: skip
+    maps = (
+        "flags-by-argument",
+        "state-by-argument",
+        "env-map",
+        "key-map",
+        "map-by-environment",
+        "init-map",
+        "volume-map",
+        "projected-map",
+        "night-map",
+        "map-of-rollout",
+    )
     yield from (item("ConfigMap", team, name, data={"k": "v"}) for name in maps)
-    secrets = ("env-secret", "key-secret", "pull", "volume-secret", "projected-secret", "csi-secret", "account-pull",
-               "edge-tls", "basic-auth", "gateway-tls", "issued-tls", "from-vault")  # fmt: skip
+    secrets = (
+        "env-secret",
+        "key-secret",
+        "pull",
+        "volume-secret",
+        "projected-secret",
+        "csi-secret",
+        "account-pull",
+        "edge-tls",
+        "basic-auth",
+        "gateway-tls",
+        "issued-tls",
+        "from-vault",
+    )
     yield from (item("Secret", team, name, type="Opaque") for name in secrets)
-    yield from (item("PersistentVolumeClaim", team, name, spec={}) for name in ("uploads", "web-1-tmp", "data-db-0",
-                "data-db-4", "disk-of-vm", "source"))  # fmt: skip
+    yield from (
+        item("PersistentVolumeClaim", team, name, spec={})
+        for name in ("uploads", "web-1-tmp", "data-db-0", "data-db-4", "disk-of-vm", "source")
+    )
     yield workload("StatefulSet", team, "db", {}, replicas=1, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
     nightly = {"containers": [{"name": "n", "envFrom": [{"configMapRef": {"name": "night-map"}}]}]}
     yield item("CronJob", team, "night", spec={"jobTemplate": {"spec": {"template": {"spec": nightly}}}})
@@ -104,8 +155,14 @@ def _team(team: str) -> Iterator[Item]:
 
 
 def _planted() -> Iterator[Item]:
-    yield item("Gateway", "edge", "public", spec={"listeners": [{"tls": {"certificateRefs": [
-        {"name": "gateway-tls", "namespace": team} for team in TEAMS]}}]})  # fmt: skip
+    yield item(
+        "Gateway",
+        "edge",
+        "public",
+        spec={
+            "listeners": [{"tls": {"certificateRefs": [{"name": "gateway-tls", "namespace": team} for team in TEAMS]}}]
+        },
+    )
     volume = {"capacity": {"storage": "100Gi"}, "storageClassName": "fast", "claimRef": {"namespace": "x", "name": "y"}}
     yield item("PersistentVolume", "", "pv-released-1", spec=volume, status={"phase": "Released"})
     yield item("PersistentVolume", "", "pv-released-2", spec=volume, status={"phase": "Released"})

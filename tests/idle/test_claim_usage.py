@@ -51,8 +51,10 @@ def test_a_class_that_is_as_fast_and_costs_less_is_preferred() -> None:
 
 
 def test_a_slower_class_is_told_as_such() -> None:
-    classes = (storage_class("ssd", "pd.csi.storage.gke.io", type="pd-ssd"),
-               storage_class("balanced", "pd.csi.storage.gke.io", type="pd-balanced"))  # fmt: skip
+    classes = (
+        storage_class("ssd", "pd.csi.storage.gke.io", type="pd-ssd"),
+        storage_class("balanced", "pd.csi.storage.gke.io", type="pd-balanced"),
+    )
     assert "may be slower" in savings(90, 100, *classes, of="ssd")["claim-class-dear"].reason.sentence
 
 

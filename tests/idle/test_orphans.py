@@ -108,10 +108,12 @@ def test_a_field_for_secrets_counts_also_if_several_namespaces_have_the_name() -
 @pytest.mark.parametrize(
     ("spec", "is_judged"),
     [
-        ({"note": "uses wild here"}, False), ({"secretRef": {"name": "wild"}}, False),
-        ({"wild": "x"}, True), ({"note": "wilder"}, True),
+        ({"note": "uses wild here"}, False),
+        ({"secretRef": {"name": "wild"}}, False),
+        ({"wild": "x"}, True),
+        ({"note": "wilder"}, True),
     ],
-)  # fmt: skip
+)
 def test_a_word_of_a_custom_resource_may_name_a_secret_whose_name_is_unique(
     spec: dict[str, object], is_judged: bool
 ) -> None:
@@ -131,11 +133,14 @@ POLICY_GROUP = "admissionregistration.k8s.io/v1"
 @pytest.mark.parametrize(
     ("param", "used"),
     [
-        ({"name": "params", "namespace": "shop"}, True), ({"name": "params"}, True),
-        ({"selector": {"matchLabels": {"use": "yes"}}}, True), ({"selector": {"matchLabels": {"use": "no"}}}, False),
-        ({"name": "params", "namespace": "other"}, False), ({"name": "other", "namespace": "shop"}, False),
+        ({"name": "params", "namespace": "shop"}, True),
+        ({"name": "params"}, True),
+        ({"selector": {"matchLabels": {"use": "yes"}}}, True),
+        ({"selector": {"matchLabels": {"use": "no"}}}, False),
+        ({"name": "params", "namespace": "other"}, False),
+        ({"name": "other", "namespace": "shop"}, False),
     ],
-)  # fmt: skip
+)
 def test_the_parameters_of_an_admission_policy_are_in_use(kind: str, param: dict[str, object], used: bool) -> None:
     policy = item(kind, "", "p", apiVersion=POLICY_GROUP, spec={"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}})
     binding = item(f"{kind}Binding", "", "b", apiVersion=POLICY_GROUP, spec={"policyName": "p", "paramRef": param})
@@ -150,8 +155,13 @@ def test_parameters_of_an_unknown_kind_may_be_a_config_map() -> None:
 
 
 def test_parameters_of_another_kind_are_no_config_map() -> None:
-    policy = item("ValidatingAdmissionPolicy", "", "p", apiVersion=POLICY_GROUP,
-                  spec={"paramKind": {"apiVersion": "acme.example/v1", "kind": "Limit"}})  # fmt: skip
+    policy = item(
+        "ValidatingAdmissionPolicy",
+        "",
+        "p",
+        apiVersion=POLICY_GROUP,
+        spec={"paramKind": {"apiVersion": "acme.example/v1", "kind": "Limit"}},
+    )
     spec = {"policyName": "p", "paramRef": {"name": "params", "namespace": "shop"}}
     binding = item("ValidatingAdmissionPolicyBinding", "", "b", apiVersion=POLICY_GROUP, spec=spec)
     assert names(policy, binding, item("ConfigMap", "shop", "params")) == {("ConfigMap", "shop", "params")}
@@ -167,15 +177,18 @@ def test_the_parameters_of_an_ingress_class_are_in_use() -> None:
 def test_what_programs_read_by_a_fixed_name_or_label_is_left_out() -> None:
     part_of = {"labels": {"app.kubernetes.io/part-of": "argocd"}}
     assert left_out(
-        item("ConfigMap", "argocd", "argocd-cm"), item("ConfigMap", "argocd", "extra", metadata=part_of),
+        item("ConfigMap", "argocd", "argocd-cm"),
+        item("ConfigMap", "argocd", "extra", metadata=part_of),
         item("Secret", "argocd", "argocd-initial-admin-secret"),
         item("ConfigMap", "ingress-nginx", "ingress-controller-leader"),
         item("ConfigMap", "ingress-nginx", "ingress-controller-leader-nginx"),
     ) == {
-        "argocd-cm": "orphan-read-by-name", "extra": "orphan-operator-label",
-        "argocd-initial-admin-secret": "orphan-read-by-name", "ingress-controller-leader": "orphan-leader-lock",
+        "argocd-cm": "orphan-read-by-name",
+        "extra": "orphan-operator-label",
+        "argocd-initial-admin-secret": "orphan-read-by-name",
+        "ingress-controller-leader": "orphan-leader-lock",
         "ingress-controller-leader-nginx": "orphan-leader-lock",
-    }  # fmt: skip
+    }
 
 
 def test_a_leader_in_another_sense_is_no_lock() -> None:
@@ -191,13 +204,18 @@ def test_young_objects_are_left_out() -> None:
 @pytest.mark.parametrize(
     "behind",
     [
-        item("EndpointSlice", "shop", "edge-1", metadata={"labels": {"kubernetes.io/service-name": "edge"}},
-             endpoints=[{"addresses": ["10.0.0.1"]}]),
+        item(
+            "EndpointSlice",
+            "shop",
+            "edge-1",
+            metadata={"labels": {"kubernetes.io/service-name": "edge"}},
+            endpoints=[{"addresses": ["10.0.0.1"]}],
+        ),
         item("Endpoints", "shop", "edge", subsets=[{"notReadyAddresses": [{"ip": "10.0.0.1"}]}]),
         item("Pod", "shop", "e", metadata={"labels": {"app": "edge", "more": "x"}}, spec={}),
         workload("Deployment", "shop", "edge", {}, replicas=2),
     ],
-)  # fmt: skip
+)
 def test_a_load_balancer_with_something_behind_it_is_none(behind: dict[str, object]) -> None:
     edge = item("Service", "shop", "edge", spec={"type": "LoadBalancer", "selector": {"app": "edge"}})
     assert names(edge, behind) == set()

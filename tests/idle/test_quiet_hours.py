@@ -25,9 +25,7 @@ MONDAY = 1_767_571_200 // HOUR
 
 def weeks(count: int, busy: range, cores: float = 1.0, idle: float = 0.0) -> dict[int, float]:
     """Usage on Monday to Friday in these hours of the day (UTC)."""
-    return {
-        MONDAY + n: cores if n % 24 in busy and (n // 24) % 7 < 5 else idle for n in range(count * HOURS_PER_WEEK)
-    }  # fmt: skip
+    return {MONDAY + n: cores if n % 24 in busy and (n // 24) % 7 < 5 else idle for n in range(count * HOURS_PER_WEEK)}
 
 
 def known(hourly: dict[int, float], **more: object) -> QuietHours:
@@ -39,9 +37,12 @@ def known(hourly: dict[int, float], **more: object) -> QuietHours:
 def test_nights_and_the_weekend_are_quiet() -> None:
     quiet_hours = known(weeks(2, range(8, 18)), request_cores=2.0)
     assert [describe_window(*window) for window in quiet_hours.windows] == [
-        "mon 18:00 – tue 08:00", "tue 18:00 – wed 08:00", "wed 18:00 – thu 08:00", "thu 18:00 – fri 08:00",
+        "mon 18:00 – tue 08:00",
+        "tue 18:00 – wed 08:00",
+        "wed 18:00 – thu 08:00",
+        "thu 18:00 – fri 08:00",
         "fri 18:00 – mon 08:00",
-    ]  # fmt: skip
+    ]
     assert len(quiet_hours.sleeping_hours) == HOURS_PER_WEEK - 50
 
 

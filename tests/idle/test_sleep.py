@@ -95,8 +95,7 @@ def test_what_is_not_understood_is_named(manifest: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "days"),
-    [("*", range(7)), ("1-5", range(5)), ("0,6", (5, 6)), ("fri-mon", (0, 4, 5, 6)), ("7", (6,))],
+    ("text", "days"), [("*", range(7)), ("1-5", range(5)), ("0,6", (5, 6)), ("fri-mon", (0, 4, 5, 6)), ("7", (6,))]
 )
 def test_days_of_cron_begin_with_sunday(text: str, days: Any) -> None:
     assert parse_cron_days(text) == tuple(days)
@@ -127,9 +126,12 @@ def test_a_sleep_info_excludes_what_never_sleeps_and_reads_back_as_proposed() ->
         {WEB: quiet}, [WEB, owner_key("Deployment/api", "shop"), owner_key("Deployment/x", "other")]
     )
     assert proposed["spec"] == {
-        "weekdays": "1-5", "sleepAt": "18:00", "wakeUpAt": "08:00", "timeZone": "UTC",
+        "weekdays": "1-5",
+        "sleepAt": "18:00",
+        "wakeUpAt": "08:00",
+        "timeZone": "UTC",
         "excludeRef": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}],
-    }  # fmt: skip
+    }
     assert schedule(proposed).asleep == OFFICE
 
 

@@ -30,11 +30,15 @@ def pem(folder: Path, name: str, signer: tuple[Any, Any] | None) -> tuple[Any, A
     now = datetime.datetime.now(datetime.UTC)
     issuer, signing = (signer[0].subject, signer[1]) if signer else (subject, key)
     certificate_builder = (
-        x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
-        .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(hours=1))
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(hours=1))
         .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
-    )  # fmt: skip
+    )
     if signer:
         certificate_builder = certificate_builder.add_extension(
             x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False
@@ -82,10 +86,13 @@ class Hello(BaseHTTPRequestHandler):
 def kubeconfig(folder: Path, server: str, authority: str) -> str:
     cluster = {"server": server, "certificate-authority": str(folder / f"{authority}.crt")}
     document = {
-        "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {}}],
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "users": [{"name": "u", "user": {}}],
         "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
         "clusters": [{"name": "k", "cluster": cluster}],
-    }  # fmt: skip
+    }
     path = folder / f"{authority}.kubeconfig"
     path.write_text(yaml.safe_dump(document))
     return str(path)

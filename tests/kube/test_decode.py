@@ -45,8 +45,9 @@ def test_managed_fields_are_left_out_and_nothing_else_is(
 def test_an_object_written_in_another_order_is_read_as_well(order: tuple[str, ...]) -> None:
     parts = {
         "metadata": {"name": "web", "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:spec": {}}}]},
-        "spec": {"nodeName": "n"}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    }  # fmt: skip
+        "spec": {"nodeName": "n"},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
     values = {"type": "ADDED", "object": {name: parts[name] for name in order}}
     result = decode.decode_change("Pod", json.dumps(values, separators=(",", ":")).encode())
     assert result == (False, msgspec.convert(parts, MountingPod))

@@ -47,12 +47,13 @@ def a_pod(name: str = "web-1", **metadata: Any) -> dict[str, Any]:
     pod["status"] = {
         "phase": "Running",
         "conditions": [
-            {"type": "Ready", "status": "True", "message": "hunter2"}, {"type": "Initialized", "status": "True"}
+            {"type": "Ready", "status": "True", "message": "hunter2"},
+            {"type": "Initialized", "status": "True"},
         ],
         "containerStatuses": [
             {"name": "main", "state": {"terminated": {"exitCode": 1, "message": "hunter2", "reason": "Error"}}}
         ],
-    }  # fmt: skip
+    }
     return pod
 
 
@@ -90,11 +91,13 @@ def test_an_opt_out_of_a_pools_own_is_kept_and_parts_pods_that_were_alike() -> N
 def test_volumes_that_say_nothing_are_not_kept_and_the_others_say_what_they_are() -> None:
     manifest = a_pod()
     manifest["spec"]["volumes"] = [
-        {"name": "token-abc", "projected": {}}, {"name": "here", "hostPath": {"path": "/somewhere"}},
+        {"name": "token-abc", "projected": {}},
+        {"name": "here", "hostPath": {"path": "/somewhere"}},
         {"name": "socket", "hostPath": {"path": "/run/x.sock", "type": "Socket"}},
-        {"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "tmp", "emptyDir": {}},
+        {"name": "disk", "persistentVolumeClaim": {"claimName": "c"}},
+        {"name": "tmp", "emptyDir": {}},
         {"name": "far", "csi": {"driver": "d", "volumeAttributes": {"secret": "x"}}},
-    ]  # fmt: skip
+    ]
     volumes = {volume.name: volume for volume in kept(manifest).spec.volumes}
     assert set(volumes) == {"here", "socket", "disk", "tmp", "far"}
     assert volumes["here"].host_path == {}
@@ -109,9 +112,10 @@ def test_what_tells_a_container_its_own_resources_is_kept_and_no_other_variable_
     manifest["spec"]["containers"][0]["env"] = [{"name": "SECRET", "value": "x"}, limits]
     files = {"items": [{"path": "limit", "resourceFieldRef": field}]}
     manifest["spec"]["volumes"] = [
-        {"name": "limits", "downwardAPI": files}, {"name": "labels", "downwardAPI": {"items": [{"path": "labels"}]}},
+        {"name": "limits", "downwardAPI": files},
+        {"name": "labels", "downwardAPI": {"items": [{"path": "labels"}]}},
         {"name": "both", "projected": {"sources": [{"serviceAccountToken": {}}, {"downwardAPI": files}]}},
-    ]  # fmt: skip
+    ]
     spec = kept(manifest).spec
     assert [variable.value_from.resource_field_ref.resource for variable in spec.containers[0].env] == ["limits.memory"]
     assert [volume.name for volume in spec.volumes] == ["limits", "both"]
@@ -154,12 +158,14 @@ def test_of_config_maps_only_ours_are_asked_for() -> None:
 def test_a_capture_reads_back_as_what_was_captured() -> None:
     controller = {"metadata": {"name": "old", "namespace": "shop"}, "spec": {"selector": {"app": "old"}}}
     nodes = {"metadata": {"name": "node-1"}, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
-    snapshot = Snapshot({
-        "Pod": (kept(a_pod()),),
-        "ReplicationController": (kept(controller, "ReplicationController"),),
-        "Deployment": (kept({"metadata": {"name": "web"}, "spec": {"replicas": 3}}, "Deployment"),),
-        "Node": (kept(nodes, "Node"),),
-    })  # fmt: skip
+    snapshot = Snapshot(
+        {
+            "Pod": (kept(a_pod()),),
+            "ReplicationController": (kept(controller, "ReplicationController"),),
+            "Deployment": (kept({"metadata": {"name": "web"}, "spec": {"replicas": 3}}, "Deployment"),),
+            "Node": (kept(nodes, "Node"),),
+        }
+    )
     reading = load_snapshot([("capture", encode_capture(snapshot))])
     assert reading.mistakes == ()
     assert reading.snapshot == replace(snapshot, is_capture=True)
@@ -181,10 +187,12 @@ def test_an_owner_is_captured_with_its_template_where_that_was_read() -> None:
     }
     web = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 2, "template": template}}
     old = {"metadata": {"name": "old", "namespace": "shop"}, "spec": {"replicas": 0, "template": template}}
-    snapshot = Snapshot({
-        "ReplicaSet": (kept(web, "ReplicaSet"), kept(old, "ReplicaSet")),
-        "ReplicaSetTemplate": (kept(web, "ReplicaSetTemplate"), kept(old, "ReplicaSetTemplate")),
-    })  # fmt: skip
+    snapshot = Snapshot(
+        {
+            "ReplicaSet": (kept(web, "ReplicaSet"), kept(old, "ReplicaSet")),
+            "ReplicaSetTemplate": (kept(web, "ReplicaSetTemplate"), kept(old, "ReplicaSetTemplate")),
+        }
+    )
     first, second = plain_objects(snapshot)
     assert first["spec"]["template"]["metadata"] == {"labels": {"app": "web"}}
     assert first["spec"]["template"]["spec"]["containers"] == ({"name": "c", "image": "web:1"},)
@@ -226,9 +234,17 @@ def test_hashed_names_keep_their_order_and_stay_the_same_everywhere() -> None:
 
 
 def test_what_is_kubernetes_own_stays_readable() -> None:
-    node = {"metadata": {"name": "n1", "labels": {
-        "topology.kubernetes.io/zone": "eu-1a", "node.kubernetes.io/instance-type": "m5.large",
-        "kubernetes.io/hostname": "n1", "team": "blue"}}}  # fmt: skip
+    node = {
+        "metadata": {
+            "name": "n1",
+            "labels": {
+                "topology.kubernetes.io/zone": "eu-1a",
+                "node.kubernetes.io/instance-type": "m5.large",
+                "kubernetes.io/hostname": "n1",
+                "team": "blue",
+            },
+        }
+    }
     [item] = hash_names(plain_objects(Snapshot({"Node": (kept(node, "Node"),)})), b"salt")
     labels = item["metadata"]["labels"]
     assert labels["topology.kubernetes.io/zone"] == "eu-1a"
@@ -245,11 +261,17 @@ def test_recommendations_follow_their_workloads() -> None:
     }
     deployment = {"metadata": {"name": "web", "namespace": "shop"}}
     items = hash_names(
-        plain_objects(Snapshot({
-            "ConfigMap": (kept(usage, "ConfigMap"),), "Deployment": (kept(deployment, "Deployment"),),
-            "Pod": (kept(a_pod()),),
-        })), b"salt",
-    )  # fmt: skip
+        plain_objects(
+            Snapshot(
+                {
+                    "ConfigMap": (kept(usage, "ConfigMap"),),
+                    "Deployment": (kept(deployment, "Deployment"),),
+                    "Pod": (kept(a_pod()),),
+                }
+            )
+        ),
+        b"salt",
+    )
     meta, pod = items[1]["metadata"], items[2]
     [(workload, containers)] = decode("", items[0]["data"][PAYLOAD_KEY]).items()  # type: ignore[union-attr]
     assert workload == f"{meta['namespace']}/Deployment/{meta['name']}"
@@ -259,8 +281,14 @@ def test_recommendations_follow_their_workloads() -> None:
 
 def test_config_maps_tell_no_names_and_nothing_of_others_annotations() -> None:
     message = {KUBECTL: "hunter2 blue", "example.com/token": "hunter2", "trimtab.dev/by": "blue"}
-    state = {"metadata": {"name": "trimtab-state-x", "namespace": "blue", "annotations": message,
-                          "labels": {"trimtab.dev/state": "x", "team": "blue"}}}  # fmt: skip
+    state = {
+        "metadata": {
+            "name": "trimtab-state-x",
+            "namespace": "blue",
+            "annotations": message,
+            "labels": {"trimtab.dev/state": "x", "team": "blue"},
+        }
+    }
     updated = {"cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 00:00:00 +0000 UTC"}
     status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system", "annotations": updated}}
     snapshot = Snapshot({"ConfigMap": tuple(kept(each, "ConfigMap") for each in (state, status))})
@@ -272,8 +300,10 @@ def test_config_maps_tell_no_names_and_nothing_of_others_annotations() -> None:
 
 
 def test_a_pool_selects_the_same_nodes_after_hashing() -> None:
-    pool = {"metadata": {"name": "p", "namespace": "ours", "labels": {"trimtab.dev/pool": "batch"}},
-            "data": {"pool.yaml": "nodes: {labels: {team: web}}"}}  # fmt: skip
+    pool = {
+        "metadata": {"name": "p", "namespace": "ours", "labels": {"trimtab.dev/pool": "batch"}},
+        "data": {"pool.yaml": "nodes: {labels: {team: web}}"},
+    }
     node = {"metadata": {"name": "n1", "labels": {"team": "web"}}}
     items = hash_names(
         plain_objects(Snapshot({"ConfigMap": (kept(pool, "ConfigMap"),), "Node": (kept(node, "Node"),)})), b"salt"
@@ -320,16 +350,19 @@ def test_a_status_that_cannot_be_read_stays_one_and_tells_nothing() -> None:
 def test_neither_messages_nor_paths_nor_claims_of_devices_tell_a_name() -> None:
     pod = a_pod()
     pod["spec"]["resourceClaims"] = [
-        {"name": "gpu", "resourceClaimName": "hunter2"}, {"name": "b", "resourceClaimTemplateName": "hunter2"}
-    ]  # fmt: skip
+        {"name": "gpu", "resourceClaimName": "hunter2"},
+        {"name": "b", "resourceClaimTemplateName": "hunter2"},
+    ]
     ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "cni of hunter2 is not ready"}
     disk = {"metadata": {"name": "disk"}, "spec": {"local": {"path": "/mnt/hunter2"}}}
     home = {"metadata": {"name": "home"}, "spec": {"hostPath": {"path": "/home/hunter2"}}}
-    snapshot = Snapshot({
-        "Pod": (kept(pod),),
-        "Node": (kept({"metadata": {"name": "n1"}, "status": {"conditions": [ready]}}, "Node"),),
-        "PersistentVolume": (kept(disk, "PersistentVolume"), kept(home, "PersistentVolume")),
-    })  # fmt: skip
+    snapshot = Snapshot(
+        {
+            "Pod": (kept(pod),),
+            "Node": (kept({"metadata": {"name": "n1"}, "status": {"conditions": [ready]}}, "Node"),),
+            "PersistentVolume": (kept(disk, "PersistentVolume"), kept(home, "PersistentVolume")),
+        }
+    )
     capture = encode_capture(snapshot, salt=b"salt")
     assert b"hunter2" not in capture
     reading = load_snapshot([("capture", capture)])

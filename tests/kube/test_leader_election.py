@@ -73,11 +73,16 @@ class World:
         self.told: list[str] = []
         self.one, self.two = (
             LeaderElector(
-                self.api, "ns", "trimtab", who, elapsed=lambda: self.time,  # type: ignore[arg-type]
-                now=lambda: datetime.fromtimestamp(self.time, UTC), on_trouble=self.told.append,
+                self.api,
+                "ns",
+                "trimtab",
+                who,
+                elapsed=lambda: self.time,  # type: ignore[arg-type]
+                now=lambda: datetime.fromtimestamp(self.time, UTC),
+                on_trouble=self.told.append,
             )
             for who in ("one", "two")
-        )  # fmt: skip
+        )
 
 
 def test_a_new_leader_waits_one_write_deadline() -> None:

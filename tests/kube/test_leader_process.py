@@ -71,11 +71,16 @@ class World:
 
     def replica(self) -> LeaderProcess:
         return LeaderProcess(
-            name="tester", settings=self.settings, log=log.build_logger("info", "json", self.said),
+            name="tester",
+            settings=self.settings,
+            log=log.build_logger("info", "json", self.said),
             client=None,  # type: ignore[arg-type]
-            election=self.votes, identity="me", max_silence_seconds=60.0,
-            shutdown=self.time, elapsed=lambda: self.time.now,
-        )  # fmt: skip
+            election=self.votes,
+            identity="me",
+            max_silence_seconds=60.0,
+            shutdown=self.time,
+            elapsed=lambda: self.time.now,
+        )
 
     def lines(self) -> list[str]:
         return [json.loads(line)["event"].removeprefix("tester.") for line in self.said.getvalue().splitlines()]
@@ -186,8 +191,10 @@ def test_pages_tell_how_it_is() -> None:
     with replica.serve_and_elect(registry, {"/more": lambda: (200, "text/plain", b"more")}):
         url = url_of(world)
         assert (page(url, "/healthz"), page(url, "/readyz"), page(url, "/more")) == (
-            (200, "ok\n"), (200, "ok\n"), (200, "more"),
-        )  # fmt: skip
+            (200, "ok\n"),
+            (200, "ok\n"),
+            (200, "more"),
+        )
         assert "weight 7.0" in page(url, "/metrics")[1]
         world.time.now += 61
         assert page(url, "/healthz")[0] == 500, "nothing was heard of it for longer than it may hang"

@@ -41,10 +41,13 @@ class Running:
         self.api = api
         self.changes: list[WatchEvent[Any]] = []
         self.it: Reflector[Any] = Reflector(
-            api.client(), LIST_SOURCES["Node"], lambda result: result,
-            settings=settings or WatchSettings(page_size=5, idle_seconds=30), on_change=self.changes.append,
+            api.client(),
+            LIST_SOURCES["Node"],
+            lambda result: result,
+            settings=settings or WatchSettings(page_size=5, idle_seconds=30),
+            on_change=self.changes.append,
             backoff=Quick(random.Random(1)),
-        )  # fmt: skip
+        )
         self.thread = threading.Thread(target=self.it.run, daemon=True)
 
     def __enter__(self) -> Running:
@@ -118,9 +121,7 @@ def test_a_version_that_is_no_longer_kept_leads_to_a_new_list_and_only_differenc
         api.expire()
         watch.eventually(lambda: watch.it.health.lists == 2)
         watch.is_equal()
-        assert sorted(watch.told()[12:]) == [
-            ("deleted", "node-07"), ("modified", "node-01"), ("modified", "node-02")
-        ]  # fmt: skip
+        assert sorted(watch.told()[12:]) == [("deleted", "node-07"), ("modified", "node-01"), ("modified", "node-02")]
         assert len(before & {id(value) for value in watch.it.store.list_values()}) == 9
 
 

@@ -95,11 +95,13 @@ METADATA = mapping(
     ),
     managedFields=few(MANAGED),
 )
-CONTAINERS = st.sampled_from([
-    [{"name": "main", "resources": {"requests": {"cpu": "1"}}, "ports": [{"containerPort": 80, "hostPort": 80}]}],
-    [{"name": "main", "resources": {"requests": {"cpu": 1}}}],
-    [{"name": "main", "resources": {"requests": {"cpu": "2"}}}],
-])  # fmt: skip
+CONTAINERS = st.sampled_from(
+    [
+        [{"name": "main", "resources": {"requests": {"cpu": "1"}}, "ports": [{"containerPort": 80, "hostPort": 80}]}],
+        [{"name": "main", "resources": {"requests": {"cpu": 1}}}],
+        [{"name": "main", "resources": {"requests": {"cpu": "2"}}}],
+    ]
+)
 SPEC = mapping(
     containers=CONTAINERS,
     nodeName=few("node-1", "node-2"),
@@ -122,7 +124,7 @@ EVENTS = st.lists(
         mapping(metadata=METADATA, spec=SPEC, status=STATUS),
     ),
     max_size=12,
-)  # fmt: skip
+)
 
 
 @given(EVENTS, st.integers(0, 4))

@@ -42,9 +42,20 @@ def test_a_negative_priority_never_wins_and_no_match_leaves_all() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "10: pool", "ten: ['a']", "10: ['(']", "- 10", "10: {a: b}", "10: [['a']]", "10: ['a++']", "10: ['[']",
-     r"10: ['\8']"],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "10: pool",
+        "ten: ['a']",
+        "10: ['(']",
+        "- 10",
+        "10: {a: b}",
+        "10: [['a']]",
+        "10: ['a++']",
+        "10: ['[']",
+        r"10: ['\8']",
+    ],
+)
 def test_the_autoscaler_ignores_a_map_that_is_not_valid(text: str) -> None:
     assert isinstance(parse_expander_map(text), InvalidMap)
 
@@ -75,12 +86,18 @@ def test_a_map_of_ours_gives_every_group_its_own_tier(groups: list[str], data: s
     demoted = data.draw(st.lists(st.sampled_from(groups), unique=True))
     priorities = demote_groups(build_priorities(tiers, legacy), demoted)
     expected = {
-        group: 1 if group in legacy else 2 if group in demoted else max(
-            100 - 10 * number for number in range(9) if priorities.get(100 - 10 * number)
+        group: 1
+        if group in legacy
+        else 2
+        if group in demoted
+        else max(
+            100 - 10 * number
+            for number in range(9)
+            if priorities.get(100 - 10 * number)
             and any(read(format_priorities({5: priorities[100 - 10 * number]})).priority_of(group) == 5 for _ in "x")
         )
         for group in groups
-    }  # fmt: skip
+    }
     assert replay_priorities(format_priorities(priorities), expected) == []
     assert read(format_priorities(priorities)).priority_of("somebody-else") == 0
 

@@ -2,13 +2,7 @@
 
 import pytest
 
-from trimtab.machines.machine_types import (
-    Use,
-    estimate_visible_memory,
-    family_of,
-    machine_types,
-    types_of_region,
-)
+from trimtab.machines.machine_types import Use, estimate_visible_memory, family_of, machine_types, types_of_region
 from trimtab.machines.prices import price_table
 
 
@@ -32,18 +26,31 @@ def test_every_type_with_a_price_has_facts_that_are_possible() -> None:
 
 @pytest.mark.parametrize(
     ("name", "use"),
-    [("t3.large", Use.BURSTABLE), ("Standard_B4ms", Use.BURSTABLE), ("g5.xlarge", Use.ACCELERATED),
-     ("Standard_NC6s_v3", Use.ACCELERATED), ("hpc7a.96xlarge", Use.HPC), ("m7g.large", Use.GENERAL)],
-)  # fmt: skip
+    [
+        ("t3.large", Use.BURSTABLE),
+        ("Standard_B4ms", Use.BURSTABLE),
+        ("g5.xlarge", Use.ACCELERATED),
+        ("Standard_NC6s_v3", Use.ACCELERATED),
+        ("hpc7a.96xlarge", Use.HPC),
+        ("m7g.large", Use.GENERAL),
+    ],
+)
 def test_types_for_a_special_purpose_are_marked(name: str, use: Use) -> None:
     assert machine_types()[name].use is use
 
 
 @pytest.mark.parametrize(
     ("name", "family"),
-    [("m7i.2xlarge", "m7i"), ("Standard_E8s_v5", "Es_v5"), ("E16ps_v6", "Eps_v6"), ("n2-highmem-8", "n2-highmem"),
-     ("Standard_E32-8s_v5", "Es_v5"), ("Standard_M96bds_1_v3", "Mbds_1_v3"), ("own-type", "own-type")],
-)  # fmt: skip
+    [
+        ("m7i.2xlarge", "m7i"),
+        ("Standard_E8s_v5", "Es_v5"),
+        ("E16ps_v6", "Eps_v6"),
+        ("n2-highmem-8", "n2-highmem"),
+        ("Standard_E32-8s_v5", "Es_v5"),
+        ("Standard_M96bds_1_v3", "Mbds_1_v3"),
+        ("own-type", "own-type"),
+    ],
+)
 def test_a_family_is_the_name_without_the_size(name: str, family: str) -> None:
     assert family_of(name) == family
 

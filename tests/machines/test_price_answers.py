@@ -13,9 +13,15 @@ REGION = {"label_topology_kubernetes_io_region": "eu-west-1"}
 
 def asset(name: str = "a", cost: Any = 2.4, minutes: Any = 1440, **more: Any) -> dict[str, Any]:
     return {
-        "type": "Node", "properties": {"name": name, "cluster": "one"}, "labels": REGION, "minutes": minutes,
-        "nodeType": "m5.large", "totalCost": cost, "preemptible": 0, **more,
-    }  # fmt: skip
+        "type": "Node",
+        "properties": {"name": name, "cluster": "one"},
+        "labels": REGION,
+        "minutes": minutes,
+        "nodeType": "m5.large",
+        "totalCost": cost,
+        "preemptible": 0,
+        **more,
+    }
 
 
 def series(amount: str = "0.1", **labels: str) -> dict[str, Any]:
@@ -31,20 +37,30 @@ def vector(*result: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "answer", [assets(asset()), json.dumps({"data": [{"x": asset()}]}).encode(), vector(series()),
-               vector({"metric": {"exported_node": "a", "node": ""}, "values": [[1, "0.3"], [2, "0.1"]]}),
-               vector({"metric": {"instance": "A"}, "value": [1, "0.1"]})],
-)  # fmt: skip
+    "answer",
+    [
+        assets(asset()),
+        json.dumps({"data": [{"x": asset()}]}).encode(),
+        vector(series()),
+        vector({"metric": {"exported_node": "a", "node": ""}, "values": [[1, "0.3"], [2, "0.1"]]}),
+        vector({"metric": {"instance": "A"}, "value": [1, "0.1"]}),
+    ],
+)
 def test_a_node_costs_what_the_answer_says_for_an_hour(answer: bytes) -> None:
     price_file, mistakes = read_price_answer("answer", answer)
     assert (price_file.price_of(machine()), mistakes) == (100_000, [])
 
 
 @pytest.mark.parametrize(
-    "answer", [assets(asset("b"), asset("c", cost=7.2)),
-               vector(series("0.1", node="b", instance_type="m5.large", region="eu-west-1"),
-                      series("0.3", node="c", instance_type="m5.large", region="eu-west-1"))],
-)  # fmt: skip
+    "answer",
+    [
+        assets(asset("b"), asset("c", cost=7.2)),
+        vector(
+            series("0.1", node="b", instance_type="m5.large", region="eu-west-1"),
+            series("0.3", node="c", instance_type="m5.large", region="eu-west-1"),
+        ),
+    ],
+)
 def test_a_type_costs_the_mean_of_its_nodes_in_the_region(answer: bytes) -> None:
     price_file, _ = read_price_answer("answer", answer)
     assert price_file.price_of(machine()) == 200_000
@@ -59,13 +75,31 @@ def test_spot_nodes_do_not_count_in_the_price_of_their_type() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [b"{", b"[]", b"{}", b'{"data": null}', b'{"data": [1, {"x": 1}]}', assets(), assets(asset(cost=0)),
-     assets(asset(minutes=0)), assets(asset(cost=-1)), assets(asset(cost=True)), assets(asset(type="Disk")),
-     assets(asset(properties={})), assets({"type": "Node", "totalCost": 1, "minutes": 1}), vector(),
-     vector(series("0")), vector(series("NaN")), vector(series("+Inf")), vector({"metric": {}, "value": [1, "1"]}),
-     vector({"metric": {"node": "a"}, "value": "1"}), vector({"metric": 3, "values": [3]}),
-     b'{"data": {"resultType": "vector", "result": {"a": 1}}}', b"[" * 100_000],
-)  # fmt: skip
+    [
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"data": null}',
+        b'{"data": [1, {"x": 1}]}',
+        assets(),
+        assets(asset(cost=0)),
+        assets(asset(minutes=0)),
+        assets(asset(cost=-1)),
+        assets(asset(cost=True)),
+        assets(asset(type="Disk")),
+        assets(asset(properties={})),
+        assets({"type": "Node", "totalCost": 1, "minutes": 1}),
+        vector(),
+        vector(series("0")),
+        vector(series("NaN")),
+        vector(series("+Inf")),
+        vector({"metric": {}, "value": [1, "1"]}),
+        vector({"metric": {"node": "a"}, "value": "1"}),
+        vector({"metric": 3, "values": [3]}),
+        b'{"data": {"resultType": "vector", "result": {"a": 1}}}',
+        b"[" * 100_000,
+    ],
+)
 def test_an_answer_without_a_price_is_a_mistake(answer: bytes) -> None:
     price_file, mistakes = read_price_answer("answer", answer)
     assert (dict(price_file.nodes), dict(price_file.types)) == ({}, {})

@@ -7,15 +7,7 @@ import pytest
 from tests.cluster_of import cluster, node
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.reason import NotYet
-from trimtab.machines.prices import (
-    PRICE_KEYS,
-    MachinePrice,
-    PriceSource,
-    price_key,
-    price_of,
-    price_table,
-    quote_price,
-)
+from trimtab.machines.prices import PRICE_KEYS, MachinePrice, PriceSource, price_key, price_of, price_table, quote_price
 
 
 def made(**labels: str) -> NodeInfo:

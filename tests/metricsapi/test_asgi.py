@@ -43,11 +43,15 @@ class World:
         self.metrics = Metrics(CollectorRegistry())
         self.app = MetricsApplication(
             MetricsService(
-                header_config=lambda: config, authorizer=Authorizer(self.review), answer=self.answer,
-                readiness=lambda: (self.is_ready, "played"), metrics=self.metrics,
-                log=log.build_logger(stream=self.out, style="json"), close=self.close,
+                header_config=lambda: config,
+                authorizer=Authorizer(self.review),
+                answer=self.answer,
+                readiness=lambda: (self.is_ready, "played"),
+                metrics=self.metrics,
+                log=log.build_logger(stream=self.out, style="json"),
+                close=self.close,
             )
-        )  # fmt: skip
+        )
 
     def review(self, review: dict[str, Any]) -> AccessAnswer:
         self.reviews.append(review)
@@ -84,9 +88,14 @@ class World:
         """The same on an event loop that is there already."""
         path, _, query = path.partition("?")
         scope = {
-            "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
-            "headers": list(headers), **({CLIENT_NAMES_KEY: names} if names is not None else {}),
-        }  # fmt: skip
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": list(headers),
+            **({CLIENT_NAMES_KEY: names} if names is not None else {}),
+        }
         sent: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:

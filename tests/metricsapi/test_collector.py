@@ -24,9 +24,13 @@ from trimtab.metricsapi.targets import RunningPod, ScrapeTarget
 from trimtab.runtime import log
 
 RATE = MetricRule(
-    name="requests", source=SampleSource.SCRAPE, kind=MetricKind.RATE, namespaces=("shop",), pod_labels={"app": "web"},
+    name="requests",
+    source=SampleSource.SCRAPE,
+    kind=MetricKind.RATE,
+    namespaces=("shop",),
+    pod_labels={"app": "web"},
     series="requests_total",
-)  # fmt: skip
+)
 DEPTH = MetricRule(name="depth", source=SampleSource.QUERY, kind=MetricKind.GAUGE, query="depth")
 API = "/apis/custom.metrics.k8s.io/v1beta2"
 
@@ -71,9 +75,15 @@ class World:
     def __post_init__(self) -> None:
         self.metrics = Metrics(CollectorRegistry())
         self.collector = Collector(
-            self.settings, self.scrape, lambda rule: self.answer, self.executor, self.metrics,
-            log.build_logger(stream=self.logged, style="json"), lambda: self.now, lambda: self.now + 1_700_000_000,
-        )  # fmt: skip
+            self.settings,
+            self.scrape,
+            lambda rule: self.answer,
+            self.executor,
+            self.metrics,
+            log.build_logger(stream=self.logged, style="json"),
+            lambda: self.now,
+            lambda: self.now + 1_700_000_000,
+        )
 
     def scrape(self, target: ScrapeTarget, filters: tuple[SeriesFilter, ...]) -> Scrape:
         self.scrapes.append((self.now, target.uid))

@@ -5,13 +5,7 @@ import random
 import pytest
 
 from trimtab.cluster.reason import NotYet
-from trimtab.metricsapi.hpa_proposal import (
-    HpaProposal,
-    LoadPoint,
-    ProposalTerms,
-    propose_hpa,
-    render_hpa,
-)
+from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
 from trimtab.metricsapi.reasons import CPU_UNRELATED, HISTORY_TOO_FLAT, REQUEST_TOO_SMALL, TOO_LITTLE_HISTORY
 
 TERMS = ProposalTerms(namespace="shop", deployment="web", metric="requests", cpu_request=0.5, utilization=0.7)

@@ -141,9 +141,14 @@ def test_a_metric_is_reviewed_as_a_subresource_of_the_pod() -> None:
     spec = build_access_review(RemoteUser("eve", ("a",)), request)["spec"]
     assert (spec["user"], spec["groups"]) == ("eve", ["a"])
     assert spec["resourceAttributes"] == {
-        "namespace": "ns", "verb": "get", "group": "custom.metrics.k8s.io", "version": "v1beta2", "resource": "pods",
-        "subresource": "m", "name": "*",
-    }  # fmt: skip
+        "namespace": "ns",
+        "verb": "get",
+        "group": "custom.metrics.k8s.io",
+        "version": "v1beta2",
+        "resource": "pods",
+        "subresource": "m",
+        "name": "*",
+    }
     path = build_access_review(RemoteUser("eve"), DiscoveryRequest("/apis/x", is_version=True))["spec"]
     assert path["nonResourceAttributes"] == {"path": "/apis/x", "verb": "get"}
 
@@ -197,9 +202,11 @@ def test_values_are_written_as_kubernetes_writes_them() -> None:
     item = json.loads(render_values([value]))["items"][0]
     assert item == {
         "describedObject": {"kind": "Pod", "namespace": "ns", "name": "p", "uid": "u", "apiVersion": "v1"},
-        "metric": {"name": "m", "selector": None}, "timestamp": "2026-01-01T01:01:00Z", "windowSeconds": 60,
+        "metric": {"name": "m", "selector": None},
+        "timestamp": "2026-01-01T01:01:00Z",
+        "windowSeconds": 60,
         "value": "166m",
-    }  # fmt: skip
+    }
     gauges = [replace(value, milli=milli, window_seconds=None) for milli in (1_500_000, 20_000_000, 0, -500)]
     items = json.loads(render_values(gauges))["items"]
     assert [one["value"] for one in items] == ["1500", "20k", "0", "-500m"]

@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from trimtab.cluster.reason import NotYet
 from trimtab.metricsapi.reasons import CLOSE_SAMPLE, FIRST_SAMPLE, STALE_SAMPLE, WIDE_GAP
 from trimtab.metricsapi.rules import MetricKind, MetricRule, SampleSource
-from trimtab.metricsapi.samples import (
-    MetricValue,
-    Sample,
-    SampleStore,
-    is_power_of_two,
-)
+from trimtab.metricsapi.samples import MetricValue, Sample, SampleStore, is_power_of_two
 
 RULE = MetricRule(name="requests", source=SampleSource.SCRAPE, kind=MetricKind.RATE, max_age_seconds=90, series="r")
 GAUGE = MetricRule(name="depth", source=SampleSource.QUERY, kind=MetricKind.GAUGE, max_age_seconds=90)
@@ -123,9 +118,7 @@ def test_failures_are_logged_at_powers_of_two() -> None:
     assert [count for count in range(20) if is_power_of_two(count)] == [1, 2, 4, 8, 16]
 
 
-@given(
-    st.lists(st.tuples(st.integers(10, 600), st.floats(0, 1e6), st.booleans()), min_size=1, max_size=20),
-)
+@given(st.lists(st.tuples(st.integers(10, 600), st.floats(0, 1e6), st.booleans()), min_size=1, max_size=20))
 def test_a_rate_never_exceeds_what_was_really_counted(steps: list[tuple[int, float, bool]]) -> None:
     """However a process restarts, a served rate is at most the real rate of its interval, and never negative."""
     store, at, counter = stored((0, 0)), 0.0, 0.0

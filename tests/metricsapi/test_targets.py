@@ -9,9 +9,15 @@ from trimtab.metricsapi.targets import RunningPod, filters_of_target, find_targe
 
 def rule(name: str, *namespaces: str, token: BearerToken | None = None, port: int = 8080) -> MetricRule:
     return MetricRule(
-        name=name, source=SampleSource.SCRAPE, kind=MetricKind.RATE, namespaces=namespaces or ("*",), series=name,
-        pod_labels={"app": "web"}, endpoint=ScrapeEndpoint(port=port), token=token,
-    )  # fmt: skip
+        name=name,
+        source=SampleSource.SCRAPE,
+        kind=MetricKind.RATE,
+        namespaces=namespaces or ("*",),
+        series=name,
+        pod_labels={"app": "web"},
+        endpoint=ScrapeEndpoint(port=port),
+        token=token,
+    )
 
 
 def pod(name: str, namespace: str = "shop", ip: str = "10.0.0.1", app: str = "web") -> RunningPod:

@@ -173,9 +173,16 @@ def scheduled_by(pod: Pod) -> tuple[object, ...]:
     spec = pod.spec
     requests = [requests_of(c.resources) for c in all_containers(spec)]
     return (
-        requests, spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints,
-        spec.runtime_class_name, spec.overhead, spec.priority_class_name, spec.priority,
-    )  # fmt: skip
+        requests,
+        spec.node_selector,
+        spec.affinity,
+        spec.tolerations,
+        spec.topology_spread_constraints,
+        spec.runtime_class_name,
+        spec.overhead,
+        spec.priority_class_name,
+        spec.priority,
+    )
 
 
 def memory_limits(spec: PodSpec) -> list[object]:
@@ -255,10 +262,14 @@ def test_a_limit_that_follows_usage_is_above_the_known_peak() -> None:
     """Both came out at 300Mi, although the container was seen to use 900Mi."""
     usage = {"memory": {"p5": "100Mi", "p50": "200Mi", "p95": "300Mi", "max": "900Mi"}, "days": 14, "confidence": 1}
     data = json.dumps({"schema": 1, "workloads": {"shop/Deployment/web": {"app": usage}}})
-    metadata = {"name": "trimtab-recommendations-00", "namespace": "trimtab-system",
-                "labels": {"trimtab.dev/recommendations": "v1"}}  # fmt: skip
-    text = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
-                        "data": {"recommendations.json": data}})  # fmt: skip
+    metadata = {
+        "name": "trimtab-recommendations-00",
+        "namespace": "trimtab-system",
+        "labels": {"trimtab.dev/recommendations": "v1"},
+    }
+    text = json.dumps(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"recommendations.json": data}}
+    )
     names = {"memory-limit-equals-request", "requests-from-usage"}
     assert memory_of("{requests: {memory: 1Gi}}", names, text) == ("300Mi", "1035Mi")
 

@@ -46,8 +46,10 @@ def test_what_the_author_wrote_beside_it_stays():
 
 
 def test_the_annotation_speaks_of_the_container_that_it_names():
-    text = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu, memory request for init container app; "
-                                          "cpu limit for container app; cpu request for container other"}  # fmt: skip
+    text = {
+        "kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu, memory request for init container app; "
+        "cpu limit for container app; cpu request for container other"
+    }
     came = pod(container(requests={"cpu": "100m"}), owner="Deployment/web", annotations=text)
     assert changed(decided(came, MISSING, facts(SEEN))) == {}
 

@@ -19,10 +19,15 @@ def subject(note, *, cpu="250m"):
 @pytest.mark.parametrize(
     ("note", "expected"),
     [
-        (f"{FIELD}=250m", True), (f"placement {FIELD}=0.25", True), (f"{FIELD}=300m", False), (f"{FIELD}=junk", False),
-        ("", False), ("containers[other].requests.cpu=250m", False), ("=== = x", False),
+        (f"{FIELD}=250m", True),
+        (f"placement {FIELD}=0.25", True),
+        (f"{FIELD}=300m", False),
+        (f"{FIELD}=junk", False),
+        ("", False),
+        ("containers[other].requests.cpu=250m", False),
+        ("=== = x", False),
     ],
-)  # fmt: skip
+)
 def test_a_request_is_the_policys_while_it_has_the_value_that_is_named(note, expected):
     one = subject(note)
     assert is_compiled_request(one, one.container_refs[0], "cpu") is expected

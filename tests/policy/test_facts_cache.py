@@ -34,11 +34,15 @@ def recommended(cpu, lower):
         (recommended("1", "100m"), recommended("1", "120m")),
         (node(cpu="4"), change(node(cpu="4"), metadata=Metadata(name="n1", resource_version="2"))),
         (workload("Deployment/web"), workload("Deployment/web", ready_replicas=7)),
-        (namespace(team="a"), change(namespace(team="a"), metadata=Metadata(
-            name="team-a", labels={"team": "a"}, annotations={"note": "new"}))),
+        (
+            namespace(team="a"),
+            change(
+                namespace(team="a"), metadata=Metadata(name="team-a", labels={"team": "a"}, annotations={"note": "new"})
+            ),
+        ),
     ],
     ids=["vpa bounds", "node heartbeat", "ready", "annotated"],
-)  # fmt: skip
+)
 def test_what_decides_nothing_is_no_change(before, after):
     gathering = FactsCache()
     assert told(gathering, before) is told(gathering, after)

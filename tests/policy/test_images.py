@@ -169,7 +169,7 @@ def test_a_character_outside_of_the_basic_plane_is_one_character_of_an_expressio
         ("*", ["nginx", "ghcr.io/a/b:latest"], []),
         ("ghcr.io/team*", ["ghcr.io/team/a/b", "ghcr.io/teams/a"], ["ghcr.io/a/team"]),
     ],
-)  # fmt: skip
+)
 def test_a_wildcard_in_a_registry_does_not_cross_a_slash(pattern: str, selected: list[str], others: list[str]) -> None:
     assert [image for image in (*selected, *others) if image_test((pattern,))(image)] == selected
 
@@ -185,8 +185,9 @@ def test_an_image_of_another_registry_is_never_selected(first: str, rest: str, i
 
 @given(
     st.lists(st.text("aBc.io*?[!]-/:", min_size=1, max_size=8), min_size=1, max_size=3),
-    st.sampled_from(["", "ghcr.io/", "docker.io/", "A.io:443/", "a/"]), st.text("aBc.io/:\n", max_size=8),
-)  # fmt: skip
+    st.sampled_from(["", "ghcr.io/", "docker.io/", "A.io:443/", "a/"]),
+    st.text("aBc.io/:\n", max_size=8),
+)
 def test_an_expression_and_the_webhook_agree_on_images(patterns: list[str], registry: str, rest: str) -> None:
     image = registry + rest
     expected = bool(re.fullmatch(image_regex(tuple(patterns)), canonical_image(image)))

@@ -104,8 +104,9 @@ def test_a_volume_in_memory_without_a_size_reads_the_memory_limit() -> None:
     assert has_facts(sentences(decision), "emptyDir shm", "sizeLimit")
 
 
-@pytest.mark.parametrize("empty_dir", [{}, {"medium": ""}, {"medium": "Memory", "sizeLimit": "64Mi"},
-                                       {"medium": "HugePages-2Mi"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "empty_dir", [{}, {"medium": ""}, {"medium": "Memory", "sizeLimit": "64Mi"}, {"medium": "HugePages-2Mi"}]
+)
 def test_other_volumes_read_no_limit(empty_dir: dict[str, Any]) -> None:
     assert {CPU, MEMORY} <= changed(decision_with_volume(empty_dir)).keys()
 

@@ -68,11 +68,14 @@ def test_a_fixed_number_that_replaces_no_request():
 @pytest.mark.parametrize(
     "rule",
     [
-        "from: policy, otherwise: 300m, when: always", "otherwise: 300m", "when: always",
-        "otherwise: 300m, when: always, min: 10m", "otherwise: 300m, when: always, rule: p95",
+        "from: policy, otherwise: 300m, when: always",
+        "otherwise: 300m",
+        "when: always",
+        "otherwise: 300m, when: always, min: 10m",
+        "otherwise: 300m, when: always, rule: p95",
         "from: limit, otherwise: 300m, when: always",
     ],
-)  # fmt: skip
+)
 def test_a_rule_that_means_the_usage_or_replaces_the_request(rule):
     assert of_one(f"{{requests: {{cpu: {{{rule}}}}}}}") == []
 
@@ -102,9 +105,15 @@ def test_a_name_that_a_namespace_can_have(name):
 
 @pytest.mark.parametrize(
     ("owner", "meant"),
-    [("deployment", "Deployment"), ("Deployments", "Deployment"), ("statefulset/db-*", "StatefulSet"), ("JOB", "Job"),
-     ("depolyment", "Deployment"), ("pods", "Pod")],
-)  # fmt: skip
+    [
+        ("deployment", "Deployment"),
+        ("Deployments", "Deployment"),
+        ("statefulset/db-*", "StatefulSet"),
+        ("JOB", "Job"),
+        ("depolyment", "Deployment"),
+        ("pods", "Pod"),
+    ],
+)
 def test_a_kind_that_no_pod_is_owned_by(owner, meant):
     [one] = lint(policies(policy(LABEL, match=f"{{owners: ['{owner}']}}")))
     assert (one.reason.code.name, f"did you mean {meant}?" in one.reason.sentence) == ("never-matches", True)

@@ -21,21 +21,33 @@ def said(match, pods=PODS, world=WORLD):
         ("{podLabels: {app: bach}}", "no pod of the cluster has the label app=bach; did you mean 'batch'?"),
         ("{podLabels: {app: 'x*'}}", "no pod of the cluster has the label app=x*"),
         ("{podSelector: {matchLabels: {teem: blue}}}", "no pod of the cluster has a label teem; did you mean 'team'?"),
-        ("{podSelector: {matchExpressions: [{key: app, operator: In, values: [wep, db]}]}}",
-         "no pod of the cluster has the label app=wep or db; did you mean 'web'?"),
-        ("{podSelector: {matchExpressions: [{key: tier, operator: Exists}]}}",
-         "no pod of the cluster has a label tier"),
-        ("{exclude: [{podLabels: {app: bach}}]}",
-         "no pod of the cluster has the label app=bach; did you mean 'batch'?"),
+        (
+            "{podSelector: {matchExpressions: [{key: app, operator: In, values: [wep, db]}]}}",
+            "no pod of the cluster has the label app=wep or db; did you mean 'web'?",
+        ),
+        (
+            "{podSelector: {matchExpressions: [{key: tier, operator: Exists}]}}",
+            "no pod of the cluster has a label tier",
+        ),
+        (
+            "{exclude: [{podLabels: {app: bach}}]}",
+            "no pod of the cluster has the label app=bach; did you mean 'batch'?",
+        ),
         ("{namespaces: {include: [taem-a]}}", "the cluster has no namespace taem-a; did you mean 'team-a'?"),
-        ("{namespaces: {selector: {matchLabels: {tire: gold}}}}",
-         "no namespace of the cluster has a label tire; did you mean 'tier'?"),
-        ("{namespaces: {selector: {matchLabels: {tier: gols}}}}",
-         "no namespace of the cluster has the label tier=gols; did you mean 'gold'?"),
-        ("{namespaces: {include: [team-b], selector: {matchLabels: {tier: gold}}}}",
-         "no namespace of the cluster has all the labels that the policy selects"),
+        (
+            "{namespaces: {selector: {matchLabels: {tire: gold}}}}",
+            "no namespace of the cluster has a label tire; did you mean 'tier'?",
+        ),
+        (
+            "{namespaces: {selector: {matchLabels: {tier: gols}}}}",
+            "no namespace of the cluster has the label tier=gols; did you mean 'gold'?",
+        ),
+        (
+            "{namespaces: {include: [team-b], selector: {matchLabels: {tier: gold}}}}",
+            "no namespace of the cluster has all the labels that the policy selects",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_nothing_has(match, sentence):
     assert said(match) == [sentence]
 

@@ -137,8 +137,11 @@ def test_siblings_get_the_same_bytes_within_a_slot_and_a_new_time_after_it():
         assert body == answer_review(written_review(SENT), COST, WORLD, replace(terms)).body
         result.append(body)
     assert [result[0] == result[1], result[1] == result[2], result[2] == result[3], result[3] == result[4]] == [
-        True, False, True, False,
-    ]  # fmt: skip
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_pod_without_any_marker_is_remembered_for_longer():

@@ -13,12 +13,19 @@ from trimtab.policy.pod_context import PodContext
 
 OURS, THEIRS = "StatefulSet/cache", "StatefulSet.apps.kruise.io/cache"
 SELECTED = [
-    ("StatefulSet", OURS, True), ("StatefulSet", THEIRS, False), ("StatefulSet.apps.kruise.io", THEIRS, True),
-    ("StatefulSet.apps.kruise.io", OURS, False), ("StatefulSet/ca*", OURS, True), ("StatefulSet/ca*", THEIRS, False),
-    ("Kafka", "Kafka.kafka.strimzi.io/main", True), ("Kafka/m*", "Kafka.kafka.strimzi.io/main", True),
-    ("Kafka", "Kafka/main", True), ("Kafka", "KafkaConnect.kafka.strimzi.io/main", False),
-    ("Rollout", "Rollout/web", True), ("Rollout", "Rollout.example.com/web", False),
-]  # fmt: skip
+    ("StatefulSet", OURS, True),
+    ("StatefulSet", THEIRS, False),
+    ("StatefulSet.apps.kruise.io", THEIRS, True),
+    ("StatefulSet.apps.kruise.io", OURS, False),
+    ("StatefulSet/ca*", OURS, True),
+    ("StatefulSet/ca*", THEIRS, False),
+    ("Kafka", "Kafka.kafka.strimzi.io/main", True),
+    ("Kafka/m*", "Kafka.kafka.strimzi.io/main", True),
+    ("Kafka", "Kafka/main", True),
+    ("Kafka", "KafkaConnect.kafka.strimzi.io/main", False),
+    ("Rollout", "Rollout/web", True),
+    ("Rollout", "Rollout.example.com/web", False),
+]
 
 
 @pytest.mark.parametrize(("pattern", "owner", "is_selected"), SELECTED)
@@ -27,15 +34,16 @@ def test_a_pattern_selects_owners_of_the_group_that_its_kind_means(pattern: str,
 
 
 VERSIONS = {
-    OURS: "apps/v1", THEIRS: "apps.kruise.io/v1beta1", "Kafka.kafka.strimzi.io/main": "kafka.strimzi.io/v1",
-    "KafkaConnect.kafka.strimzi.io/main": "kafka.strimzi.io/v1", "Rollout/web": "argoproj.io/v1alpha1",
+    OURS: "apps/v1",
+    THEIRS: "apps.kruise.io/v1beta1",
+    "Kafka.kafka.strimzi.io/main": "kafka.strimzi.io/v1",
+    "KafkaConnect.kafka.strimzi.io/main": "kafka.strimzi.io/v1",
+    "Rollout/web": "argoproj.io/v1alpha1",
     "Rollout.example.com/web": "example.com/v1",
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(
-    ("pattern", "owner", "is_selected"), [case for case in SELECTED if case[1] in VERSIONS]
-)  # fmt: skip
+@pytest.mark.parametrize(("pattern", "owner", "is_selected"), [case for case in SELECTED if case[1] in VERSIONS])
 def test_a_compiled_policy_selects_the_same_owners(pattern: str, owner: str, is_selected: bool) -> None:
     rule = policies(policy("{labels: {add: {a: b}}}", match=f"{{owners: ['{pattern}']}}")).all[0]
     expressions = " ".join(map(str, build_match(rule, knows_autoscalers=False).conditions))

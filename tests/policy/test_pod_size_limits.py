@@ -42,10 +42,17 @@ def test_a_hundred_containers_and_two_hundred_of_all_else_in_256_kb_are_decided(
             "containers": [container(f"c-{at}", env=[{"name": "A", "value": "x" * 2300}]) for at in range(100)],
             "nodeSelector": {f"k{at}": "v" for at in range(200)},
             "tolerations": [{"key": f"t{at}", "operator": "Exists"} for at in range(200)],
-            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-                {"matchExpressions": [{"key": f"e{at}", "operator": "Exists"}]} for at in range(200)]}}},
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": f"e{at}", "operator": "Exists"}]} for at in range(200)
+                        ]
+                    }
+                }
+            },
         }
-    )  # fmt: skip
+    )
     assert 256_000 < len(json.dumps(many, separators=(",", ":"))) < MAX_BYTES
     assert answered(many).record.outcome is AdmissionOutcome.CHANGED
 

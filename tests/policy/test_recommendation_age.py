@@ -69,10 +69,17 @@ def test_a_raise_needs_no_confidence_and_lowering_half(created, confidence, writ
     assert ("low-confidence" in codes(decision)) is (created <= END and written_ == "2" and confidence < 0.5)
 
 
-@pytest.mark.parametrize(("least", "asked", "request_"), [
-    (0.9, None, "55m"), (0.7, None, "900m"), (0.9, "2", None), (0.7, "2", "900m"), (0.9, "10m", None),
-    (0.7, "10m", "900m"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("least", "asked", "request_"),
+    [
+        (0.9, None, "55m"),
+        (0.7, None, "900m"),
+        (0.9, "2", None),
+        (0.7, "2", "900m"),
+        (0.9, "10m", None),
+        (0.7, "10m", "900m"),
+    ],
+)
 def test_a_policy_may_demand_another_confidence(least, asked, request_):
     asks = policies(policy(f"{{requests: {{cpu: {{when: always, otherwise: 55m, minConfidence: {least}}}}}}}"))
     recorded_usage = usage(cpu=("100m", "900m"), last=MARCH, ends=END, confidence=0.8)
@@ -80,25 +87,41 @@ def test_a_policy_may_demand_another_confidence(least, asked, request_):
     assert changed(decided(owned(*containers), asks, facts(recorded_usage, web(MARCH)))).get(CPU) == request_
 
 
-@pytest.mark.parametrize(("rule", "expected"), [
-    ("{maxAge: fortnight}", "an age such as 14d, 36h or 90m"), ("{minConfidence: 50}", "a number from 0 to 1"),
-    ("{minConfidence: '0.5'}", "a number from 0 to 1"), ("{from: limit, maxAge: 3d}", "only with `from: usage`"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("{maxAge: fortnight}", "an age such as 14d, 36h or 90m"),
+        ("{minConfidence: 50}", "a number from 0 to 1"),
+        ("{minConfidence: '0.5'}", "a number from 0 to 1"),
+        ("{from: limit, maxAge: 3d}", "only with `from: usage`"),
+    ],
+)
 def test_what_is_no_age_and_no_confidence_is_named(rule, expected):
     load_result = load_policies([("p.yaml", policy(f"{{requests: {{cpu: {rule}}}}}").encode())])
     assert expected in str(load_result.mistakes[0])
 
 
-@pytest.mark.parametrize(("days", "rule", "age"), [
-    (7, "{}", "fresh"), (8, "{}", "aging"), (14, "{}", "aging"), (15, "{}", "ended"),
-    (8, "{maxAge: 30d}", "fresh"), (3, "{maxAge: 4d}", "aging"), (5, "{maxAge: 4d}", "ended"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("days", "rule", "age"),
+    [
+        (7, "{}", "fresh"),
+        (8, "{}", "aging"),
+        (14, "{}", "aging"),
+        (15, "{}", "ended"),
+        (8, "{maxAge: 30d}", "fresh"),
+        (3, "{maxAge: 4d}", "aging"),
+        (5, "{maxAge: 4d}", "ended"),
+    ],
+)
 def test_recommendations_of_standing_workloads_are_counted_by_their_age(days, rule, age):
     by = policies(policy(f"{{requests: {{cpu: {rule}}}}}"))
     counted = count_recommendation_ages(facts(SEEN, web(MARCH)), by, MARCH + days * DAY)
     assert {name: getattr(counted, name) for name in ("fresh", "aging", "ended")} == {
-        "fresh": 0, "aging": 0, "ended": 0, age: 1,
-    }  # fmt: skip
+        "fresh": 0,
+        "aging": 0,
+        "ended": 0,
+        age: 1,
+    }
 
 
 def test_a_recommendation_of_a_workload_that_is_gone_grows_old_for_nobody():

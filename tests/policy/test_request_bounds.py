@@ -74,10 +74,17 @@ CAPPED = ContainerPolicy(controlled_values="RequestsOnly", max_allowed={"cpu": "
 
 
 @example(
-    sized("2", "3"), None, None,
-    facts(usage(cpu=("1", "3"), memory=("300Mi", "700Mi")), workload("Deployment/web", replicas=3),
-          vpa(policies=(CAPPED,)), limit_range(max_limit_request_ratio={"cpu": "2"})), POLICY,
-)  # fmt: skip
+    sized("2", "3"),
+    None,
+    None,
+    facts(
+        usage(cpu=("1", "3"), memory=("300Mi", "700Mi")),
+        workload("Deployment/web", replicas=3),
+        vpa(policies=(CAPPED,)),
+        limit_range(max_limit_request_ratio={"cpu": "2"}),
+    ),
+    POLICY,
+)
 @given(containers, st.none() | containers, whole_pods, worlds(), st.sampled_from((POLICY, KEEPING)))
 def test_a_request_from_usage_is_accepted_and_final(one, other, pod_level, world, by):
     whole = {} if pod_level is None else {"resources": resources(**pod_level)}

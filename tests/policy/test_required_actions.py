@@ -4,18 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.build import (
-    SIGNING,
-    container,
-    decided,
-    facts,
-    namespace,
-    pod,
-    policies,
-    policy,
-    runtime_class,
-    toleration,
-)
+from tests.build import SIGNING, container, decided, facts, namespace, pod, policies, policy, runtime_class, toleration
 from tests.reasons import has_facts
 from trimtab.cli.policies.describe import describe_actions
 from trimtab.cluster.api.meta import change
@@ -106,8 +95,10 @@ def test_who_may_opt_out_is_a_setting_of_the_policy():
 def test_a_namespace_that_opts_out_is_heeded_where_it_may():
     world = facts(namespace(**{OPT_OUT: "true"}))
     assert [why(pod(), sandbox(optOut=allowed), world) != "" for allowed in ("pod", "namespace", "nobody")] == [
-        False, False, True,
-    ]  # fmt: skip
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -320,9 +311,11 @@ def test_a_missing_class_of_a_required_action_is_told_first():
         policy(SANDBOX, name="sandbox", match=TEAM),
     )
     assert findings(by, facts()) == [
-        ("sandbox", "runtimeclass-not-found"), ("idle", "switched-off"), ("wish", "runtimeclass-not-found"),
+        ("sandbox", "runtimeclass-not-found"),
+        ("idle", "switched-off"),
+        ("wish", "runtimeclass-not-found"),
         ("wish", "policies-conflict"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_match_by_what_the_author_chooses_is_a_finding():

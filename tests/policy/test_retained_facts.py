@@ -10,9 +10,10 @@ from trimtab.policy.retained_facts import retain_vpa, retain_vpa_with_growth
 def recommending(mode: str) -> VerticalPodAutoscaler:
     text = {"containerName": "main", "target": {"cpu": "1"}, "upperBound": {"cpu": "2"}, "lowerBound": {"cpu": "500m"}}
     shape = {
-        "metadata": {"name": "web", "namespace": "team"}, "spec": {"updatePolicy": {"updateMode": mode}},
+        "metadata": {"name": "web", "namespace": "team"},
+        "spec": {"updatePolicy": {"updateMode": mode}},
         "status": {"recommendation": {"containerRecommendations": [text]}},
-    }  # fmt: skip
+    }
     return msgspec.convert(shape, VerticalPodAutoscaler)
 
 

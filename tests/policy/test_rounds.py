@@ -156,8 +156,11 @@ def test_a_share_of_no_limit_stays_one_when_another_policy_fills_the_request():
 
 def test_a_limit_of_one_policys_request_is_not_anothers_share_the_next_time():
     """64Mi and 96Mi became 24Mi, a quarter of that limit, when the printed manifest was admitted again."""
-    limit = policy("{requests: {memory: {from: policy, otherwise: 64Mi}}, limits: {memory: request x 1.5}}",
-                   name="limit", priority=2)  # fmt: skip
+    limit = policy(
+        "{requests: {memory: {from: policy, otherwise: 64Mi}}, limits: {memory: request x 1.5}}",
+        name="limit",
+        priority=2,
+    )
     share = policy("{requests: {memory: {from: limit, percent: 25, when: always}}}", name="share")
     for both in (policies(limit, share), policies(share, limit)):
         first = decided(pod(), both).pod

@@ -50,12 +50,28 @@ def _but_the_marker(pod: Pod) -> dict[str, str]:
 def test_another_share_is_one_of_what_was_written():
     once = decided(pod(container(requests={"cpu": "2"})), HALF).pod
     other = policies(policy("{requests: {cpu: {from: request, percent: 75%}}}"))
-    assert cpu_of(decided(msgspec.structs.replace(once, metadata=msgspec.structs.replace(
-        once.metadata, annotations=_but_the_marker(once))), other).pod) == "1500m"  # fmt: skip
+    assert (
+        cpu_of(
+            decided(
+                msgspec.structs.replace(
+                    once, metadata=msgspec.structs.replace(once.metadata, annotations=_but_the_marker(once))
+                ),
+                other,
+            ).pod
+        )
+        == "1500m"
+    )
 
 
-@pytest.mark.parametrize("told", ["{", "[]", '{"containers[app].requests.cpu": {"written": "x", "given": "2"}}',
-    '{"containers[app].requests.cpu": {"written": "9", "given": "3"}}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "told",
+    [
+        "{",
+        "[]",
+        '{"containers[app].requests.cpu": {"written": "x", "given": "2"}}',
+        '{"containers[app].requests.cpu": {"written": "9", "given": "3"}}',
+    ],
+)
 def test_what_no_share_was_made_of_counts_for_nothing(told: str):
     new_pod = pod(container(requests={"cpu": "2"}), annotations={ANNOTATION: told})
     assert cpu_of(decided(new_pod, HALF).pod) == "1"
@@ -92,17 +108,20 @@ def test_no_share_is_taken_of_what_a_policy_of_lower_priority_gives(when: str):
 
 @pytest.mark.parametrize(
     ("rule", "gives"),
-    [("from: usage, rule: p95, when: always, maxPercent: 50%", "200m"),
-     ("from: request, percent: 50%, otherwise: 400m", "400m"),
-     ("from: request, percent: 50%, otherwise: 400m, min: 450m", "450m"),
-     ("from: request, percent: 50%, otherwise: 400m, when: missing", "400m")],
-)  # fmt: skip
+    [
+        ("from: usage, rule: p95, when: always, maxPercent: 50%", "200m"),
+        ("from: request, percent: 50%, otherwise: 400m", "400m"),
+        ("from: request, percent: 50%, otherwise: 400m, min: 450m", "450m"),
+        ("from: request, percent: 50%, otherwise: 400m, when: missing", "400m"),
+    ],
+)
 def test_no_share_is_taken_of_what_the_policy_gives_where_nothing_is_written(rule: str, gives: str):
     # The pod is no longer BestEffort afterwards, so the policies are evaluated once more.
     by, world = policies(policy("{requests: {cpu: {" + rule + "}}}")), facts(usage(cpu=("10m", "200m")))
     once = decided(pod(container(), owner="Deployment/web"), by, world).pod
-    second = msgspec.structs.replace(once, metadata=msgspec.structs.replace(
-        once.metadata, annotations=_but_the_marker(once)))  # fmt: skip
+    second = msgspec.structs.replace(
+        once, metadata=msgspec.structs.replace(once.metadata, annotations=_but_the_marker(once))
+    )
     assert (cpu_of(once), cpu_of(decided(second, by, world).pod)) == (gives, gives)
 
 
@@ -116,14 +135,20 @@ def usage_rule(words: str) -> object:
 
 @pytest.mark.parametrize(
     ("words", "used", "gets"),
-    [("minPercent: 50%", "100m", "500m"), ("maxPercent: 100%", "3", "1"), ("maxPercent: 150%", "3", "1500m"),
-     ("minPercent: 50%", "700m", "700m"), ("minPercent: 50%, min: 600m", "100m", "600m")],
-)  # fmt: skip
+    [
+        ("minPercent: 50%", "100m", "500m"),
+        ("maxPercent: 100%", "3", "1"),
+        ("maxPercent: 150%", "3", "1500m"),
+        ("minPercent: 50%", "700m", "700m"),
+        ("minPercent: 50%, min: 600m", "100m", "600m"),
+    ],
+)
 def test_usage_stays_within_shares_of_what_is_written(words: str, used: str, gets: str):
     world = facts(usage(cpu=("10m", used)))
     result = decided(pod(container(requests={"cpu": "1"}), owner="Deployment/web"), usage_rule(words), world).pod
-    second = msgspec.structs.replace(result, metadata=msgspec.structs.replace(
-        result.metadata, annotations=_but_the_marker(result)))  # fmt: skip
+    second = msgspec.structs.replace(
+        result, metadata=msgspec.structs.replace(result.metadata, annotations=_but_the_marker(result))
+    )
     assert (cpu_of(result), cpu_of(decided(second, usage_rule(words), world).pod)) == (gets, gets)
 
 
@@ -132,8 +157,9 @@ DISK = "{requests: {ephemeral-storage: {otherwise: 1Gi}}, limits: {ephemeral-sto
 
 def test_local_storage_has_a_request_and_a_limit():
     assert changed(decided(pod(), policies(policy(DISK)))) == {
-        "containers[app].requests.ephemeral-storage": "1Gi", "containers[app].limits.ephemeral-storage": "2Gi",
-    }  # fmt: skip
+        "containers[app].requests.ephemeral-storage": "1Gi",
+        "containers[app].limits.ephemeral-storage": "2Gi",
+    }
 
 
 def test_local_storage_makes_no_class_of_service_and_so_a_guaranteed_pod_gets_it():
@@ -144,9 +170,7 @@ def test_local_storage_makes_no_class_of_service_and_so_a_guaranteed_pod_gets_it
 def test_local_storage_stays_within_a_limit_range():
     world = facts(limit_range(max={"ephemeral-storage": "512Mi"}))
     result = decided(pod(), policies(policy(DISK)), world).pod.spec.containers[0].resources
-    assert (requests_of(result), limits_of(result)) == (
-        {"ephemeral-storage": "512Mi"}, {"ephemeral-storage": "512Mi"},
-    )  # fmt: skip
+    assert (requests_of(result), limits_of(result)) == ({"ephemeral-storage": "512Mi"}, {"ephemeral-storage": "512Mi"})
 
 
 def test_an_authors_own_limit_of_local_storage_is_never_lowered():
@@ -161,8 +185,9 @@ LICENSE = """{requests: {containers: [{names: [app], extended: {example.com/lice
 def test_a_device_is_request_and_limit_of_the_containers_that_are_meant():
     decision = decided(pod(container("app"), container("proxy")), policies(policy(LICENSE)))
     assert changed(decision) == {
-        "containers[app].requests.example.com/license": "2", "containers[app].limits.example.com/license": "2",
-    }  # fmt: skip
+        "containers[app].requests.example.com/license": "2",
+        "containers[app].limits.example.com/license": "2",
+    }
     assert decided(decision.pod, policies(policy(LICENSE))).pod == decision.pod
 
 
@@ -183,8 +208,9 @@ def test_a_pod_chooses_among_the_values_that_are_listed():
     assert [change.after for change in decision.changes] == ["In large", "Equal large", "large"]
 
 
-@pytest.mark.parametrize(("value", "code", "is_loud"), [("gpu", "pod-label-not-listed", True),
-    (None, "pod-label-missing", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "code", "is_loud"), [("gpu", "pod-label-not-listed", True), (None, "pod-label-missing", False)]
+)
 def test_what_is_not_listed_places_nothing(value: str | None, code: str, is_loud: bool):
     decision = decided(pod(labels={} if value is None else {"node-size": value}), policies(policy(CHOSEN, match=TEAM)))
     assert (decision.changes, codes(decision), bool(codes(decision, loud=True))) == ((), {code}, is_loud)
@@ -199,17 +225,22 @@ def test_no_place_is_chosen_by_a_pods_label_alone(match: str):
 @pytest.mark.parametrize(
     "wrong",
     [
-        "requests: {cpu: {from: request, percent: 0%}}", "requests: {cpu: {from: request, percent: 100%}}",
-        "requests: {cpu: {minPercent: 50%}}", "requests: {cpu: {when: always, minPercent: 90%, maxPercent: 50%}}",
-        "requests: {ephemeral-storage: {from: usage}}", "requests: {ephemeral-storage: {}}",
-        "requests: {extended: {cpu: 1}}", "requests: {extended: {example.com/a: 0}}",
+        "requests: {cpu: {from: request, percent: 0%}}",
+        "requests: {cpu: {from: request, percent: 100%}}",
+        "requests: {cpu: {minPercent: 50%}}",
+        "requests: {cpu: {when: always, minPercent: 90%, maxPercent: 50%}}",
+        "requests: {ephemeral-storage: {from: usage}}",
+        "requests: {ephemeral-storage: {}}",
+        "requests: {extended: {cpu: 1}}",
+        "requests: {extended: {example.com/a: 0}}",
         "requests: {extended: {node.kubernetes.io/a: 1}}",
         "labels: {add: {a: b}, fromPod: {a: {label: c, among: [d]}}}",
-        "labels: {fromPod: {a: {label: c, among: []}}}", "placement: {require: [{label: a, inPodLabel: b}]}",
+        "labels: {fromPod: {a: {label: c, among: []}}}",
+        "placement: {require: [{label: a, inPodLabel: b}]}",
         "placement: {require: [{label: a, in: [c], among: [b]}]}",
         "placement: {tolerate: [{key: a, value: b, valueFromPod: c, among: [d]}]}",
     ],
-)  # fmt: skip
+)
 def test_nonsense_is_a_mistake(wrong: str):
     assert load_policies([("p", policy("{" + wrong + "}", match=TEAM).encode())]).mistakes
 
@@ -222,19 +253,22 @@ def test_nonsense_is_a_mistake(wrong: str):
         ("terminationGracePeriod: {maxSeconds: 86400000}", "unusual-amount"),
         ("requests: {cpu: {otherwise: 1, percent: 50}}", "field-without-effect"),
         ("requests: {extended: {example.com/a: 1}}", "resource-for-every-container"),
-        ("placement: {requireAny: [[{label: a, in: [b]}, {label: a, in: [c]}], [{label: d, exists: true}]]}",
-         "no-node-can-match"),
+        (
+            "placement: {requireAny: [[{label: a, in: [b]}, {label: a, in: [c]}], [{label: d, exists: true}]]}",
+            "no-node-can-match",
+        ),
         ("placement: {requireAny: [[{label: a, in: [b], weight: 4}]]}", "weight-without-effect"),
     ],
-)  # fmt: skip
+)
 def test_what_is_sound_in_form_only_is_found(actions: str, code: str):
     assert [one.reason.code.name for one in lint(policies(policy("{" + actions + "}")))] == [code]
 
 
 AMOUNTS = (
-    "{requests: {memory: {atLeast: 8}}}", "{containers: {requests: {memory: {below: 500m}}}}",
+    "{requests: {memory: {atLeast: 8}}}",
+    "{containers: {requests: {memory: {below: 500m}}}}",
     "{exclude: [{requests: {cpu: {atLeast: 4000}}}]}",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("match", AMOUNTS)
@@ -256,8 +290,13 @@ def test_values_that_the_cluster_has_no_node_or_namespace_for_are_found():
     ]
 
 
-@pytest.mark.parametrize("actions", ["placement: {require: [{label: a, inPodLabel: b, among: [c]}], required: true}",
-    "labels: {fromPod: {a: {label: b, among: [c]}}, required: true}"])  # fmt: skip
+@pytest.mark.parametrize(
+    "actions",
+    [
+        "placement: {require: [{label: a, inPodLabel: b, among: [c]}], required: true}",
+        "labels: {fromPod: {a: {label: b, among: [c]}}, required: true}",
+    ],
+)
 def test_what_cel_cannot_say_is_refused_by_name(actions: str):
     assert "Pod" in compile_validating_policy(policies(policy("{" + actions + "}", match=TEAM)).all[0]).problem
 
@@ -270,7 +309,7 @@ def test_what_cel_cannot_say_is_refused_by_name(actions: str):
         ("labels: {fromPod: {a: {label: b, among: [c]}}, required: true}", False),
         ("placement: {require: [{label: a, inPodLabel: b, among: [c]}], required: true}", False),
     ],
-)  # fmt: skip
+)
 def test_a_required_action_denies_who_does_not_get_it(actions: str, allowed: bool):
     decision = decided(pod(container(requests={"cpu": "2"})), policies(policy("{" + actions + "}", match=TEAM)))
     assert (decision.denied is None) is allowed
@@ -282,8 +321,14 @@ def test_a_class_whose_nodes_are_not_there_is_found():
     assert (one.reason.code.name, "sandbox=kata" in one.reason.sentence) == ("not-in-the-cluster", True)
 
 
-@pytest.mark.parametrize(("selector", "told"), [("{matchLabels: {tier: gone}}", ["not-in-the-cluster"]),
-    ("{matchLabels: {tier: prod}}", []), ("{matchLabels: {kubernetes.io/metadata.name: team-a}}", [])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        ("{matchLabels: {tier: gone}}", ["not-in-the-cluster"]),
+        ("{matchLabels: {tier: prod}}", []),
+        ("{matchLabels: {kubernetes.io/metadata.name: team-a}}", []),
+    ],
+)
 def test_a_selector_that_no_namespace_meets_is_found(selector: str, told: list[str]):
     rule = policy("{labels: {add: {a: b}}}", match=f"{{namespaces: {{selector: {selector}}}}}")
     assert [one.reason.code.name for one in lint(policies(rule), facts(namespace(tier="prod")))] == told

@@ -26,10 +26,11 @@ def test_an_object_was_written_when_its_spec_was_last_written() -> None:
     result = Dated(
         creation_timestamp="2026-01-01T00:00:00Z",
         managed_fields=(
-            entry("2026-03-01T00:00:00Z", "spec"), entry("2026-04-01T00:00:00Z", "metadata"),
+            entry("2026-03-01T00:00:00Z", "spec"),
+            entry("2026-04-01T00:00:00Z", "metadata"),
             entry("2026-05-01T00:00:00Z", "status", "spec", sub="status"),
         ),
-    )  # fmt: skip
+    )
     assert result.last_written_at("spec") == "2026-03-01T00:00:00Z"
     assert Dated(creation_timestamp="2026-01-01T00:00:00Z").last_written_at("spec") == "2026-01-01T00:00:00Z"
     assert Dated().last_written_at("spec") is None

@@ -17,8 +17,19 @@ MEMORY = "containers[app].requests.memory"
 
 def known(**more: Any) -> Any:
     """A recommendation of memory with everything that the adaptive rule publishes."""
-    record = Percentiles(p5="100Mi", p50="200Mi", p90="300Mi", p95="400Mi", p99="500Mi", max="800Mi", request="450Mi",
-                       share=0.98, passed=3, record=9, confidence=1.0)  # fmt: skip
+    record = Percentiles(
+        p5="100Mi",
+        p50="200Mi",
+        p90="300Mi",
+        p95="400Mi",
+        p99="500Mi",
+        max="800Mi",
+        request="450Mi",
+        share=0.98,
+        passed=3,
+        record=9,
+        confidence=1.0,
+    )
     return msgspec.structs.replace(record, **more)
 
 
@@ -37,10 +48,17 @@ def usage_of(usage_record: Percentiles) -> ConfigMap:
     return ConfigMap(metadata=metadata, data={PAYLOAD_KEY: encode(workloads)})
 
 
-@pytest.mark.parametrize(("rule", "request_"), [
-    ("min: 1Mi", "450Mi"), ("rule: adaptive", "450Mi"), ("rule: p95", "400Mi"), ("rule: max", "800Mi"),
-    ("rule: p99 +10%", "550Mi"), ("rule: +10%", "495Mi"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "request_"),
+    [
+        ("min: 1Mi", "450Mi"),
+        ("rule: adaptive", "450Mi"),
+        ("rule: p95", "400Mi"),
+        ("rule: max", "800Mi"),
+        ("rule: p99 +10%", "550Mi"),
+        ("rule: +10%", "495Mi"),
+    ],
+)
 def test_the_rule_chooses_the_number(rule: str, request_: str) -> None:
     assert changed(asked(rule))[MEMORY] == request_
 
@@ -63,9 +81,10 @@ def test_the_largest_pod_counts_where_the_policy_says_so() -> None:
     assert changed(asked("pods: largest", **differ))[MEMORY] == "8Gi"
 
 
-@pytest.mark.parametrize(("rule", "signs", "more"), [
-    ("pods: largest", ("pods-differ",), {"pod": "web-0", "pod_use": "8Gi"}), ("rule: max", ("rare-peaks",), {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "signs", "more"),
+    [("pods: largest", ("pods-differ",), {"pod": "web-0", "pod_use": "8Gi"}), ("rule: max", ("rare-peaks",), {})],
+)
 def test_a_rule_that_covers_what_was_doubtful_may_lower_a_request(rule: str, signs: Any, more: dict[str, str]) -> None:
     result = asked(rule, "20Gi", signs=signs, confidence=0.45, **more)
     assert changed(result)[MEMORY] == ("8Gi" if more else "800Mi")

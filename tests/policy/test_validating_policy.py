@@ -57,11 +57,7 @@ def test_a_namespace_that_may_opt_out_is_spared(opt_out, count):
         ("{namespaces: {include: [a]}, runtimeClasses: [none]}", {}, "spec.match.runtimeClasses"),
         ("{namespaces: {include: [a]}, hpa: utilization}", {}, "spec.match.hpa"),
         ("{namespaces: {include: [a]}, containers: {roles: [init]}}", {}, "spec.match.containers.roles"),
-        (
-            "{namespaces: {include: [a]}, exclude: [{podSelector: {matchLabels: {a: b}}}]}",
-            {},
-            "spec.match.exclude[0]",
-        ),
+        ("{namespaces: {include: [a]}, exclude: [{podSelector: {matchLabels: {a: b}}}]}", {}, "spec.match.exclude[0]"),
     ],
 )
 def test_what_cel_cannot_say_of_a_match_is_named(match, spec, where):

@@ -44,9 +44,12 @@ def web(kind="ReplicaSet", **fields):
 
 def world(*objects, replicas=3, **more):
     return facts(
-        SEEN, workload("ReplicaSet/web-1", owner="Deployment/web"),
-        workload("Deployment/web", replicas=replicas), *objects, **more,
-    )  # fmt: skip
+        SEEN,
+        workload("ReplicaSet/web-1", owner="Deployment/web"),
+        workload("Deployment/web", replicas=replicas),
+        *objects,
+        **more,
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,8 +75,12 @@ def test_the_vpas_own_least_number_of_replicas_counts(least, first):
 
 
 def test_replicas_that_nobody_tells_are_not_taken_for_enough():
-    listed_facts = facts(SEEN, workload("ReplicaSet/web-1", owner="Rollout/web"), vpa("Rollout/web"),
-                  usage("Rollout/web", shard="01", cpu=("40m", "300m"), memory=("260Mi", "400Mi")))  # fmt: skip
+    listed_facts = facts(
+        SEEN,
+        workload("ReplicaSet/web-1", owner="Rollout/web"),
+        vpa("Rollout/web"),
+        usage("Rollout/web", shard="01", cpu=("40m", "300m"), memory=("260Mi", "400Mi")),
+    )
     assert changed(decided(web(), RULE, listed_facts)) == P95
 
 
@@ -131,9 +138,7 @@ def test_a_vpa_in_mode_off_gives_no_target():
 
 
 def test_the_target_stays_within_the_vpas_own_bounds_and_within_what_it_controls():
-    bounded = ContainerPolicy(
-        min_allowed={"cpu": "500m"}, max_allowed={"cpu": "600m"}, controlled_resources=("cpu",),
-    )  # fmt: skip
+    bounded = ContainerPolicy(min_allowed={"cpu": "500m"}, max_allowed={"cpu": "600m"}, controlled_resources=("cpu",))
     decision = decided(web(), RULE, world(vpa(recommends=TARGET, policies=(bounded,))))
     assert changed(decision) == {CPU: "500m", MEMORY: "400Mi"}
 

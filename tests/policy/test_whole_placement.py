@@ -39,8 +39,13 @@ def test_deciding_again_changes_nothing():
 
 
 OWN = {"key": "own", "operator": "Exists"}
-REQUIRED = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-    {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}}  # fmt: skip
+REQUIRED = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+        }
+    }
+}
 BARE = {"containers": [{"name": "a", "image": "i"}]}
 
 

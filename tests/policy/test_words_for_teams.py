@@ -27,10 +27,13 @@ def asking(**requests: str) -> Pod:
 @pytest.mark.parametrize(
     ("amount", "meant"),
     [
-        ("{atLeast: 8}", ["8", "9000m"]), ("{below: 8}", ["7999m", ""]), ("{exists: true}", ["7999m", "8", "9000m"]),
-        ("{absent: true}", [""]), ("{atLeast: 8, below: 9}", ["8"]),
+        ("{atLeast: 8}", ["8", "9000m"]),
+        ("{below: 8}", ["7999m", ""]),
+        ("{exists: true}", ["7999m", "8", "9000m"]),
+        ("{absent: true}", [""]),
+        ("{atLeast: 8, below: 9}", ["8"]),
     ],
-)  # fmt: skip
+)
 def test_pods_are_meant_by_what_they_ask_for(amount: str, meant: list[str]):
     written_pod = ["", "7999m", "8", "9000m"]
     result = [
@@ -52,8 +55,11 @@ def test_an_amount_that_cannot_be_read_is_never_meant():
 def test_image_and_request_together_mean_one_container():
     rule = "{requests: {memory: {from: policy, otherwise: 64Mi}}}"
     match = '{containers: {images: ["mesh*"], requests: {memory: {absent: true}}}}'
-    new_pod = pod(container("app"), container("proxy", image="mesh:1"), container("other", image="mesh:2",
-                requests={"memory": "1Gi"}))  # fmt: skip
+    new_pod = pod(
+        container("app"),
+        container("proxy", image="mesh:1"),
+        container("other", image="mesh:2", requests={"memory": "1Gi"}),
+    )
     assert set(changed(decided(new_pod, policies(policy(rule, match=match))))) == {"containers[proxy].requests.memory"}
 
 
@@ -153,8 +159,10 @@ def test_the_lease_of_a_scheduler_can_be_named_or_be_none():
 
 def test_the_time_to_end_is_kept_between_bounds():
     rule = policies(policy("{terminationGracePeriod: {minSeconds: 10, maxSeconds: 600}}"))
-    assert [decided(pod(termination_grace_period_seconds=s), rule).pod.spec.termination_grace_period_seconds
-            for s in (0, 30, 9000)] == [10, 30, 600]  # fmt: skip
+    assert [
+        decided(pod(termination_grace_period_seconds=s), rule).pod.spec.termination_grace_period_seconds
+        for s in (0, 30, 9000)
+    ] == [10, 30, 600]
 
 
 MATCHES = (
@@ -173,13 +181,16 @@ def test_what_cel_cannot_say_of_a_match_is_refused_by_name(match: str):
 @pytest.mark.parametrize(
     "wrong",
     [
-        "requests: {cpu: {from: request}}", "placement: {require: [{label: a, inNamespaceLabel: b, in: [c]}]}",
-        "placement: {tolerate: [{key: a, value: b, valueFromNamespace: c}]}", "labels: {override: true}",
+        "requests: {cpu: {from: request}}",
+        "placement: {require: [{label: a, inNamespaceLabel: b, in: [c]}]}",
+        "placement: {tolerate: [{key: a, value: b, valueFromNamespace: c}]}",
+        "labels: {override: true}",
         "schedulerName: {name: packs, lease: packs}",
-        "terminationGracePeriod: {}", "terminationGracePeriod: {minSeconds: 9, maxSeconds: 1}",
+        "terminationGracePeriod: {}",
+        "terminationGracePeriod: {minSeconds: 9, maxSeconds: 1}",
         "emptyDirs: {sizeLimit: 0}",
     ],
-)  # fmt: skip
+)
 def test_nonsense_is_a_mistake(wrong: str):
     assert load_policies([("p", policy("{" + wrong + "}").encode())]).mistakes
 
@@ -196,10 +207,11 @@ def test_amounts_that_mean_nothing_are_a_mistake(wrong: str):
         ("{placement: {require: [{label: a, in: [b]}]}}", "{placement: {require: [{label: a, notIn: [c]}]}}", pod()),
         (
             "{requests: {cpu: {from: request, max: 500m}}}",
-            "{requests: {cpu: {from: policy, otherwise: 2, when: always}}}", asking(cpu="1"),
+            "{requests: {cpu: {from: policy, otherwise: 2, when: always}}}",
+            asking(cpu="1"),
         ),
     ],
-)  # fmt: skip
+)
 def test_what_a_bound_gave_is_no_other_policys_the_next_time(first: str, second: str, found: Pod):
     both = policies(policy(first, name="a", priority=1), policy(second, name="b"))
     once = decided(found, both).pod

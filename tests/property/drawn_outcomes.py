@@ -42,10 +42,11 @@ _MORE = st.sampled_from([{"ephemeral-storage": "50Gi"}, {"ephemeral-storage": "5
 def _daemon(cpu, tolerations=()):
     agent = Container(name="agent", resources=Resources(requests={"cpu": cpu}))
     return DaemonSet(
-        kind="DaemonSet", metadata=Revised(name="agent", namespace="kube-system"),
+        kind="DaemonSet",
+        metadata=Revised(name="agent", namespace="kube-system"),
         spec=DaemonSetSpec(template=PodTemplateSpec(spec=PodSpec(containers=(agent,), tolerations=tolerations))),
         status=WorkloadStatus(observed_generation=1, desired_number_scheduled=1),
-    )  # fmt: skip
+    )
 
 
 HARD = {

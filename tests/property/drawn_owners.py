@@ -11,9 +11,10 @@ from trimtab.cluster.pod_groups import GROUP_MARKS
 FOREIGN_GROUPS = ("apps.kruise.io/v1beta1", "batch.volcano.sh/v1alpha1", "example.dev/v1")
 BUILT_IN = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "ReplicationController": "v1"}
 SAME_GROUP = {
-    "ReplicaSet": ("apps/v1", "apps/v1beta2", "extensions/v1beta1", ""), "StatefulSet": ("apps/v1", "apps/v1beta1", ""),
+    "ReplicaSet": ("apps/v1", "apps/v1beta2", "extensions/v1beta1", ""),
+    "StatefulSet": ("apps/v1", "apps/v1beta1", ""),
     "ReplicationController": ("v1", ""),
-}  # fmt: skip
+}
 """Kind → the versions that an owner reference to the same object may name; empty: none."""
 FOREIGN_KINDS = (*BUILT_IN, "DaemonSet", "Job", "Node", "Pod", "Database")
 
@@ -26,8 +27,13 @@ def owned_by(item: Item, version: str, kind: str, name: str) -> Item:
 
 def counted(kind: str, version: str, name: str, wanted: int, ready: int, owner: Item | None = None) -> Item:
     metadata: Item = {"name": name, "namespace": "default", "ownerReferences": [owner] if owner else []}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {"replicas": wanted},
-            "status": {"replicas": wanted, "readyReplicas": ready}}  # fmt: skip
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": metadata,
+        "spec": {"replicas": wanted},
+        "status": {"replicas": wanted, "readyReplicas": ready},
+    }
 
 
 def foreign_copy(item: Item, version: str = "example.dev/v1") -> Item:
@@ -55,9 +61,11 @@ def foreign_workloads(draw: st.DrawFn, app: str, names: list[str]) -> list[Item]
         for n in range(draw(st.integers(1, 3)))
     ]
     others = [
-        counted(kind, version, app, 5, 1), counted("StatefulSet", "apps/v1", app, 5, 1),
-        counted("ReplicaSet", "apps/v1", app, 1, 1), budget(app, draw(st.integers(0, 2))),
-    ]  # fmt: skip
+        counted(kind, version, app, 5, 1),
+        counted("StatefulSet", "apps/v1", app, 5, 1),
+        counted("ReplicaSet", "apps/v1", app, 1, 1),
+        budget(app, draw(st.integers(0, 2))),
+    ]
     return [*pods, *(other for other in others if draw(st.booleans()))]
 
 
@@ -89,6 +97,8 @@ def marked_workloads(draw: st.DrawFn, app: str, names: list[str]) -> list[Item]:
 
 def strange_workloads(app: str, names: list[str]) -> st.SearchStrategy[list[Item]]:
     return st.one_of(
-        built_in_workloads(app, names), foreign_workloads(app, names), led_workloads(app, names),
+        built_in_workloads(app, names),
+        foreign_workloads(app, names),
+        led_workloads(app, names),
         marked_workloads(app, names),
-    )  # fmt: skip
+    )

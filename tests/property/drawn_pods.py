@@ -30,11 +30,17 @@ VARIABLES = st.builds(
     lambda name, value: {"name": name, **value},
     st.sampled_from(["JAVA_OPTS", "GOMAXPROCS", "NODE_OPTIONS", "A"]),
     st.sampled_from(
-        [{"value": "-XX:MaxRAMPercentage=75"}, {"value": "-Xmx1g"}, {"value": "2"}, {"value": "x"}, {"value": None},
-         {"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
-         {"valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}]
+        [
+            {"value": "-XX:MaxRAMPercentage=75"},
+            {"value": "-Xmx1g"},
+            {"value": "2"},
+            {"value": "x"},
+            {"value": None},
+            {"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+            {"valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}},
+        ]
     ),
-)  # fmt: skip
+)
 _ENVIRONMENTS = st.lists(VARIABLES, max_size=3, unique_by=lambda variable: variable["name"])
 
 

@@ -43,8 +43,10 @@ _PRIORITIES = st.builds(
 _LIMIT_RULES = st.sampled_from([None, "remove", "remove", "keep", "request", "request x 1.5", "request x 2"])
 _LIMITS = st.builds(
     lambda c, m, d: dropping({"cpu": c, "memory": m, "ephemeral-storage": d}),
-    _LIMIT_RULES, _LIMIT_RULES, sometimes(_LIMIT_RULES),
-)  # fmt: skip
+    _LIMIT_RULES,
+    _LIMIT_RULES,
+    sometimes(_LIMIT_RULES),
+)
 _REQUIRES = st.one_of(
     st.builds(lambda k, v: {"label": k, "in": [v]}, KEYS, VALUES),
     st.builds(lambda k, v: {"label": k, "notIn": [v]}, KEYS, VALUES),
@@ -61,9 +63,12 @@ _TOLERATES = st.builds(
 
 
 _STRICT = [
-    {}, {}, {"whenUnsatisfiable": "DoNotSchedule"}, {"whenUnsatisfiable": "DoNotSchedule", "maxSkew": 2},
+    {},
+    {},
+    {"whenUnsatisfiable": "DoNotSchedule"},
+    {"whenUnsatisfiable": "DoNotSchedule", "maxSkew": 2},
     {"whenUnsatisfiable": "DoNotSchedule", "minDomains": 2},
-]  # fmt: skip
+]
 
 
 @st.composite
@@ -95,7 +100,11 @@ def actions(draw):
             sometimes(
                 st.builds(
                     lambda r, a, p, s, t: {
-                        "require": r, "requireAny": a, "prefer": p, "nodeSelector": s, "tolerate": t,
+                        "require": r,
+                        "requireAny": a,
+                        "prefer": p,
+                        "nodeSelector": s,
+                        "tolerate": t,
                     },
                     st.lists(_REQUIRES, max_size=2),
                     sometimes(st.lists(st.lists(_REQUIRES, min_size=1, max_size=2), max_size=2), []),
@@ -112,7 +121,9 @@ def actions(draw):
                     lambda keys, more: {"constraints": [{"topologyKey": key, **more} for key in keys]},
                     st.lists(
                         st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname", "zone"]),
-                        min_size=1, max_size=2, unique=True,
+                        min_size=1,
+                        max_size=2,
+                        unique=True,
                     ),
                     st.sampled_from(_STRICT),
                 )
@@ -133,7 +144,7 @@ def actions(draw):
         "schedulerName": draw(sometimes(st.builds(lambda o: {"name": "packs", "override": o}, st.booleans()))),
         "terminationGracePeriod": draw(sometimes(st.sampled_from([{"maxSeconds": 20}, {"minSeconds": 60}]))),
         "emptyDirs": draw(sometimes(st.just({"sizeLimit": "1Gi"}))),
-    }  # fmt: skip
+    }
     document = dropping(result)
     return document or {"labels": {"add": {"cost": "low"}}}
 

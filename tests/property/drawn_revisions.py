@@ -14,9 +14,19 @@ _TOKENS = st.sampled_from(["aaaaa", "zz9zz"])
 _BASES = st.sampled_from(["web", "web", "web", 'w"b'])
 """The API server does not check the names in owner references."""
 _IMAGES = st.sampled_from(
-    ["web:1", "web:1", "web:2", "web", "web:1-jdk21", "web@sha256:ab", "docker.io/web:1", "registry.example/web:1",
-     "web@a/b", "web@a.b/b"]
-)  # fmt: skip
+    [
+        "web:1",
+        "web:1",
+        "web:2",
+        "web",
+        "web:1-jdk21",
+        "web@sha256:ab",
+        "docker.io/web:1",
+        "registry.example/web:1",
+        "web@a/b",
+        "web@a.b/b",
+    ]
+)
 _LABELS = {
     "app": VALUES,
     "tier": st.sampled_from(["untrusted", "untrusted", "web", "kube-api-access-aaaaa", "not a value"]),
@@ -80,15 +90,29 @@ DIFFERENCES = [
     *map(
         _with_fields,
         [
-            {"activeDeadlineSeconds": 60}, {"affinity": {"nodeAffinity": _HARD}}, {"enableServiceLinks": False},
-            {"hostNetwork": True}, {"nodeName": "n1"}, {"nodeSelector": {"pool": "web"}}, {"os": {"name": "windows"}},
-            {"overhead": {"cpu": "250m"}}, {"preemptionPolicy": "Never"}, {"priority": 10},
-            {"priorityClassName": "high"}, {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
-            {"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}}, {"restartPolicy": "Never"},
-            {"runtimeClassName": "kata"}, {"schedulerName": "packs"}, {"schedulingGates": [{"name": "g"}]},
-            {"schedulingGroup": {"podGroupName": "g"}}, {"securityContext": {"runAsUser": 1}},
-            {"serviceAccountName": "ci-1"}, {"terminationGracePeriodSeconds": 30},
-            {"tolerations": [{"key": "pool", "operator": "Exists"}]}, {"volumes": None},
+            {"activeDeadlineSeconds": 60},
+            {"affinity": {"nodeAffinity": _HARD}},
+            {"enableServiceLinks": False},
+            {"hostNetwork": True},
+            {"nodeName": "n1"},
+            {"nodeSelector": {"pool": "web"}},
+            {"os": {"name": "windows"}},
+            {"overhead": {"cpu": "250m"}},
+            {"preemptionPolicy": "Never"},
+            {"priority": 10},
+            {"priorityClassName": "high"},
+            {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
+            {"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}},
+            {"restartPolicy": "Never"},
+            {"runtimeClassName": "kata"},
+            {"schedulerName": "packs"},
+            {"schedulingGates": [{"name": "g"}]},
+            {"schedulingGroup": {"podGroupName": "g"}},
+            {"securityContext": {"runAsUser": 1}},
+            {"serviceAccountName": "ci-1"},
+            {"terminationGracePeriodSeconds": 30},
+            {"tolerations": [{"key": "pool", "operator": "Exists"}]},
+            {"volumes": None},
             {"topologySpreadConstraints": [_STRICT]},
             {"volumes": [{"name": "data", "emptyDir": {}}, {"name": "scratch", "emptyDir": {"medium": "Memory"}}]},
             {"volumes": [{"name": "own", "downwardAPI": {"items": [_FILE]}}]},
@@ -100,13 +124,20 @@ DIFFERENCES = [
         _with_container(part, fields)
         for part in ("containers", "containers", "initContainers")
         for fields in [
-            {"args": ["x"]}, {"env": [{"name": "A", "value": "c"}]}, {"env": [{"name": "A", **_READS_LIMIT}]},
-            {"args": ["-XX:MaxRAMPercentage=75"]}, {"args": ["-Xmx1g"]}, {"command": ["node", "x.js"]},
-            {"command": None}, {"env": [{"name": "JAVA_OPTS", "value": "-Xmx1g"}]},
+            {"args": ["x"]},
+            {"env": [{"name": "A", "value": "c"}]},
+            {"env": [{"name": "A", **_READS_LIMIT}]},
+            {"args": ["-XX:MaxRAMPercentage=75"]},
+            {"args": ["-Xmx1g"]},
+            {"command": ["node", "x.js"]},
+            {"command": None},
+            {"env": [{"name": "JAVA_OPTS", "value": "-Xmx1g"}]},
             {"env": [{"name": "JAVA_OPTS", "value": "-XX:MaxRAMPercentage=75"}]},
-            {"name": "proxy-2"}, {"ports": [{"containerPort": 80, "hostPort": 80}]},
+            {"name": "proxy-2"},
+            {"ports": [{"containerPort": 80, "hostPort": 80}]},
             {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]},
-            {"resources": {"claims": [{"name": "gpu"}]}}, {"resources": {"limits": {"cpu": "250m"}}},
+            {"resources": {"claims": [{"name": "gpu"}]}},
+            {"resources": {"limits": {"cpu": "250m"}}},
             {"resources": None},
             {"resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}}},
             {"restartPolicy": "Always"},
@@ -115,14 +146,18 @@ DIFFERENCES = [
     *map(
         _with_metadata,
         [
-            {"finalizers": ["example.com/x"]}, {"namespace": "team-a"}, {"namespace": "team-b"}, {"uid": "u"},
+            {"finalizers": ["example.com/x"]},
+            {"namespace": "team-a"},
+            {"namespace": "team-b"},
+            {"uid": "u"},
             {"managedFields": [{"operation": "Apply", "manager": "m", "fieldsV1": {"f:spec": {}}}]},
             {"managedFields": [{"operation": "Update", "manager": "m", "fieldsV1": {"f:spec": {}}}]},
             {"deletionTimestamp": "2026-01-01T00:00:00Z"},
         ],
     ),
-    _with_owner(), _with_owner(controller=True),
-]  # fmt: skip
+    _with_owner(),
+    _with_owner(controller=True),
+]
 """Functions that give a pod one more difference. Nearly each of them is one that some decision reads."""
 
 
@@ -153,8 +188,13 @@ def revisions(draw):
     manifest = draw(manifests())
     kind, hash_label = draw(st.sampled_from(["ReplicaSet", "ReplicaSet", "Job", "StatefulSet"])), draw(_HASH_LABELS)
     base, are_weird = draw(_BASES), draw(sometimes(st.just(True), False))
-    keys = {part: _more_keys(draw, manifest["metadata"], part, values) for part, values in
-            (("labels", _LABELS), ("annotations", draw(sometimes(st.just(_ANNOTATIONS), {"note": None}))))}  # fmt: skip
+    keys = {
+        part: _more_keys(draw, manifest["metadata"], part, values)
+        for part, values in (
+            ("labels", _LABELS),
+            ("annotations", draw(sometimes(st.just(_ANNOTATIONS), {"note": None}))),
+        )
+    }
     metadata = {**manifest["metadata"], **keys}
     pods = []
     for _ in range(draw(st.integers(2, 4))):
@@ -235,9 +275,7 @@ _READERS = st.sampled_from(
         {"actions": {"annotations": {"add": {"note": "y"}, "override": True, "required": True}}},
         {"actions": {"safeToEvictVolumes": {"hostPaths": True, "required": True}}},
         {"actions": {"placement": {"nodeSelector": {"pool": "batch"}}}},
-        {
-            "actions": {"placement": {"require": [{"label": "pool", "inPodLabel": "app", "among": ["web", "batch"]}]}},
-        },
+        {"actions": {"placement": {"require": [{"label": "pool", "inPodLabel": "app", "among": ["web", "batch"]}]}}},
         {
             "actions": {
                 "topologySpread": {
@@ -247,7 +285,7 @@ _READERS = st.sampled_from(
             }
         },
     ]
-)  # fmt: skip
+)
 
 
 @st.composite
@@ -255,8 +293,10 @@ def reading_policies(draw):
     """Policies as `documents` draws them, with others that read what revisions differ in."""
     # Required actions and labels of pods need a match by namespace.
     here = {"namespaces": {"include": ["team-*"]}}
-    specs = [{"actions": _FILL, **spec, "match": {**here, **spec.get("match", {})}}
-             for spec in draw(st.lists(_READERS, max_size=2))]  # fmt: skip
+    specs = [
+        {"actions": _FILL, **spec, "match": {**here, **spec.get("match", {})}}
+        for spec in draw(st.lists(_READERS, max_size=2))
+    ]
     readers = [
         {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": f"r{number}"}, "spec": spec}
         for number, spec in enumerate(specs)

@@ -31,9 +31,12 @@ def is_virtual(node: Item) -> bool:
 
 
 def _terms(pod: Item) -> list[Item]:
-    required = pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution", {}
-    )  # fmt: skip
+    required = (
+        pod["spec"]
+        .get("affinity", {})
+        .get("nodeAffinity", {})
+        .get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    )
     terms: list[Item] = required.get("nodeSelectorTerms", [])
     return terms
 

@@ -24,11 +24,14 @@ def drawn_autoscalers(draw: random.Random) -> tuple[list[ConfigMap], list[list[s
     for number, names in enumerate(shares):
         groups = tuple(
             NodeGroupStatus(
-                name=name, healthy=True, scale_up="InProgress" if draw.random() < 0.05 else "NotNeeded",
-                min_size=draw.choice([0, 0, 0, 3]), target=9,
+                name=name,
+                healthy=True,
+                scale_up="InProgress" if draw.random() < 0.05 else "NotNeeded",
+                min_size=draw.choice([0, 0, 0, 3]),
+                target=9,
             )
             for name in names
-        )  # fmt: skip
+        )
         name = "cluster-autoscaler-status" if number == 0 else "status-spot"
         text = format_status(Autoscaler(groups=groups, healthy=draw.random() < 0.95))
         metadata = Metadata(name=name, namespace="kube-system", annotations={UPDATED_ANNOTATION: UPDATED})
@@ -78,10 +81,15 @@ def drawn_volume(item: Item, kind: str, zone: str, binds_at_once: bool) -> list[
     """Gives the pod a volume of the zone, and returns the volume's objects."""
     name = item["metadata"]["name"]
     claim: Item = {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": f"{name}-d", "namespace": "default"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": f"pv-{name}",
-                 "storageClassName": "now" if binds_at_once else "later"},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": f"{name}-d", "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "volumeName": f"pv-{name}",
+            "storageClassName": "now" if binds_at_once else "later",
+        },
+    }
     source: Item = {"persistentVolumeClaim": {"claimName": f"{name}-d"}}
     if kind == "ephemeral":
         owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": f"uid-{name}", "controller": True}
@@ -90,17 +98,24 @@ def drawn_volume(item: Item, kind: str, zone: str, binds_at_once: bool) -> list[
     item["spec"]["volumes"] = [{"name": "d", **source}]
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
     volume: Item = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"pv-{name}"},
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"pv-{name}"},
         "spec": {"csi": {"driver": "d"}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}},
-    }  # fmt: skip
+    }
     return [claim, volume]
 
 
 CLASSES: list[Item] = [
-    {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}, "provisioner": "d",
-     "volumeBindingMode": mode}
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": "d",
+        "volumeBindingMode": mode,
+    }
     for name, mode in (("now", "Immediate"), ("later", "WaitForFirstConsumer"))
-]  # fmt: skip
+]
 
 
 def drawn_daemon_set(draw: random.Random, names: list[str]) -> list[Item]:
@@ -108,9 +123,12 @@ def drawn_daemon_set(draw: random.Random, names: list[str]) -> list[Item]:
     present = [name for name in names if draw.random() < 0.8]
     template = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "400m"}}}]}}
     daemon_set: Item = {
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "log", "namespace": "default"},
-        "spec": {"template": template}, "status": {"desiredNumberScheduled": len(names)},
-    }  # fmt: skip
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "log", "namespace": "default"},
+        "spec": {"template": template},
+        "status": {"desiredNumberScheduled": len(names)},
+    }
     return [daemon_set, *(pod(f"log-{name}", name, "400m", owner="DaemonSet", app="log") for name in present)]
 
 
@@ -125,10 +143,15 @@ def drawn_cluster(draw: random.Random) -> list[Item]:
         full = draw.random() < 0.5
         count = sum(item["kind"] == "Pod" and item["metadata"]["namespace"] == "default" for item in items)
         hard = {"pods": str(count if full else count + 5)}
-        items.append({
-            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
-            "spec": {"hard": hard}, "status": {"hard": hard, "used": {"pods": str(count)}},
-        })  # fmt: skip
+        items.append(
+            {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": {"name": "q", "namespace": "default"},
+                "spec": {"hard": hard},
+                "status": {"hard": hard, "used": {"pods": str(count)}},
+            }
+        )
     if draw.random() < 0.3:
         urgent = pod("urgent-0", cpu=draw.choice(["1", "2"]), phase="Pending", ready=False)
         urgent["status"]["nominatedNodeName"] = draw.choice(list(names))

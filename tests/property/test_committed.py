@@ -17,9 +17,12 @@ def manifest_of(pod, kind):
 
 
 @given(
-    st.lists(some.manifests(), min_size=1, max_size=2), some.policies(), some.worlds(),
-    st.sampled_from(["Pod", "Deployment", "DaemonSet"]), st.sampled_from([None, False, True]),
-)  # fmt: skip
+    st.lists(some.manifests(), min_size=1, max_size=2),
+    some.policies(),
+    some.worlds(),
+    st.sampled_from(["Pod", "Deployment", "DaemonSet"]),
+    st.sampled_from([None, False, True]),
+)
 def test_admitting_what_was_printed_changes_nothing(pods, by, world, kind, flow):
     text = yaml.safe_dump_all([manifest_of(pod, kind) for pod in pods], default_flow_style=flow, sort_keys=False)
     once = print_committed(text, by, world)

@@ -65,8 +65,12 @@ def test_a_review_costs_no_more_than_in_proportion_to_the_pod(shape):
 
 
 def test_limits_that_a_quota_counts_are_asked_about_once_and_not_for_each_container():
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "limited", "namespace": "tenant"},
-             "spec": {"hard": {"limits.cpu": "4000"}, "scopes": ["NotBestEffort"]}}  # fmt: skip
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "limited", "namespace": "tenant"},
+        "spec": {"hard": {"limits.cpu": "4000"}, "scopes": ["NotBestEffort"]},
+    }
     facts, limits = world.with_more([quota]), {"cpu": "1", "memory": "128Mi"}
 
     def call(pod):
@@ -103,11 +107,15 @@ def test_what_a_tenant_writes_around_a_pod_is_gathered_in_proportion(around):
     def gathered(count):
         listed_objects = objects(around(count))
         gathering, projections = FactsCache(), projections_by_kind("trimtab-system")
-        return lines(lambda: [
-            *(gathering.put(kind, (item.metadata.namespace, item.metadata.name), projections[kind](item))
-              for kind, item in listed_objects),
-            gathering.build_facts(),
-        ])  # fmt: skip
+        return lines(
+            lambda: [
+                *(
+                    gathering.put(kind, (item.metadata.namespace, item.metadata.name), projections[kind](item))
+                    for kind, item in listed_objects
+                ),
+                gathering.build_facts(),
+            ]
+        )
 
     gathered(3)
     assert growth(tuple(map(gathered, (0, 100, 200, 300)))) <= MOST_GROWTH

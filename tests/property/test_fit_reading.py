@@ -13,9 +13,7 @@ from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node, rejection_reason
 
 CLUSTERS = {"brief": 100, "usual": 100, "thorough": 2000}.get(os.environ.get("HYPOTHESIS_PROFILE", "usual"), 300)
-KATA: Item = {
-    "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "vm"}, "handler": "kata",
-}  # fmt: skip
+KATA: Item = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "vm"}, "handler": "kata"}
 PART = 50
 """The number of clusters of one test."""
 ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
@@ -59,21 +57,32 @@ def drawn_spec(draw: random.Random) -> Item:
         spec["nodeSelector"] = {key: value}
     if draw.random() < 0.2:
         terms = [
-            {"matchExpressions": [draw.choice([
-                {"key": ARCH, "operator": "In", "values": ["amd64", "arm64"]},
-                {"key": "lane", "operator": "Exists"},
-                {"key": "type", "operator": "DoesNotExist"},
-                {"key": "eks.amazonaws.com/compute-type", "operator": "In", "values": ["fargate", "hybrid"]},
-            ])]}
+            {
+                "matchExpressions": [
+                    draw.choice(
+                        [
+                            {"key": ARCH, "operator": "In", "values": ["amd64", "arm64"]},
+                            {"key": "lane", "operator": "Exists"},
+                            {"key": "type", "operator": "DoesNotExist"},
+                            {
+                                "key": "eks.amazonaws.com/compute-type",
+                                "operator": "In",
+                                "values": ["fargate", "hybrid"],
+                            },
+                        ]
+                    )
+                ]
+            }
             for _ in range(draw.choice([1, 1, 2]))
-        ]  # fmt: skip
+        ]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
     if draw.random() < 0.4:
         usual = [
-            {"key": ARCH, "operator": "Exists"}, {"key": ARCH, "value": "arm64", "effect": "NoSchedule"},
+            {"key": ARCH, "operator": "Exists"},
+            {"key": ARCH, "value": "arm64", "effect": "NoSchedule"},
             {"key": "virtual-kubelet.io/provider", "operator": "Exists"},
-        ]  # fmt: skip
+        ]
         # These may return to the node that they leave, so few nodes with them can be drained.
         returning = [
             {"operator": "Exists"},
@@ -107,14 +116,21 @@ def drawn_world(seed: int) -> list[Item]:
     items.append(KATA)
     if draw.random() < 0.5:
         prevents = {"preventPodSchedulingIfMissing": draw.random() < 0.5}
-        items.append({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
-                      "spec": prevents})  # fmt: skip
+        items.append(
+            {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": prevents}
+        )
     if draw.random() < 0.5:
         for name in names:
             if draw.random() < 0.8:
                 drivers = [{"name": DRIVER, "nodeID": name}] if draw.random() < 0.7 else None
-                items.append({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name},
-                              "spec": {"drivers": drivers}})  # fmt: skip
+                items.append(
+                    {
+                        "apiVersion": "storage.k8s.io/v1",
+                        "kind": "CSINode",
+                        "metadata": {"name": name},
+                        "spec": {"drivers": drivers},
+                    }
+                )
     for app in range(draw.randint(2, 5)):
         spec, container = drawn_spec(draw), drawn_container(draw)
         for number in range(draw.randint(1, 3)):
@@ -123,12 +139,19 @@ def drawn_world(seed: int) -> list[Item]:
                 claim = f"d-{app}-{number}"
                 own["volumes"] = [{"name": "d", "persistentVolumeClaim": {"claimName": claim}}]
                 items += [
-                    {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                     "metadata": {"name": claim, "namespace": "default"},
-                     "spec": {"volumeName": f"pv-{claim}", "accessModes": ["ReadWriteOnce"]}},
-                    {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"pv-{claim}"},
-                     "spec": {"csi": {"driver": DRIVER, "volumeHandle": claim}, "accessModes": ["ReadWriteOnce"]}},
-                ]  # fmt: skip
+                    {
+                        "apiVersion": "v1",
+                        "kind": "PersistentVolumeClaim",
+                        "metadata": {"name": claim, "namespace": "default"},
+                        "spec": {"volumeName": f"pv-{claim}", "accessModes": ["ReadWriteOnce"]},
+                    },
+                    {
+                        "apiVersion": "v1",
+                        "kind": "PersistentVolume",
+                        "metadata": {"name": f"pv-{claim}"},
+                        "spec": {"csi": {"driver": DRIVER, "volumeHandle": claim}, "accessModes": ["ReadWriteOnce"]},
+                    },
+                ]
             cpu = draw.choice(["300m", "900m", "1900m"])
             ready = draw.random() < 0.85
             item = pod(f"app{app}-{number}", draw.choice(names), cpu, app=f"app{app}", ready=ready, spec=own)
@@ -163,8 +186,11 @@ def test_both_readings_agree_about_every_pod_on_every_node(part: int) -> None:
                 assert fits_on_node(capacity, pod_class, number) is (reason is None)
                 fits = reason is None or reason.code.name in OF_ROOM
                 assert fits is world.may_move(manifests[pod_info.name], world.nodes[place.name]), (
-                    seed, pod_info.key, place.name, str(reason),
-                )  # fmt: skip
+                    seed,
+                    pod_info.key,
+                    place.name,
+                    str(reason),
+                )
 
 
 @pytest.mark.parametrize("part", range(CLUSTERS // PART))

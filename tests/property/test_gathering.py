@@ -43,7 +43,10 @@ OBJECTS = st.one_of(
     st.builds(lambda n, s, c: limit_range(name=n, namespace=s, max={"cpu": c}), TWO, TWO, AMOUNT),
     st.builds(
         lambda n, s, c, u: quota({"limits.cpu": c}, name=n, namespace=s, used={"limits.cpu": u}),
-        TWO, TWO, AMOUNT, AMOUNT,
+        TWO,
+        TWO,
+        AMOUNT,
+        AMOUNT,
     ),
     st.builds(lambda n, t, r: vpa(f"Deployment/{t}", name=n, recommends={"app": {"cpu": r}}), TWO, TWO, AMOUNT),
     st.builds(hpa, TWO, TWO),
@@ -51,9 +54,12 @@ OBJECTS = st.one_of(
     st.builds(lambda k, n, o: workload(f"{k}/{n}", owner=o), st.sampled_from(["ReplicaSet", "Job"]), TWO, OWNER),
     st.builds(
         lambda s, w, p, bad: torn(usage(f"Deployment/{w}", shard=s, cpu=(p, "9")), bad),
-        TWO, TWO, AMOUNT, sometimes(st.just(True), False),
+        TWO,
+        TWO,
+        AMOUNT,
+        sometimes(st.just(True), False),
     ),
-)  # fmt: skip
+)
 
 
 def kind_of(item):

@@ -49,14 +49,22 @@ VALUES = ("1", "2", "3", "x")
 REQUIREMENTS = st.one_of(
     st.builds(
         lambda key, operator, values: SelectorRequirement(key=key, operator=operator, values=tuple(values)),
-        st.sampled_from("kl"), st.sampled_from(["In", "NotIn"]),
+        st.sampled_from("kl"),
+        st.sampled_from(["In", "NotIn"]),
         st.lists(st.sampled_from(VALUES), min_size=1, max_size=3),
     ),
-    st.builds(lambda key, operator: SelectorRequirement(key=key, operator=operator),
-              st.sampled_from("kl"), st.sampled_from(["Exists", "DoesNotExist"])),
-    st.builds(lambda key, operator, value: SelectorRequirement(key=key, operator=operator, values=(value,)),
-              st.sampled_from("kl"), st.sampled_from(["Gt", "Lt"]), st.sampled_from(["0", "1", "2"])),
-)  # fmt: skip
+    st.builds(
+        lambda key, operator: SelectorRequirement(key=key, operator=operator),
+        st.sampled_from("kl"),
+        st.sampled_from(["Exists", "DoesNotExist"]),
+    ),
+    st.builds(
+        lambda key, operator, value: SelectorRequirement(key=key, operator=operator, values=(value,)),
+        st.sampled_from("kl"),
+        st.sampled_from(["Gt", "Lt"]),
+        st.sampled_from(["0", "1", "2"]),
+    ),
+)
 LABELS = (*VALUES, "9", "")
 NODES = [{key: value for key, value in (("k", k), ("l", other)) if value} for k in LABELS for other in LABELS]
 

@@ -25,9 +25,8 @@ PART = 50
 """The number of clusters of one test."""
 MAX_GRACE = 600
 POOLS = [
-    replace(ALL, name=name, labels={"asg": name}, everything=False, max_grace=MAX_GRACE, jobs=False)
-    for name in GROUPS
-]  # fmt: skip
+    replace(ALL, name=name, labels={"asg": name}, everything=False, max_grace=MAX_GRACE, jobs=False) for name in GROUPS
+]
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,10 @@ class Reading:
     def siblings(self, item: Item) -> list[Item]:
         own = (item["metadata"]["namespace"], self.owner(item)["name"], self.owner(item)["kind"])
         return [
-            other for other in self.of_kind("Pod")
+            other
+            for other in self.of_kind("Pod")
             if (other["metadata"]["namespace"], self.owner(other)["name"], self.owner(other)["kind"]) == own
-        ]  # fmt: skip
+        ]
 
     def problems_of_move(self, item: Item, source: str, target: str) -> list[str]:
         volumes, owner = item["spec"].get("volumes", []), self.owner(item)
@@ -81,7 +81,8 @@ class Reading:
         zones = [self.label(name, ZONE) for name in (source, target)]
         is_single = len(self.siblings(item)) == 1 and owner["kind"] == "ReplicaSet" and not is_system
         return [
-            text for text, holds in (
+            text
+            for text, holds in (
                 ("local data", is_local and not self.is_off(source, FLAGS[0])),
                 ("strange owner", not is_known and (owner["kind"] == "Job" or not self.is_off(source, FLAGS[1]))),
                 ("young system pod", is_system and not self.is_off(source, FLAGS[2])),
@@ -90,8 +91,9 @@ class Reading:
                 ("virtual node", bool(self.label(target, "type"))),
                 ("zone of a volume", self.must_stay_in_zone(item) and zones[0] != zones[1]),
                 ("quota", is_single and bool(quotas)),
-            ) if holds
-        ]  # fmt: skip
+            )
+            if holds
+        ]
 
     def must_stay_in_zone(self, item: Item) -> bool:
         volumes = item["spec"].get("volumes", [])
@@ -106,14 +108,16 @@ class Reading:
         group = next(one for one in status["nodeGroups"] if one["name"] == own)
         count = sum(self.label(other, "asg") == own and not self.label(other, "type") for other in self.nodes)
         return [
-            text for text, holds in (
+            text
+            for text, holds in (
                 ("virtual node", bool(self.label(name, "type"))),
                 ("unhealthy", status["clusterWide"]["health"]["status"] != "Healthy"),
                 ("scale-down is off", "--scale-down-enabled=false" in arguments),
                 ("scaling up", group["scaleUp"]["status"] == "InProgress"),
                 ("minimum", count - drained[own] < group["health"].get("minSize", 0)),
-            ) if holds
-        ]  # fmt: skip
+            )
+            if holds
+        ]
 
     def problems_of_rooms(self, targets: dict[str, str]) -> list[str]:
         before, after = Counter[str](), Counter[str]()
@@ -149,7 +153,7 @@ def problems(plan: Plan, reading: Reading) -> list[tuple[str, list[str]]]:
     checks += [
         (move.pod, reading.problems_of_move(reading.pods[move.pod], move.source, move.target))
         for move in plan.all_moves
-    ]  # fmt: skip
+    ]
     checks.append(("rooms", reading.problems_of_rooms({move.pod: move.target for move in plan.all_moves})))
     return [check for check in checks if check[1]]
 

@@ -41,8 +41,9 @@ def read(text: str) -> DrainAnnotations:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=8,
-)  # fmt: skip
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
 FIELDS = ("drain", "pool", "since", "home", "moves", "emptied", "surges", "surged", "saves", "unit", "v")
 NOTE = st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, JSON | st.just("a") | st.just(1)))
 TEXT = st.one_of(

@@ -119,9 +119,10 @@ def has_node(pod, machines, daemon, replicas=1):
     for constraint in constraints:
         key = constraint.topology_key
         counted = [
-            machine.metadata.labels for machine in machines
+            machine.metadata.labels
+            for machine in machines
             if takes(machine, untainted) and all(c.topology_key in machine.metadata.labels for c in constraints)
-        ]  # fmt: skip
+        ]
         pods = dict.fromkeys((labels[key] for labels in counted), 0)
         reachable = {machine.metadata.labels[key] for machine in actual_rooms}
         for _ in range(replicas if reachable and key != HOSTNAME else 0):

@@ -28,8 +28,21 @@ from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.drain_simulation import DrainPlacement, DrainSimulation
 from trimtab.scheduling.filters import fits_on_node, rejection_reason
 
-KINDS = ("plain", "plain", "plain", "apart", "zone-spread", "host-spread", "port", "team", "picky", "loose",
-         "likes", "shy", "even")  # fmt: skip
+KINDS = (
+    "plain",
+    "plain",
+    "plain",
+    "apart",
+    "zone-spread",
+    "host-spread",
+    "port",
+    "team",
+    "picky",
+    "loose",
+    "likes",
+    "shy",
+    "even",
+)
 PORT = [{"containerPort": 80, "hostPort": 8080, "protocol": "TCP"}]
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 
@@ -67,10 +80,12 @@ def clusters(draw: st.DrawFn) -> list[Item]:
 def workload(draw: st.DrawFn, app: str, names: list[str]) -> list[Item]:
     kind = draw(st.sampled_from(KINDS))
     spec: Item = {
-        "apart": apart(app), "zone-spread": spread(app, ZONE), "host-spread": spread(app),
+        "apart": apart(app),
+        "zone-spread": spread(app, ZONE),
+        "host-spread": spread(app),
         "team": {"tolerations": [{"key": "team", "operator": "Equal", "value": "x", "effect": "NoSchedule"}]},
         "picky": {"nodeSelector": {"disk": "fast"}},
-    }.get(kind, wishing(kind, app))  # fmt: skip
+    }.get(kind, wishing(kind, app))
     cpu = draw(st.sampled_from(["100m", "250m", "500m", "1", "1900m"]))
     memory = draw(st.sampled_from(["64Mi", "512Mi", "2Gi"]))
     notes = {SAFE: "false"} if draw(st.integers(0, 9)) == 0 else {}

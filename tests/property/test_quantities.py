@@ -9,11 +9,16 @@ from tests.property import strategies  # noqa: F401 - the profiles
 from trimtab.cluster import quantity
 
 SUFFIXES = {
-    "": 1, "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n": Fraction(1, 10**9),
+    "": 1,
+    "m": Fraction(1, 1000),
+    "u": Fraction(1, 10**6),
+    "n": Fraction(1, 10**9),
     **{s: 10 ** (3 * n) for n, s in enumerate("kMGTPE", 1)},
     **{f"{s}i": 1024**n for n, s in enumerate("KMGTPE", 1)},
-    "e3": 1000, "E-3": Fraction(1, 1000), "e0": 1,
-}  # fmt: skip
+    "e3": 1000,
+    "E-3": Fraction(1, 1000),
+    "e0": 1,
+}
 MOST = 2**63 - 1
 
 

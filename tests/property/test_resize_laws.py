@@ -47,10 +47,16 @@ class Running:
         limits |= {"memory": f"{self.memory_limit}Mi"} if self.memory_limit else {}
         condition = (pending(self.answer),) if self.answer in ("Deferred", "Infeasible") else ()
         return api_pod(
-            self.name, f"{self.cpu}m", f"{self.memory}Mi", limits=limits, restarts=self.restarts, conditions=condition,
-            has={"cpu": f"{self.has_cpu}m", "memory": f"{self.has_memory}Mi"}, version=str(version),
+            self.name,
+            f"{self.cpu}m",
+            f"{self.memory}Mi",
+            limits=limits,
+            restarts=self.restarts,
+            conditions=condition,
+            has={"cpu": f"{self.has_cpu}m", "memory": f"{self.has_memory}Mi"},
+            version=str(version),
             last_state=oom_killed(self.killed) if self.killed else {},
-        )  # fmt: skip
+        )
 
     @property
     def counted(self) -> tuple[int, int]:
@@ -89,11 +95,14 @@ def test_no_proposal_breaks_a_bound(pods: list[Running], data: st.DataObject) ->
     """No class changes, no limit is exceeded, nothing goes below its floor or use, no node becomes overfull."""
     what = {
         f"uid-{each.name}": wants(
-            data.draw(amounts), data.draw(amounts), floor=data.draw(st.integers(0, 600)),
-            used=data.draw(st.integers(0, 1500)), memory_floor=data.draw(st.integers(0, 600)),
+            data.draw(amounts),
+            data.draw(amounts),
+            floor=data.draw(st.integers(0, 600)),
+            used=data.draw(st.integers(0, 1500)),
+            memory_floor=data.draw(st.integers(0, 600)),
         )
         for each in pods
-    }  # fmt: skip
+    }
     use = MeasuredUse(
         {
             (uid, "app", resource): data.draw(st.integers(0, 1500)) << (20 if resource == "memory" else 0)
@@ -147,10 +156,7 @@ class World:
     """Nobody else took room on the node."""
 
     def free(self) -> tuple[int, int]:
-        return (
-            CPU - sum(each.counted[0] for each in self.pods),
-            MEMORY - sum(each.counted[1] for each in self.pods),
-        )
+        return (CPU - sum(each.counted[0] for each in self.pods), MEMORY - sum(each.counted[1] for each in self.pods))
 
     def run_kubelet(self, answers: dict[str, str]) -> None:
         for each in self.pods:
@@ -178,14 +184,19 @@ class World:
         world = cluster(node("a", f"{CPU}m", f"{MEMORY}Mi"), *(each.item() for each in self.pods))
         records = self.stored.without_old_entries(self.now)
         advice = propose_resizes(
-            list(observed.values()), lambda each: self.want.get(each.uid),
-            with_held_requests(world, records.open, observed), [ALL],
+            list(observed.values()),
+            lambda each: self.want.get(each.uid),
+            with_held_requests(world, records.open, observed),
+            [ALL],
             context=ResizeContext(now=self.now, open_uids=frozenset(records.open)),
-        )  # fmt: skip
+        )
         view = ResizeView(
-            now=self.now, pods=observed, free=free_amounts(world), pods_of_owner={},
+            now=self.now,
+            pods=observed,
+            free=free_amounts(world),
+            pods_of_owner={},
             eviction_refusal=lambda _: None if self.evictable else r.NO_ROOM("no budget"),
-        )  # fmt: skip
+        )
         for step in ResizePlanner(records, view, SETTINGS).next_steps(advice.proposals):
             records = record_step(records, step, self.now)
             uid = step.proposal.uid if isinstance(step, Resize) else step.uid
@@ -236,9 +247,13 @@ class World:
 
 
 SETTINGS = ResizeSettings(
-    canary_percent=50, changes_per_hour=100, verify_seconds=100, answer_seconds=60, deferred_seconds=60,
+    canary_percent=50,
+    changes_per_hour=100,
+    verify_seconds=100,
+    answer_seconds=60,
+    deferred_seconds=60,
     first_backoff_seconds=100_000,
-)  # fmt: skip
+)
 
 
 @given(pods_on_a_node(), st.data())

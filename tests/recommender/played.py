@@ -208,10 +208,17 @@ class Process:
             owner = owner_key(f"{container.kind}/{container.workload}", container.namespace)
             watch_state.owners_by_workload[owner] = None
         self.loop = Loop(
-            history=diary, source=self.source, pod_state=watch_state, checkpointer=checkpoints, publisher=publishing,
-            metrics=Metrics(CollectorRegistry(), lambda: True), log=log.build_logger("error", "json"),
-            publish_interval_seconds=600, now=lambda: world.now, elapsed=elapsed,
-        )  # fmt: skip
+            history=diary,
+            source=self.source,
+            pod_state=watch_state,
+            checkpointer=checkpoints,
+            publisher=publishing,
+            metrics=Metrics(CollectorRegistry(), lambda: True),
+            log=log.build_logger("error", "json"),
+            publish_interval_seconds=600,
+            now=lambda: world.now,
+            elapsed=elapsed,
+        )
         self.loop.restore_state()
 
     def lives(self, seconds: int) -> Process:

@@ -136,8 +136,11 @@ def test_after_a_loss_names_are_asked_from_the_beginning_and_history_of_what_is_
         request = server.asked[first:]
     names = [query for path, query, _ in request if path.endswith("/namespace/values")]
     assert [query["start"] for query in names] == [str(START + 3600 + SCRAPE_LAG_SECONDS - 2 * DAY)]
-    begun = {"team" if '"team"' in query["query"] else "shop": int(query["start"])
-             for path, query, _ in request if path.endswith("query_range") and "cpu" in query["query"]}  # fmt: skip
+    begun = {
+        "team" if '"team"' in query["query"] else "shop": int(query["start"])
+        for path, query, _ in request
+        if path.endswith("query_range") and "cpu" in query["query"]
+    }
     assert begun["shop"] == START
     assert begun["team"] <= START - DAY
     assert (diary.is_complete, diary.imported_until) == (True, {"shop": START + 3600, "team": START + 3600})
@@ -216,11 +219,14 @@ def test_headers_come_from_a_file_that_is_read_each_time(tmp_path: Any) -> None:
     assert "other" not in repr(Settings(prometheus_token="other"))
 
 
-@pytest.mark.parametrize(("setting", "word"), [
-    ({"prometheus_matcher": "cluster"}, "TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER"),
-    ({"prometheus_label_names": "pod"}, "TRIMTAB_RECOMMENDER_PROMETHEUS_LABEL_NAMES"),
-    ({"cpu_metric": "a b"}, "TRIMTAB_RECOMMENDER_CPU_METRIC"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("setting", "word"),
+    [
+        ({"prometheus_matcher": "cluster"}, "TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER"),
+        ({"prometheus_label_names": "pod"}, "TRIMTAB_RECOMMENDER_PROMETHEUS_LABEL_NAMES"),
+        ({"cpu_metric": "a b"}, "TRIMTAB_RECOMMENDER_CPU_METRIC"),
+    ],
+)
 def test_settings_that_make_no_sense_are_named_before_anything_begins(setting: dict[str, str], word: str) -> None:
     with pytest.raises(ValueError, match=word):
         parse_names(Settings(**setting))  # type: ignore[arg-type]

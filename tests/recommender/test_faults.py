@@ -56,7 +56,9 @@ def test_a_day_of_moments_is_published() -> None:
     assert histogram is not None
     percentiles = {resource: histogram.percentiles_of(resource) for resource in ("cpu", "memory")}
     assert {resource: percentile is not None and percentile.young for resource, percentile in percentiles.items()} == {
-        "cpu": True, "memory": True}  # fmt: skip
+        "cpu": True,
+        "memory": True,
+    }
     moments(world).lives(DAY)
     histogram = world.of("web")
     assert histogram is not None
@@ -70,7 +72,9 @@ def test_what_is_missing_is_told_with_its_reason() -> None:
     process = moments(World().runs("web")).lives(HOUR // 2)
     lacking = process.loop.recommendations.missing[WEB]
     assert {resource: one.reason.code.name for resource, one in lacking.items()} == {
-        "cpu": "insufficient-history", "memory": "insufficient-history"}  # fmt: skip
+        "cpu": "insufficient-history",
+        "memory": "insufficient-history",
+    }
     assert (lacking["cpu"].have, lacking["cpu"].need) == ("0.3 hours, 3 samples", "an hour, 10 samples")
 
 
@@ -147,8 +151,12 @@ def test_a_corrupt_shard_is_kept_aside_and_the_others_live() -> None:
     second_process = moments(world, limit=300)
     alive = second_process.loop.history.list_containers()
     assert 0 < len(alive) < 10
-    assert second_process.loop.metrics.registry.get_sample_value(
-        "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
+    assert (
+        second_process.loop.metrics.registry.get_sample_value(
+            "trimtab_recommender_unreadable_shards", {"what": "usage"}
+        )
+        == 1
+    )
     second_process.lives(HOUR)
     assert world.usage.kept == {shard: broken}
     assert len(moments(world, limit=300).loop.history.list_containers()) == 10

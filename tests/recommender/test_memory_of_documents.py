@@ -106,34 +106,50 @@ TEXTS: dict[str, tuple[str, str, Callable[[], str]]] = {
     "a history of 100 MB": ("decode_history_text", "Unreadable", lambda: packed_history(b"[0,0],", 100)),
     "a history of one long number": ("decode_history_text", "Unreadable", lambda: packed_history(b"0", 15)),
     "a history in the largest group that is read": (
-        "decode_history_text", "OverheadHistory", lambda: packed_history(b"[0,0]," * 60_000, 0)
+        "decode_history_text",
+        "OverheadHistory",
+        lambda: packed_history(b"[0,0]," * 60_000, 0),
     ),
     "usage of 400 thousand containers": (
-        "decode_and_restore_usage", "Unreadable", lambda: usage_of_empty_containers(400_000)
+        "decode_and_restore_usage",
+        "Unreadable",
+        lambda: usage_of_empty_containers(400_000),
     ),
     "usage of as many containers as are read": (
-        "decode_and_restore_usage", "Shard", lambda: usage_of_empty_containers(70_000)
+        "decode_and_restore_usage",
+        "Shard",
+        lambda: usage_of_empty_containers(70_000),
     ),
     "usage of half a million days": ("decode_and_restore_usage", "Unreadable", lambda: usage_of_days(500_000)),
     "usage of as many days as are read": ("decode_and_restore_usage", "Shard", lambda: usage_of_days(65_000)),
     "usage that unpacks to 150 MB": ("decode_and_restore_usage", "Unreadable", lambda: usage_of([bytes(MIB)] * 150)),
     "10 windows of schema 1 that unpack to 150 MB": (
-        "decode_and_restore_usage", "Unreadable", lambda: usage_of_schema_1(10, 15 * MIB)
+        "decode_and_restore_usage",
+        "Unreadable",
+        lambda: usage_of_schema_1(10, 15 * MIB),
     ),
     "recommendations of empty workloads": (
-        "decode_shard", "Unreadable", lambda: f'{{"schema":2,"workloads":{{{names_of(95_000)}}}}}'
+        "decode_shard",
+        "Unreadable",
+        lambda: f'{{"schema":2,"workloads":{{{names_of(95_000)}}}}}',
     ),
     "recommendations of empty containers": (
-        "decode_shard", "Unreadable", lambda: f'{{"schema":2,"workloads":{{"a":{{{names_of(95_000)}}}}}}}'
+        "decode_shard",
+        "Unreadable",
+        lambda: f'{{"schema":2,"workloads":{{"a":{{{names_of(95_000)}}}}}}}',
     ),
     "recommendations of as many containers as are read": (
-        "decode_shard", "dict", lambda: f'{{"schema":2,"workloads":{{"a":{{{names_of(60_000)}}}}}}}'
+        "decode_shard",
+        "dict",
+        lambda: f'{{"schema":2,"workloads":{{"a":{{{names_of(60_000)}}}}}}}',
     ),
     "reservations of many pools": (
-        "decode_published", "Unreadable", lambda: f'{{"pools":[{",".join(["{}"] * 340_000)}]}}'
+        "decode_published",
+        "Unreadable",
+        lambda: f'{{"pools":[{",".join(["{}"] * 340_000)}]}}',
     ),
     "a stored history of brackets": ("decode_stored", "Unreadable", lambda: "[" * MIB),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -20,9 +20,11 @@ MI = 1 << 20
 VPA = 729 * MI * 1.07
 """What the VPA asks for in the same place, and a bucket above."""
 USAGE = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "usage"},
     "spec": {"actions": {"requests": {"memory": {"from": "usage"}}, "limits": {"memory": "remove"}}},
-}  # fmt: skip
+}
 
 
 def lived(days: int, kills_every: int, of_the_last: int, used: float = 500.0 * MI, pods: int = 1) -> World:
@@ -43,9 +45,15 @@ def lived(days: int, kills_every: int, of_the_last: int, used: float = 500.0 * M
 
 @pytest.mark.parametrize(
     ("days", "every", "last", "pods"),
-    [(2, 300, 7200, 1), (14, 300, DAY, 1), (14, 1800, DAY, 1), (14, DAY, DAY, 1), (14, DAY, 2 * DAY, 1),
-     (14, DAY, DAY, 3)],
-)  # fmt: skip
+    [
+        (2, 300, 7200, 1),
+        (14, 300, DAY, 1),
+        (14, 1800, DAY, 1),
+        (14, DAY, DAY, 1),
+        (14, DAY, 2 * DAY, 1),
+        (14, DAY, DAY, 3),
+    ],
+)
 def test_a_crash_loop_or_one_kill_ends_a_fifth_above_what_was_allowed(
     days: int, every: int, last: int, pods: int, tmp_path: Path
 ) -> None:
@@ -67,14 +75,23 @@ def admitted(world: World, folder: Path) -> tuple[int, str]:
     labels = {"app": "web"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "a:1"}]}}
     deployment = {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"selector": {"matchLabels": labels}, "template": template},
-    }  # fmt: skip
+    }
     shards = [_config_map(number, text) for number, text in world.told.stored.items()]
     for name, documents in (("pods", [deployment]), ("cluster", shards), ("policies", [USAGE])):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(documents))
-    arguments = ("admit", "-f", folder / "pods.yaml", "--cluster", folder / "cluster.yaml",
-             "--policies", folder / "policies.yaml")  # fmt: skip
+    arguments = (
+        "admit",
+        "-f",
+        folder / "pods.yaml",
+        "--cluster",
+        folder / "cluster.yaml",
+        "--policies",
+        folder / "policies.yaml",
+    )
     explained = trimtab(*arguments, "--details").output
     changed = yaml.safe_load(trimtab(*arguments, "-o", "yaml").stdout)
     container = changed["spec"]["template"]["spec"]["containers"][0]

@@ -34,11 +34,14 @@ def test_only_the_containers_of_the_namespace_are_written():
 
 def test_what_bounds_or_resizes_pods_is_counted():
     rules = summarize_rules(
-        Snapshot({
-            "LimitRange": (limit_range(default={"cpu": "1"}),), "ResourceQuota": (quota({"pods": "1"}),),
-            "VerticalPodAutoscaler": (VerticalPodAutoscaler(),),
-        })
-    )  # fmt: skip
+        Snapshot(
+            {
+                "LimitRange": (limit_range(default={"cpu": "1"}),),
+                "ResourceQuota": (quota({"pods": "1"}),),
+                "VerticalPodAutoscaler": (VerticalPodAutoscaler(),),
+            }
+        )
+    )
     assert (rules.limit_ranges, rules.quotas, rules.vpas) == (1, 1, ())
 
 
@@ -88,7 +91,7 @@ def test_a_namespace_that_refuses_the_config_map_ends_no_other_namespaces_parame
     with api_that_refuses({"theirs"}, written) as client:
         writer = ParameterWriter(
             Writer(client=client), ("bank", "theirs", "shop"), log.build_logger("info", "json", lines)
-        )  # fmt: skip
+        )
         workloads = {f"{namespace}/Deployment/api": {"main": USAGE} for namespace in writer.namespaces}
         assert [writer.write_changes(workloads, 1_700_000_000) for _ in range(2)] == [2, 0]
     assert written == ["bank", "shop"]

@@ -39,9 +39,10 @@ POD = added("Pod", "web-5d4f-x2x4k", ownership_of(pod()))
 
 def test_the_topmost_owner_counts() -> None:
     watch_state = seen(
-        POD, added("ReplicaSet", "web-5d4f", owner_key("Deployment/web", namespace="shop")),
+        POD,
+        added("ReplicaSet", "web-5d4f", owner_key("Deployment/web", namespace="shop")),
         added("Deployment", "web", owner_key("App/front", namespace="shop")),
-    )  # fmt: skip
+    )
     assert watch_state.topmost_owner("shop", "web-5d4f-x2x4k") == owner_key("App/front", namespace="shop")
 
 

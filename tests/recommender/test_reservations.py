@@ -85,18 +85,25 @@ class World:
         for number, name in enumerate(names):
             pods, factor = 20 + 4 * number, self.times * self.draw.uniform(1 - self.noise, 1 + self.noise)
             yield NodeOverhead(
-                node=name, second=now, pods=pods, millicores=(20 + pods) * factor,
-                memory_bytes=(400 + 12 * pods) * MIB * factor, cpu_source=OverheadSource.SYSTEM_CONTAINERS,
+                node=name,
+                second=now,
+                pods=pods,
+                millicores=(20 + pods) * factor,
+                memory_bytes=(400 + 12 * pods) * MIB * factor,
+                cpu_source=OverheadSource.SYSTEM_CONTAINERS,
                 memory_source=OverheadSource.SYSTEM_CONTAINERS,
-            )  # fmt: skip
+            )
 
 
 def measurer(world: World, store: Store, registry: CollectorRegistry | None = None) -> ReservationMeasurer:
     return ReservationMeasurer(
-        read_nodes=lambda: world.nodes, read_overheads=world.read, store=store,
-        log=log.build_logger(stream=io.StringIO()), interval_seconds=300,
+        read_nodes=lambda: world.nodes,
+        read_overheads=world.read,
+        store=store,
+        log=log.build_logger(stream=io.StringIO()),
+        interval_seconds=300,
         metrics=Metrics(registry or CollectorRegistry(), lambda: True).reservations,
-    )  # fmt: skip
+    )
 
 
 def test_the_first_measurement_is_published() -> None:
@@ -229,5 +236,6 @@ def test_a_history_survives_its_text() -> None:
 
 def test_what_is_published_has_a_kind() -> None:
     assert (PublishedReservations().kind, PublishedReservations().api_version) == (
-        "NodeReservations", "trimtab.dev/v1alpha1",
-    )  # fmt: skip
+        "NodeReservations",
+        "trimtab.dev/v1alpha1",
+    )

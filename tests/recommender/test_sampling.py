@@ -35,8 +35,17 @@ class Looked:
         if self.looks in self.faults:
             raise UnreachableSource("nobody answers")
         at = World().now + 60 * self.looks
-        return [Series(namespace="shop", pod="web-0", container="app", resource="cpu", times=(at,), values=(0.1,),
-                       workload="Deployment/web")]  # fmt: skip
+        return [
+            Series(
+                namespace="shop",
+                pod="web-0",
+                container="app",
+                resource="cpu",
+                times=(at,),
+                values=(0.1,),
+                workload="Deployment/web",
+            )
+        ]
 
     def reach(self, looks: int) -> None:
         with self._grown:
@@ -52,10 +61,7 @@ def test_nothing_is_missed_while_nobody_takes_it_up() -> None:
     with sampler(look) as line:
         look.reach(20)  # the round publishes meanwhile, and asks for nothing
     line.join_thread()
-    owners, now = (
-        OwnerIndex({}, {owner_key("Deployment/web", namespace="shop"): None}),
-        World().now + 60 * look.looks,
-    )
+    owners, now = (OwnerIndex({}, {owner_key("Deployment/web", namespace="shop"): None}), World().now + 60 * look.looks)
     count = InstantCollector(line.take_readings).collect_usage(diary, owners, now, lambda: True)
     assert count == min(look.looks, MAX_QUEUED_READINGS) >= 20  # what the queue holds, however slow the machine is
     [container] = diary.list_containers()

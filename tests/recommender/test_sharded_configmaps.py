@@ -98,8 +98,12 @@ def test_what_is_damaged_of_a_day_is_told_and_the_others_live() -> None:
     broken = min(world.days.stored)
     world.days.stored[broken] = world.days.stored[broken][:-9]
     second_process = moments(world)
-    assert second_process.loop.metrics.registry.get_sample_value(
-        "trimtab_recommender_unreadable_shards", {"what": "usage"}) == 1  # fmt: skip
+    assert (
+        second_process.loop.metrics.registry.get_sample_value(
+            "trimtab_recommender_unreadable_shards", {"what": "usage"}
+        )
+        == 1
+    )
     assert second_process.loop.history.get_window(WEB, "cpu").observed_days == 3
     second_process.lives(DAY)
     assert broken in world.days.stored

@@ -14,9 +14,11 @@ from trimtab.histogram.time_buckets import DAY
 from trimtab.recommender.publisher import render_missing
 
 RULES = {
-    "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "usage"},
+    "apiVersion": "trimtab.dev/v1alpha1",
+    "kind": "PodPolicy",
+    "metadata": {"name": "usage"},
     "spec": {"actions": {"requests": {"cpu": {"from": "usage", "otherwise": "55m"}}}},
-}  # fmt: skip
+}
 
 
 def _config_map(number: int, text: str) -> Item:
@@ -30,15 +32,27 @@ def explained(world: World, folder: Path, workload: str) -> str:
     container = {"name": "app", "image": "app:1"}
     labels = {"app": workload}
     deployment = {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": workload, "namespace": "shop"},
-        "spec": {"selector": {"matchLabels": labels},
-                 "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
-    }  # fmt: skip
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": workload, "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
     shards = [_config_map(number, text) for number, text in world.told.stored.items()]
     for name, documents in (("pods", [deployment]), ("cluster", shards), ("policies", [RULES])):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(documents))
-    result = trimtab("admit", "-f", folder / "pods.yaml", "--cluster", folder / "cluster.yaml",
-                     "--policies", folder / "policies.yaml", "--details")  # fmt: skip
+    result = trimtab(
+        "admit",
+        "-f",
+        folder / "pods.yaml",
+        "--cluster",
+        folder / "cluster.yaml",
+        "--policies",
+        folder / "policies.yaml",
+        "--details",
+    )
     assert result.exit_code == 0, result.output
     return " ".join(result.output.replace("│", " ").split())
 

@@ -42,9 +42,12 @@ def samples(
                 memory, cpu = memory * 0.2, cpu * 0.1
             missing = draw.random() < 0.05
             yield OverheadSample(
-                node=f"node-{number}", second=second, pods=pods, millicores=None if missing else max(cpu, 0.0),
+                node=f"node-{number}",
+                second=second,
+                pods=pods,
+                millicores=None if missing else max(cpu, 0.0),
                 memory_bytes=None if missing else max(memory, 0.0),
-            )  # fmt: skip
+            )
 
 
 def history_of(all_samples: Iterator[OverheadSample]) -> OverheadHistory:

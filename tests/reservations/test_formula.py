@@ -64,8 +64,10 @@ def test_more_than_the_machine_is_never_withheld() -> None:
 def test_a_cap_is_a_term_of_its_own() -> None:
     terms = of("aks-1.29", NodeSize(millicores=4000, memory_bytes=4 * 10**9, max_pods=70)).memory.terms
     assert [(term.kind, term.amount) for term in terms] == [
-        (TermKind.BASE, 50_000_000), (TermKind.PER_POD, 1_400_000_000), (TermKind.MAX_SHARE, -450_000_000),
-    ]  # fmt: skip
+        (TermKind.BASE, 50_000_000),
+        (TermKind.PER_POD, 1_400_000_000),
+        (TermKind.MAX_SHARE, -450_000_000),
+    ]
 
 
 def test_profiles_side_by_side_keep_their_order() -> None:

@@ -76,8 +76,12 @@ def test_the_step_of_openshift_in_2026_is_a_third_of_a_gibibyte_downwards() -> N
 
 
 def test_a_first_release_that_forgot_a_bracket_would_be_found() -> None:
-    forgot = AmountRule(brackets=(Bracket(up_to=Fraction(1000), share=Fraction(6, 10)),
-                                  Bracket(up_to=None, share=Fraction(1, 100), counted_from=ZERO)))  # fmt: skip
+    forgot = AmountRule(
+        brackets=(
+            Bracket(up_to=Fraction(1000), share=Fraction(6, 10)),
+            Bracket(up_to=None, share=Fraction(1, 100), counted_from=ZERO),
+        )
+    )
     assert jumps_of(forgot) == {1000}
 
 

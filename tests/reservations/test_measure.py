@@ -154,11 +154,15 @@ def test_noise_of_five_percent_over_thirty_days_changes_nothing(runtime: Runtime
         for hour in range(0, 24, 3):
             for number, count in enumerate(pods):
                 noisy = draw.uniform(0.95, 1.05)
-                history.add_sample(OverheadSample(
-                    node=f"n{number}", second=AT + day * 86400 + hour * 3600, pods=count,
-                    millicores=(runtime.base_millicores + runtime.millicores * count) * noisy,
-                    memory_bytes=(runtime.base_mb + runtime.mb * count) * 1e6 * noisy,
-                ))  # fmt: skip
+                history.add_sample(
+                    OverheadSample(
+                        node=f"n{number}",
+                        second=AT + day * 86400 + hour * 3600,
+                        pods=count,
+                        millicores=(runtime.base_millicores + runtime.millicores * count) * noisy,
+                        memory_bytes=(runtime.base_mb + runtime.mb * count) * 1e6 * noisy,
+                    )
+                )
         history.drop_old_days(AT + day * 86400)
         recommended = recommend_reservation(use_of(history))
         assert isinstance(recommended, Reserved)

@@ -17,8 +17,16 @@ processIds: 4096
 
 def test_the_names_that_ship() -> None:
     assert list(shipped_profiles()) == [
-        "gke", "aks", "aks-1.29", "eks", "openshift", "openshift-2026", "gardener", "anthos", "karpenter",
-    ]  # fmt: skip
+        "gke",
+        "aks",
+        "aks-1.29",
+        "eks",
+        "openshift",
+        "openshift-2026",
+        "gardener",
+        "anthos",
+        "karpenter",
+    ]
 
 
 def test_every_shipped_profile_says_where_its_numbers_are_published() -> None:
@@ -47,8 +55,14 @@ processIds: many
     assert not reading.profiles
     rows = [(mistake.field, mistake.line) for mistake in reading.mistakes]
     assert {field for field, _ in rows} >= {
-        "nam", "name", "memory.base", "memory.brackets[1].percent", "memory.round.direction", "cpu", "processIds",
-    }  # fmt: skip
+        "nam",
+        "name",
+        "memory.base",
+        "memory.brackets[1].percent",
+        "memory.round.direction",
+        "cpu",
+        "processIds",
+    }
     assert ("memory.base", 3) in rows
     assert "did you mean 'name'?" in str(reading.mistakes[0])
 

@@ -62,9 +62,11 @@ def test_every_instance_type_has_the_allocatable_that_karpenter_publishes() -> N
     different = {}
     for row in rows:
         size = NodeSize(
-            millicores=1000 * int(row["vcpu"]), memory_bytes=int(row["memory_mib"]) * MIB,
-            max_pods=int(row["max_pods_eni"]), architecture=row["arch"],
-        )  # fmt: skip
+            millicores=1000 * int(row["vcpu"]),
+            memory_bytes=int(row["memory_mib"]) * MIB,
+            max_pods=int(row["max_pods_eni"]),
+            architecture=row["arch"],
+        )
         reservations = calculate_reservations(profile, size)
         ours = (reservations.allocatable_memory_bytes / MIB, reservations.allocatable_millicores)
         if ours != (int(row["alloc_memory_mib_karpenter"]), int(row["alloc_cpu_milli"])):

@@ -37,7 +37,7 @@ def reserve(
     """The reservations of a machine by a shipped profile."""
     size = NodeSize(
         millicores=1000 * cores, memory_bytes=int(Fraction(str(gib)) * GIB), max_pods=pods, architecture=arch
-    )  # fmt: skip
+    )
     return calculate_reservations(shipped_profiles()[profile], size)
 
 
@@ -142,28 +142,44 @@ EXAMPLES: dict[int, Callable[[], tuple[Check, ...]]] = {
     12: lambda: tuple(
         cpu("gke", cores, millicores)
         for cores, millicores in (
-            (1, "60"), (2, "70"), (3, "75"), (4, "80"), (5, "82.5"), (8, "90"), (16, "110"), (32, "150"),
-            (48, "190"), (64, "230"), (96, "310"), (128, "390"),
+            (1, "60"),
+            (2, "70"),
+            (3, "75"),
+            (4, "80"),
+            (5, "82.5"),
+            (8, "90"),
+            (16, "110"),
+            (32, "150"),
+            (48, "190"),
+            (64, "230"),
+            (96, "310"),
+            (128, "390"),
         )
     ),
     13: lambda: (cpu("eks", 5, "82"), cpu("eks", 96, "310"), cpu("eks", 192, "550"), cpu("gke", 5, "82.5")),
     14: lambda: tuple(
         eks_memory(pods, mib)
         for pods, mib in (
-            (8, "343"), (29, "574"), (58, "893"), (110, "1465"), (234, "2829"), (250, "3005"), (737, "8362"),
+            (8, "343"),
+            (29, "574"),
+            (58, "893"),
+            (110, "1465"),
+            (234, "2829"),
+            (250, "3005"),
+            (737, "8362"),
         )
     ),
     15: lambda: (
-        interface_pods("m5.large", "29"), interface_pods("m5.xlarge", "58"), interface_pods("m5.4xlarge", "234"),
+        interface_pods("m5.large", "29"),
+        interface_pods("m5.xlarge", "58"),
+        interface_pods("m5.4xlarge", "234"),
         interface_pods("m5.24xlarge", "737"),
     ),
     16: lambda: (*prefix_pods("m5.large", 2, "434"), *prefix_pods("m5.4xlarge", 16, "3714")),
     17: lambda: tuple(
         cpu(profile, cores, millicores)
         for profile in ("aks", "aks-1.29")
-        for cores, millicores in (
-            (1, "60"), (2, "100"), (4, "140"), (8, "180"), (16, "260"), (32, "420"), (64, "740"),
-        )
+        for cores, millicores in ((1, "60"), (2, "100"), (4, "140"), (8, "180"), (16, "260"), (32, "420"), (64, "740"))
     ),
     18: lambda: tuple(_aks_node_of_issue_3525()),
     19: lambda: (*aks_old("7", "2.332", "33"), *aks_old("64", "6.212")),
@@ -172,15 +188,29 @@ EXAMPLES: dict[int, Callable[[], tuple[Check, ...]]] = {
     22: lambda: (aks_new(16, 250, "4000"),),
     23: lambda: (aks_new(64, 250, "5050"),),
     24: lambda: (
-        *openshift("7", "2", "1"), *openshift("7.8", "2", "1"), *openshift("8", "2", "1"), *openshift("15", "3", "1"),
-        before_rounding("15", "1.42"), *openshift("31", "4", "2"), before_rounding("31", "2.38"),
-        *openshift("62", "5", "4"), *openshift("125", "9", "8"), *openshift("251", "12", "10"),
-        *openshift("512", "17", "16"), *openshift("1024", "27", "26"),
+        *openshift("7", "2", "1"),
+        *openshift("7.8", "2", "1"),
+        *openshift("8", "2", "1"),
+        *openshift("15", "3", "1"),
+        before_rounding("15", "1.42"),
+        *openshift("31", "4", "2"),
+        before_rounding("31", "2.38"),
+        *openshift("62", "5", "4"),
+        *openshift("125", "9", "8"),
+        *openshift("251", "12", "10"),
+        *openshift("512", "17", "16"),
+        *openshift("1024", "27", "26"),
     ),
     25: lambda: tuple(
         check
         for cores, printed in (
-            (1, "0.06"), (4, "0.10"), (8, "0.14"), (16, "0.24"), (32, "0.43"), (38, "0.50"), (64, "0.82"),
+            (1, "0.06"),
+            (4, "0.10"),
+            (8, "0.14"),
+            (16, "0.24"),
+            (32, "0.43"),
+            (38, "0.50"),
+            (64, "0.82"),
             (128, "1.58"),
         )
         for check in openshift_cpu(cores, printed)
@@ -191,11 +221,15 @@ EXAMPLES: dict[int, Callable[[], tuple[Check, ...]]] = {
     29: lambda: (karpenter(393216, 234, "360795"),),
     30: lambda: (karpenter(131072, 737, "112720", "arm64"),),
     31: lambda: (
-        kernel(2, "59.6"), kernel(4, "159.2"), kernel(8, "230.3"), kernel(32, "649.3"), kernel(128, "2357.4"),
+        kernel(2, "59.6"),
+        kernel(4, "159.2"),
+        kernel(8, "230.3"),
+        kernel(32, "649.3"),
+        kernel(128, "2357.4"),
         kernel(256, "4424.0"),
     ),
     32: lambda: tuple(_anthos()),
-}  # fmt: skip
+}
 
 
 def count_exact_examples() -> int:

@@ -143,9 +143,13 @@ def test_malformed_requests_raise_what_gunicorn_answers_with_400(base: type, req
         reader.feed(*pieces)
     assert not isinstance(error.value, TooManyBodies)
     assert type(error.value).__name__ in {
-        "ParseError", "InvalidHeader", "InvalidHeaderName", "InvalidChunkExtension", "InvalidRequestLine",
+        "ParseError",
+        "InvalidHeader",
+        "InvalidHeaderName",
+        "InvalidChunkExtension",
+        "InvalidRequestLine",
         "InvalidRequestMethod",
-    }  # fmt: skip
+    }
     assert reader.ends == 0
 
 

@@ -96,9 +96,12 @@ def test_a_name_that_does_not_exist_comes_with_the_nearest() -> None:
 
 
 SETTINGS: dict[str, Any] = {
-    "webhook": Settings, "compactor": CompactorSettings, "recommender": RecommenderSettings,
-    "watchdog": WatchdogSettings, "metrics_api": MetricsApiSettings,
-}  # fmt: skip
+    "webhook": Settings,
+    "compactor": CompactorSettings,
+    "recommender": RecommenderSettings,
+    "watchdog": WatchdogSettings,
+    "metrics_api": MetricsApiSettings,
+}
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,12 @@ def test_an_empty_node_needs_no_place() -> None:
 
 def test_memory_light_pods_go_where_memory_is_short() -> None:
     items = [
-        node("a", "4", "16Gi"), node("poor", "8", "8Gi"), node("rich", "8", "64Gi"),
-        pod("x-1", "a", "1", "100Mi"), pod("y-1", "a", "1", "8Gi"),
-    ]  # fmt: skip
+        node("a", "4", "16Gi"),
+        node("poor", "8", "8Gi"),
+        node("rich", "8", "64Gi"),
+        pod("x-1", "a", "1", "100Mi"),
+        pod("y-1", "a", "1", "8Gi"),
+    ]
     drains, drain_placement = asked("a", *items)
     assert isinstance(drain_placement, DrainPlacement)
     went = {drains.model.pods[p].name: drains.model.nodes[n].name for p, n in drain_placement.moves}

@@ -284,12 +284,20 @@ def test_match_label_keys_narrow_the_spread_to_the_pods_own_revision() -> None:
 def volume(zone: str, mode: str = "ReadWriteOnce") -> list[Item]:
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
     return [
-        {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
-         "spec": {"volumeName": "pv", "accessModes": [mode]}},
-        {"kind": "PersistentVolume", "metadata": {"name": "pv"},
-         "spec": {"csi": {"driver": "disk", "volumeHandle": "1"},
-                  "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}},
-    ]  # fmt: skip
+        {
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "default"},
+            "spec": {"volumeName": "pv", "accessModes": [mode]},
+        },
+        {
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv"},
+            "spec": {
+                "csi": {"driver": "disk", "volumeHandle": "1"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+            },
+        },
+    ]
 
 
 DATA = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}
@@ -350,8 +358,7 @@ def test_budgets_are_no_matter_of_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource", "name"),
-    [("example.com/gpu", "example.com/gpu"), ("deviceclass.resource.kubernetes.io/gpus", "")],
+    ("resource", "name"), [("example.com/gpu", "example.com/gpu"), ("deviceclass.resource.kubernetes.io/gpus", "")]
 )
 def test_a_resource_that_a_device_class_gives_is_not_said_to_be_used_up(resource: str, name: str) -> None:
     gives = {"kind": "DeviceClass", "metadata": {"name": "gpus"}, "spec": {"extendedResourceName": name}}

@@ -45,13 +45,32 @@ def test_a_node_of_unknown_architecture_is_not_trusted() -> None:
         {"nodeSelector": {"kubernetes.io/arch": "arm64"}},
         {"tolerations": [{"key": ARCH, "operator": "Exists"}]},
         {"tolerations": [{"key": ARCH, "value": "arm64", "effect": "NoSchedule"}]},
-        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-            {"matchExpressions": [{"key": ARCH, "operator": "In", "values": ["amd64", "arm64"]}]}]}}}},
-        {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference":
-            {"matchExpressions": [{"key": ARCH, "operator": "In", "values": ["arm64"]}]}}]}}},
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": ARCH, "operator": "In", "values": ["amd64", "arm64"]}]}
+                        ]
+                    }
+                }
+            }
+        },
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "weight": 1,
+                            "preference": {"matchExpressions": [{"key": ARCH, "operator": "In", "values": ["arm64"]}]},
+                        }
+                    ]
+                }
+            }
+        },
     ],
     ids=["selector", "toleration of all", "toleration of one", "affinity", "preference"],
-)  # fmt: skip
+)
 def test_the_author_may_name_the_architecture(spec: Item) -> None:
     assert why_not("arm", X86, ARM, pod("web-0", "x", spec=spec)) == ""
 
@@ -62,8 +81,10 @@ def test_a_toleration_of_everything_names_no_architecture() -> None:
 
 
 def test_an_affinity_of_which_only_one_term_names_the_architecture_decides_nothing() -> None:
-    terms = [{"matchExpressions": [{"key": ARCH, "operator": "In", "values": ["amd64"]}]},
-             {"matchExpressions": [{"key": HOST, "operator": "Exists"}]}]  # fmt: skip
+    terms = [
+        {"matchExpressions": [{"key": ARCH, "operator": "In", "values": ["amd64"]}]},
+        {"matchExpressions": [{"key": HOST, "operator": "Exists"}]},
+    ]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     spec = {"affinity": {"nodeAffinity": required}}
     assert why_not("arm", X86, ARM, pod("web-0", "x", spec=spec)) == "other-architecture"
@@ -138,18 +159,28 @@ def test_strict_groups_run_where_the_runtime_has_them() -> None:
 
 def storage(name: str, *drivers: str) -> Item:
     return {
-        "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name},
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": name},
         "spec": {"drivers": [{"name": one, "nodeID": name} for one in drivers] or None},
-    }  # fmt: skip
+    }
 
 
 DATABASE = (
     pod("db-0", "a", spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]}),
-    {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "d", "namespace": "default"},
-     "spec": {"volumeName": "pv", "accessModes": ["ReadWriteOnce"]}},
-    {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
-     "spec": {"csi": {"driver": "disk.example", "volumeHandle": "1"}, "accessModes": ["ReadWriteOnce"]}},
-)  # fmt: skip
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {"volumeName": "pv", "accessModes": ["ReadWriteOnce"]},
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {"csi": {"driver": "disk.example", "volumeHandle": "1"}, "accessModes": ["ReadWriteOnce"]},
+    },
+)
 
 
 def test_a_volume_goes_where_its_driver_is_registered() -> None:

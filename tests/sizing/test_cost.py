@@ -24,5 +24,7 @@ def test_containers_that_seem_to_use_more_than_their_pod_cost_nothing_and_never_
 
 def test_the_larger_of_two_overheads_is_taken_resource_by_resource():
     assert larger_overhead({"cpu": "100m", "memory": "1Gi"}, {"cpu": "0.2", "memory": "64Mi", "x": 1}) == {
-        "cpu": "0.2", "memory": "1Gi", "x": 1,
-    }  # fmt: skip
+        "cpu": "0.2",
+        "memory": "1Gi",
+        "x": 1,
+    }

@@ -39,6 +39,12 @@ def asks(resource: str = "cpu", request: int | None = 1000, limit: int | None = 
 
 
 def vpa(**more: Any) -> VpaConstraints:
-    values: dict[str, Any] = {"name": "web", "target": None, "uncorrected": "", "keeps_ratio": False, "floor": 0,
-                             "ceiling": None}  # fmt: skip
+    values: dict[str, Any] = {
+        "name": "web",
+        "target": None,
+        "uncorrected": "",
+        "keeps_ratio": False,
+        "floor": 0,
+        "ceiling": None,
+    }
     return VpaConstraints(**{**values, **more})

@@ -18,10 +18,16 @@ def stats(name: str, at: int, millicores: float | None, mib: float | None, secon
 
 
 def node_summary(
-    node: str, pods: int = 30, *, at: int = 0, kubelet: float | None = 20, runtime: float | None = 30,
-    seconds: tuple[float, float] | None = None, total: tuple[float, float] | None = (2000, 8000),
+    node: str,
+    pods: int = 30,
+    *,
+    at: int = 0,
+    kubelet: float | None = 20,
+    runtime: float | None = 30,
+    seconds: tuple[float, float] | None = None,
+    total: tuple[float, float] | None = (2000, 8000),
     of_pods: tuple[float, float] | None = (1800, 7000),
-) -> Any:  # fmt: skip
+) -> Any:
     """`kubelet`, `runtime`: millicores, and ten times as many MiB; None: the kubelet does not list it. `total` and
     `of_pods`: (millicores, MiB) of the node and of its pods."""
     parts = [

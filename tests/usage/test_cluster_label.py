@@ -15,12 +15,17 @@ def test_a_value_matches_itself_alone_however_it_is_written(value: str, other: s
         assert matchers.matches_labels({"cluster": other}) is (value == other)
 
 
-@pytest.mark.parametrize(("text", "labels", "allowed"), [
-    ('cluster="a",namespace!="b"', {"cluster": "a", "namespace": "c"}, True),
-    ('cluster="a", namespace!="b",', {"cluster": "a", "namespace": "b"}, False),
-    ("cluster=~'a|b'", {"cluster": "ab"}, False), ('cluster!~"dev-.*"', {"cluster": "dev-us"}, False),
-    ('tenant=""', {}, True), ("", {"cluster": "a"}, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "labels", "allowed"),
+    [
+        ('cluster="a",namespace!="b"', {"cluster": "a", "namespace": "c"}, True),
+        ('cluster="a", namespace!="b",', {"cluster": "a", "namespace": "b"}, False),
+        ("cluster=~'a|b'", {"cluster": "ab"}, False),
+        ('cluster!~"dev-.*"', {"cluster": "dev-us"}, False),
+        ('tenant=""', {}, True),
+        ("", {"cluster": "a"}, True),
+    ],
+)
 def test_conditions_are_those_of_promql(text: str, labels: dict[str, str], allowed: bool) -> None:
     assert Matchers.from_text(text).matches_labels(labels) is allowed
 

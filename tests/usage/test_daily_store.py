@@ -34,8 +34,13 @@ def test_other_files_are_ignored(tmp_path: Path) -> None:
     store = DailyStore(str(tmp_path))
     written = store.write_day("prod", FIRST_DAY, daily_rows("web", days=1))
     beside = Path(written.path).parent
-    for name in ("README.md", "dt=x/cluster=prod/usage.parquet", "dt=2026-01-01/cluster=/usage.parquet",
-                 f"{beside}/.usage.parquet.new", f"{beside}/_SUCCESS"):  # fmt: skip
+    for name in (
+        "README.md",
+        "dt=x/cluster=prod/usage.parquet",
+        "dt=2026-01-01/cluster=/usage.parquet",
+        f"{beside}/.usage.parquet.new",
+        f"{beside}/_SUCCESS",
+    ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("other")

@@ -69,9 +69,13 @@ def test_the_size_of_a_bare_number_says_nothing_and_the_user_may(value: str) -> 
 
 @pytest.mark.parametrize(
     ("column", "word", "resource"),
-    [("resource", "Memory", "memory"), ("resource", "cpu", "cpu"), ("metric", "container_cpu_usage", "cpu"),
-     ("__name__", "container_memory_working_set_bytes", "memory")],
-)  # fmt: skip
+    [
+        ("resource", "Memory", "memory"),
+        ("resource", "cpu", "cpu"),
+        ("metric", "container_cpu_usage", "cpu"),
+        ("__name__", "container_memory_working_set_bytes", "memory"),
+    ],
+)
 def test_a_column_may_say_what_a_value_is(column: str, word: str, resource: str) -> None:
     (actual_series,) = series(f"timestamp,pod,container,{column},value\n2026-01-05,web-0,app,{word},8192\n")
     assert actual_series.resource == resource
@@ -99,11 +103,23 @@ def test_a_counter_in_a_csv_is_read_as_its_rate() -> None:
 
 @pytest.mark.parametrize(
     ("written", "seconds"),
-    [("2026-01-05T00:00:00Z", 1767571200), ("2026-01-05T01:00:00+01:00", 1767571200), ("2026-01-05", 1767571200),
-     ("1767571200", 1767571200), ("1767571200000", 1767571200), ("noon", None), ("", None), ("nan", None),
-     ("20260105", 1767571200), (20260105, 1767571200), ("20261399", 20261399), ("20260230", None),
-     ("20260105000000", None), ("1767571200000000", None)],
-)  # fmt: skip
+    [
+        ("2026-01-05T00:00:00Z", 1767571200),
+        ("2026-01-05T01:00:00+01:00", 1767571200),
+        ("2026-01-05", 1767571200),
+        ("1767571200", 1767571200),
+        ("1767571200000", 1767571200),
+        ("noon", None),
+        ("", None),
+        ("nan", None),
+        ("20260105", 1767571200),
+        (20260105, 1767571200),
+        ("20261399", 20261399),
+        ("20260230", None),
+        ("20260105000000", None),
+        ("1767571200000000", None),
+    ],
+)
 def test_times_are_read_as_people_write_them(written: object, seconds: int | None) -> None:
     assert parse_moment(written) == seconds
 

@@ -25,8 +25,11 @@ def summary(pod: str, seconds: float | None = None, at: int = 0) -> dict[str, An
     """One container that uses a quarter of a core now, and used so many seconds since it began."""
     time = f"2026-01-05T{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}Z"
     counted = {} if seconds is None else {"usageCoreNanoSeconds": int(seconds * 1e9)}
-    stats = {"name": "app", "cpu": {"time": time, "usageNanoCores": 250000000, **counted},
-             "memory": {"time": time, "workingSetBytes": 4096, "rssBytes": 1}}  # fmt: skip
+    stats = {
+        "name": "app",
+        "cpu": {"time": time, "usageNanoCores": 250000000, **counted},
+        "memory": {"time": time, "workingSetBytes": 4096, "rssBytes": 1},
+    }
     ref = {"name": pod, "namespace": "shop", "uid": "u"}
     return {"node": {"nodeName": "a"}, "pods": [{"podRef": ref, "containers": [stats, {"name": "starting"}]}]}
 
@@ -53,7 +56,9 @@ def values(kubelets: Kubelets) -> dict[tuple[str, str], float]:
 def test_a_summary_is_read() -> None:
     series = [look.series for look in readings_of_summary(json.dumps(summary("web-0")).encode())]
     assert [(s.namespace, s.container, s.resource, s.times[0], s.values[0]) for s in series] == [
-        ("shop", "app", "cpu", AT, 0.25), ("shop", "app", "memory", AT, 4096.0)]  # fmt: skip
+        ("shop", "app", "cpu", AT, 0.25),
+        ("shop", "app", "memory", AT, 4096.0),
+    ]
 
 
 def test_lists_that_go_writes_as_null_are_empty() -> None:
@@ -75,8 +80,12 @@ def test_every_node_is_asked_and_counted_seconds_tell_what_was_used_in_between()
     played = Played()
     with serving(played) as server:
         kubelets = Kubelets(client(server.url))
-        assert values(kubelets) == {("web-0", "cpu"): 0.25, ("web-0", "memory"): 4096.0,
-                                    ("api-0", "cpu"): 0.25, ("api-0", "memory"): 4096.0}  # fmt: skip
+        assert values(kubelets) == {
+            ("web-0", "cpu"): 0.25,
+            ("web-0", "memory"): 4096.0,
+            ("api-0", "cpu"): 0.25,
+            ("api-0", "memory"): 4096.0,
+        }
         played.said["a"] = summary("web-0", 10 + 30, at=60)
         assert values(kubelets)["web-0", "cpu"] == 0.5
 

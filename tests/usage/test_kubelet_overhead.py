@@ -69,9 +69,7 @@ def test_counted_seconds_tell_what_was_used_in_between() -> None:
     assert with_counted_cpu(None, after).millicores == 50
 
 
-@pytest.mark.parametrize(
-    ("at", "seconds"), [(60, (1, 209)), (3600, (103, 209))], ids=["a restarted kubelet", "a gap"]
-)  # fmt: skip
+@pytest.mark.parametrize(("at", "seconds"), [(60, (1, 209)), (3600, (103, 209))], ids=["a restarted kubelet", "a gap"])
 def test_a_restart_and_a_gap_leave_the_value_of_the_moment(at: int, seconds: tuple[float, float]) -> None:
     assert with_counted_cpu(reading(0, (100, 200)), reading(at, seconds)).millicores == 50
 
@@ -89,10 +87,15 @@ def test_each_node_is_asked_once_and_a_silent_one_is_a_fault() -> None:
     assert [request[1] for request in server.asked] == [{"only_cpu_and_memory": "true"}] * 2
 
 
-CONFIGZ = {"kubeletconfig": {
-    "kubeReserved": {"cpu": "80m", "memory": "1Gi"}, "systemReserved": {"memory": "512Mi"},
-    "evictionHard": {"memory.available": "5%"}, "maxPods": 110, "cgroupDriver": "systemd",
-}}  # fmt: skip
+CONFIGZ = {
+    "kubeletconfig": {
+        "kubeReserved": {"cpu": "80m", "memory": "1Gi"},
+        "systemReserved": {"memory": "512Mi"},
+        "evictionHard": {"memory.available": "5%"},
+        "maxPods": 110,
+        "cgroupDriver": "systemd",
+    }
+}
 
 
 def test_the_configuration_tells_what_is_reserved() -> None:

@@ -56,16 +56,29 @@ def test_files_and_the_environment_log_in(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setenv("TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", "from-the-environment")
         told("recommend", "--prometheus", server.url, *ASKED)
     assert {headers.get("Authorization") for _, _, headers in server.asked} == {
-        "Bearer from-a-file", "Bearer from-a-token-file", "Bearer from-the-environment",
-    }  # fmt: skip
+        "Bearer from-a-file",
+        "Bearer from-a-token-file",
+        "Bearer from-the-environment",
+    }
     assert "shop" in {headers.get("X-Scope-OrgID") for _, _, headers in server.asked}
 
 
 def test_the_token_of_the_environment_logs_in_for_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN", "from-the-environment")
     with serving(prometheus) as server:
-        trimtab("fleet", "ingest", "--prometheus", server.url, "--usage", tmp_path, "--cluster-name", "shop",
-                "--days", "1", *ASKED)  # fmt: skip
+        trimtab(
+            "fleet",
+            "ingest",
+            "--prometheus",
+            server.url,
+            "--usage",
+            tmp_path,
+            "--cluster-name",
+            "shop",
+            "--days",
+            "1",
+            *ASKED,
+        )
     assert {headers.get("Authorization") for _, _, headers in server.asked} == {"Bearer from-the-environment"}
 
 

@@ -16,11 +16,16 @@ AT = 1767571200
 
 def test_metrics_servers_suffixes_are_read() -> None:
     usage = {"cpu": "12345678n", "memory": "131072Ki"}
-    pod = {"metadata": {"name": "web-0", "namespace": "shop"}, "timestamp": "2026-01-05T00:00:00Z",
-           "containers": [{"name": "app", "usage": usage}, {"name": "odd", "usage": {"cpu": "lots"}}]}  # fmt: skip
+    pod = {
+        "metadata": {"name": "web-0", "namespace": "shop"},
+        "timestamp": "2026-01-05T00:00:00Z",
+        "containers": [{"name": "app", "usage": usage}, {"name": "odd", "usage": {"cpu": "lots"}}],
+    }
     objects = list(decode_pod_metrics(json.dumps({"items": [pod]}).encode()))
     assert [(s.container, s.resource, s.times[0], s.values[0]) for s in objects] == [
-        ("app", "cpu", AT, 0.012345678), ("app", "memory", AT, 134217728.0)]  # fmt: skip
+        ("app", "cpu", AT, 0.012345678),
+        ("app", "memory", AT, 134217728.0),
+    ]
 
 
 def test_lists_that_go_writes_as_null_are_empty() -> None:

@@ -9,9 +9,14 @@ from trimtab.cluster.owner import OwnerKey
 from trimtab.usage.owners import OwnerIndex, owner_by_name, topmost_owners
 
 NAMES = {
-    "Deployment": "web-7d4b9c6f5d-x2x4k", "Rollout": "web-7d4b9c6f5d-x2x4k", "StatefulSet": "web-3",
-    "DaemonSet": "web-x2x4k", "CronJob": "web-29383200-x2x4k", "DeploymentConfig": "web-3-x2x4k", "Job": "web-x2x4k",
-}  # fmt: skip
+    "Deployment": "web-7d4b9c6f5d-x2x4k",
+    "Rollout": "web-7d4b9c6f5d-x2x4k",
+    "StatefulSet": "web-3",
+    "DaemonSet": "web-x2x4k",
+    "CronJob": "web-29383200-x2x4k",
+    "DeploymentConfig": "web-3-x2x4k",
+    "Job": "web-x2x4k",
+}
 """Kind of a workload named web → the name of one of its pods."""
 
 
@@ -29,10 +34,15 @@ def index(*workloads: str, live: dict[str, str] | None = None, **above: str) -> 
 
 @pytest.mark.parametrize(
     ("pod", "owner"),
-    [("web-7d4b9c6f5d-x2x4k", "Deployment/web"), ("db-0", "StatefulSet/db"),
-     ("node-exporter-x2x4k", "DaemonSet/node-exporter"), ("report-29383200-x2x4k", "CronJob/report"),
-     ("report-1609459200-x2x4k", "CronJob/report"), ("web-2-x2x4k", "DeploymentConfig/web")],
-)  # fmt: skip
+    [
+        ("web-7d4b9c6f5d-x2x4k", "Deployment/web"),
+        ("db-0", "StatefulSet/db"),
+        ("node-exporter-x2x4k", "DaemonSet/node-exporter"),
+        ("report-29383200-x2x4k", "CronJob/report"),
+        ("report-1609459200-x2x4k", "CronJob/report"),
+        ("web-2-x2x4k", "DeploymentConfig/web"),
+    ],
+)
 def test_a_pods_name_tells_who_made_it(pod: str, owner: str) -> None:
     assert owner_by_name("shop", pod) == key(owner)
 
@@ -94,9 +104,13 @@ def test_a_workload_of_an_operator_has_the_pods_that_are_gone() -> None:
 
 @pytest.mark.parametrize(
     ("owner", "live", "gone"),
-    [("CloneSet.apps.kruise.io/web", "web-x2x4k", "web-bbbbb"), ("StatefulSet.apps.kruise.io/web", "web-0", "web-7"),
-     ("DeploymentConfig/web", "web-3-x2x4k", "web-2-bbbbb"), ("Runner.acme.example/web", "web-x2x4k", "web-bbbbb")],
-)  # fmt: skip
+    [
+        ("CloneSet.apps.kruise.io/web", "web-x2x4k", "web-bbbbb"),
+        ("StatefulSet.apps.kruise.io/web", "web-0", "web-7"),
+        ("DeploymentConfig/web", "web-3-x2x4k", "web-2-bbbbb"),
+        ("Runner.acme.example/web", "web-x2x4k", "web-bbbbb"),
+    ],
+)
 def test_any_object_that_owns_live_pods_has_those_that_are_gone(owner: str, live: str, gone: str) -> None:
     assert index(live={live: owner}).topmost_owner("shop", gone) == key(owner)
 
@@ -119,7 +133,11 @@ def test_a_replica_set_that_metrics_report_without_its_owner_says_less_than_the_
 
 
 def test_owners_are_followed_to_the_top() -> None:
-    rows = {"Pod/web-1-a": "ReplicaSet/web-1", "ReplicaSet/web-1": "Rollout/web", "Pod/job-1-a": "Job/job-1",
-            "Job/job-1": "CronJob/job"}  # fmt: skip
+    rows = {
+        "Pod/web-1-a": "ReplicaSet/web-1",
+        "ReplicaSet/web-1": "Rollout/web",
+        "Pod/job-1-a": "Job/job-1",
+        "Job/job-1": "CronJob/job",
+    }
     actual_topmost_owners = topmost_owners({key(one): key(other) for one, other in rows.items()})
     assert actual_topmost_owners == {("shop", "web-1-a"): key("Rollout/web"), ("shop", "job-1-a"): key("CronJob/job")}

@@ -74,8 +74,14 @@ def test_series_that_name_the_program_which_reports_them_are_left_out_and_said()
 
 
 def test_the_owners_of_pods_are_those_of_the_pods_that_kube_state_metrics_describes() -> None:
-    metric = {"namespace": "monitoring", "exported_namespace": "shop", "pod": "ksm", "exported_pod": "web-0",
-              "owner_kind": "StatefulSet", "owner_name": "web"}  # fmt: skip
+    metric = {
+        "namespace": "monitoring",
+        "exported_namespace": "shop",
+        "pod": "ksm",
+        "exported_pod": "web-0",
+        "owner_kind": "StatefulSet",
+        "owner_name": "web",
+    }
 
     def owners(asked: Asked) -> Answer:
         return 200, vector(metric) if "kube_pod_owner" in asked[1]["query"] else vector()
@@ -106,8 +112,12 @@ def test_owners_are_followed_from_pod_to_deployment() -> None:
     text = {
         "kube_pod_owner": {"namespace": "shop", "pod": "web-1-a", "owner_kind": "ReplicaSet", "owner_name": "web-1"},
         "kube_replicaset_owner": {
-            "namespace": "shop", "replicaset": "web-1", "owner_kind": "Deployment", "owner_name": "web"},
-    }  # fmt: skip
+            "namespace": "shop",
+            "replicaset": "web-1",
+            "owner_kind": "Deployment",
+            "owner_name": "web",
+        },
+    }
 
     def answer(request: Asked) -> Answer:
         return 200, vector(*(metric for name, metric in text.items() if name in request[1]["query"]))

@@ -75,7 +75,10 @@ def test_different_containers_under_one_name_are_refused(form: str, label: str, 
     _, repeated, _ = read(written(form, *(reversed(pair) if backwards else pair)))
     [mistake] = repeated.mistakes()
     assert (repeated.count, f"`{label}`" in mistake.got, "monitoring/cadvisor-x/cadvisor" in mistake.got) == (
-        0, True, True)  # fmt: skip
+        0,
+        True,
+        True,
+    )
 
 
 @given(st.sampled_from(FORMS), st.sampled_from(({}, {"id": "/a"}, {"id": "/a", "name": "x"})))
@@ -87,8 +90,15 @@ def test_a_second_reporter_of_one_container_repeats_it(form: str, labels: dict[s
 
 def test_a_container_that_restarted_has_another_cgroup_afterwards() -> None:
     def life(times: range, path: str) -> Series:
-        return Series(namespace="shop", pod="web-0", container="app", resource="cpu", times=times,
-                      values=[1.0] * len(times), identity=(("id", path),))  # fmt: skip
+        return Series(
+            namespace="shop",
+            pod="web-0",
+            container="app",
+            resource="cpu",
+            times=times,
+            values=[1.0] * len(times),
+            identity=(("id", path),),
+        )
 
     lives = [life(range(0, 36_000, 60), "/a"), life(range(35_700, 72_000, 60), "/b")]
     repeated = RepeatedSeries()
@@ -122,6 +132,6 @@ def test_a_series_whose_labels_do_not_name_one_container_is_refused(
         ({"k8s_namespace_name": "shop", "k8s_pod_name": "web-0", "k8s_container_name": "app"}, WEB),
         ({**EXPORTER, CADVISOR_LABELS[0]: "shop", CADVISOR_LABELS[1]: "web-0"}, ("shop", "web-0", "")),
     ],
-)  # fmt: skip
+)
 def test_other_names_of_the_labels_are_read(labels: dict[str, str], subject: tuple[str, str, str]) -> None:
     assert subject_of(lambda label: labels.get(label, "")) == Subject(*subject)

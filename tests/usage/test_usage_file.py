@@ -27,8 +27,11 @@ def answer(*series: dict[str, Any], **more: Any) -> bytes:
 
 
 def exported(points: list[tuple[int, float]], **labels: str) -> bytes:
-    line = {"metric": {**APP, **labels}, "values": [value for _, value in points],
-            "timestamps": [at * 1000 for at, _ in points]}  # fmt: skip
+    line = {
+        "metric": {**APP, **labels},
+        "values": [value for _, value in points],
+        "timestamps": [at * 1000 for at, _ in points],
+    }
     return json.dumps(line).encode() + b"\n"
 
 
@@ -39,8 +42,9 @@ def csv(column: str, points: list[tuple[int, float]]) -> bytes:
 
 def read(content: bytes, stated: Quantity | None = None) -> Usage:
     file = UsageFile("usage", content, stated)
-    usage = [(one.container, one.resource, list(one.times), [round(v, 6) for v in one.values])
-             for one in file.iter_series()]  # fmt: skip
+    usage = [
+        (one.container, one.resource, list(one.times), [round(v, 6) for v in one.values]) for one in file.iter_series()
+    ]
     assert not file.mistakes
     return usage
 
@@ -62,11 +66,15 @@ def test_one_usage_of_cpu_is_the_same_as_counter_and_as_rate_in_every_form(cores
         counter.append((at, seconds))
     expected = [("app", "cpu", times, [round(value, 6) for value in cores])]
     for content in (
-        answer(matrix(rates, __name__="container_cpu_usage")), answer(matrix(counter, __name__=NAME)),
-        json.dumps([matrix(counter, __name__=NAME)]).encode(), json.dumps(matrix(counter, __name__=NAME)).encode(),
-        exported(counter, __name__=NAME), exported(rates, __name__=f"pod_container:{NAME}:sum_irate"),
-        csv("cpu", rates), csv("cpu_seconds_total", counter),
-    ):  # fmt: skip
+        answer(matrix(rates, __name__="container_cpu_usage")),
+        answer(matrix(counter, __name__=NAME)),
+        json.dumps([matrix(counter, __name__=NAME)]).encode(),
+        json.dumps(matrix(counter, __name__=NAME)).encode(),
+        exported(counter, __name__=NAME),
+        exported(rates, __name__=f"pod_container:{NAME}:sum_irate"),
+        csv("cpu", rates),
+        csv("cpu_seconds_total", counter),
+    ):
         assert read(content) == expected
     assert read(answer(matrix(rates)), Quantity.CORES) == expected
 
@@ -131,12 +139,14 @@ def ramp(first: float, step: float, count: int = 30) -> list[tuple[int, float]]:
 @pytest.mark.parametrize(
     ("quantity", "points"),
     [
-        (Quantity.CORES, ramp(1_500_000, 20)), (Quantity.CORES, ramp(2000, 20)),
-        (Quantity.BYTES, ramp(0.1, 0.001)), (Quantity.BYTES, ramp(2.0**47, 2.0**40)),
+        (Quantity.CORES, ramp(1_500_000, 20)),
+        (Quantity.CORES, ramp(2000, 20)),
+        (Quantity.BYTES, ramp(0.1, 0.001)),
+        (Quantity.BYTES, ramp(2.0**47, 2.0**40)),
         (Quantity.CPU_SECONDS, [(START + n * STEP, n % 3 / 10) for n in range(30)]),
         (Quantity.CPU_SECONDS, [(START + n * 7200, float(n)) for n in range(30)]),
     ],
-)  # fmt: skip
+)
 def test_readings_that_cannot_be_what_is_said_are_refused(quantity: Quantity, points: list[tuple[int, float]]) -> None:
     assert f"expected usage in {quantity}" in refusal(answer(matrix(points)), quantity)
     column = {Quantity.CORES: "cpu", Quantity.BYTES: "memory", Quantity.CPU_SECONDS: "cpu_seconds_total"}[quantity]
@@ -164,14 +174,16 @@ def test_an_answer_of_one_moment_is_read() -> None:
         (b'{"status":"error","errorType":"bad_data","error":"no"}', "no"),
         (b'{"results":{"A":{"frames":[]}}}', "Grafana"),
         (b'{"node":{},"pods":[]}', "a summary of a kubelet"),
-        (b'{"a":1}', "JSON without series"), (b"[1, 2]", "JSON without series"), (b"<html>", "an HTML page"),
+        (b'{"a":1}', "JSON without series"),
+        (b"[1, 2]", "JSON without series"),
+        (b"<html>", "an HTML page"),
         (b"# HELP up Up.\n# TYPE up gauge\nup 1\n", "a page of metrics"),
         (b'up{job="a"} 1 1767571200000\n', "a page of metrics"),
         (b'up{job="a"} => 1 @[1767571200]\n', "the text that promtool prints"),
         (b"NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)\nshop  web-0  1m  2Mi\n", "the output of kubectl top"),
         (b'"Time","{pod=""web-0""}"\n2026-01-05,1\n', "a table of Grafana"),
     ],
-)  # fmt: skip
+)
 def test_a_form_that_is_not_read_has_a_name(content: bytes, words: str) -> None:
     assert words in refusal(content)
 
@@ -190,7 +202,10 @@ def test_a_line_of_victoriametrics_without_a_time_for_each_value_is_refused() ->
 
 
 def test_values_that_are_missing_in_an_export_are_counted() -> None:
-    line = {"metric": {**APP, "__name__": "container_cpu_usage"}, "values": [None, 0.5, "Infinity"],
-            "timestamps": [START * 1000, (START + 60) * 1000, (START + 120) * 1000]}  # fmt: skip
+    line = {
+        "metric": {**APP, "__name__": "container_cpu_usage"},
+        "values": [None, 0.5, "Infinity"],
+        "timestamps": [START * 1000, (START + 60) * 1000, (START + 120) * 1000],
+    }
     (series,) = UsageFile("usage", json.dumps(line).encode()).iter_series()
     assert (list(series.values), series.dropped_values) == ([0.5], 2)

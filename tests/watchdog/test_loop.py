@@ -175,9 +175,10 @@ def harmed(bench: Bench, hit: int, *, memory: object = None) -> list[Pod]:
 def patches(bench: Bench) -> list[object]:
     """What the brake wrote: alone among the writes of a status, it names the version that was judged."""
     return [
-        body for _, path, body in bench.paper.writes
+        body
+        for _, path, body in bench.paper.writes
         if path.endswith("/podpolicies/memory/status") and "resourceVersion" in body["metadata"]
-    ]  # fmt: skip
+    ]
 
 
 def test_a_harmful_policy_is_set_to_warn_and_says_why() -> None:

@@ -109,12 +109,19 @@ def bench(
     door: BrakeActuator | None = more.pop("door", Brake(writer, quiet) if brake else None)
     recorder = Recorder(writer=writer, controller="trimtab.dev/watchdog", instance="w-1", elapsed=lambda: clock[0])
     loop = Loop(
-        state_builder=builder, pods=lambda: [reader(pod) for pod in pods], is_fresh=lambda: True, brake=door,
+        state_builder=builder,
+        pods=lambda: [reader(pod) for pod in pods],
+        is_fresh=lambda: True,
+        brake=door,
         statuses=PolicyStatusWriter(writer=writer, log=quiet, every=60, elapsed=lambda: clock[0]),
         event_recorder=PolicyEventRecorder(recorder, quiet, 3600, more.pop("events", 50), lambda: clock[0]),
-        metrics=Metrics(CollectorRegistry(), lambda: True, lambda: 0.0), interval=30, now=lambda: clock[0],
-        elapsed=lambda: clock[0], auditor=Auditor(most=more.pop("most", 1000)), history=FailureHistory(HarmTerms()),
-    )  # fmt: skip
+        metrics=Metrics(CollectorRegistry(), lambda: True, lambda: 0.0),
+        interval=30,
+        now=lambda: clock[0],
+        elapsed=lambda: clock[0],
+        auditor=Auditor(most=more.pop("most", 1000)),
+        history=FailureHistory(HarmTerms()),
+    )
     bench = Bench(loop, paper, builder, pods, clock)
     bench.tell("MutatingWebhookConfiguration", configuration())
     return bench
@@ -139,9 +146,13 @@ def policy_object(
     """A PodPolicy of the cluster, last written when it is said."""
     fields = ManagedFields(time=format_timestamp(since), fields={"f:spec": {}})
     meta = Dated(
-        name=name, uid=f"uid-{name}", resource_version=version, generation=generation,
-        creation_timestamp=format_timestamp(since), managed_fields=(fields,),
-    )  # fmt: skip
+        name=name,
+        uid=f"uid-{name}",
+        resource_version=version,
+        generation=generation,
+        creation_timestamp=format_timestamp(since),
+        managed_fields=(fields,),
+    )
     return Custom(metadata=meta, spec={"actions": actions, **spec}, status=status)
 
 

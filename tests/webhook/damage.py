@@ -11,9 +11,34 @@ Json = Any
 Dice = random.Random
 
 QUANTITIES = (
-    "1e309", "-5", "0.0000000001", "1Zi", "", " 1", "1 ", "NaN", "inf", "9" * 400, "1e-400", "0x10", "١", "1Ki1", "+",
-    "--1", "1000000000000000000000n", "5E", "5Ei", "u", True, None, -1, 1.5, 10**30, [], {"a": 1},
-)  # fmt: skip
+    "1e309",
+    "-5",
+    "0.0000000001",
+    "1Zi",
+    "",
+    " 1",
+    "1 ",
+    "NaN",
+    "inf",
+    "9" * 400,
+    "1e-400",
+    "0x10",
+    "١",
+    "1Ki1",
+    "+",
+    "--1",
+    "1000000000000000000000n",
+    "5E",
+    "5Ei",
+    "u",
+    True,
+    None,
+    -1,
+    1.5,
+    10**30,
+    [],
+    {"a": 1},
+)
 KEYS = (
     "a/b",
     "a~b",
@@ -68,9 +93,11 @@ def pod() -> Json:
     """With everything in it that a policy of ours looks at or changes."""
     resources = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
     meta = {
-        "generateName": "web-", "labels": {"app": "web", "a/b~c": "x"}, "annotations": {"k~/": "v"},
+        "generateName": "web-",
+        "labels": {"app": "web", "a/b~c": "x"},
+        "annotations": {"k~/": "v"},
         "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}],
-    }  # fmt: skip
+    }
     term = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     spec = {
@@ -79,20 +106,30 @@ def pod() -> Json:
             {"name": "side", "image": "docker.io/library/envoy@sha256:00", "resources": {"limits": {"cpu": "2"}}},
         ],
         "initContainers": [{"name": "init", "image": "i", "restartPolicy": "Always"}],
-        "tolerations": [{"key": "k", "operator": "Exists"}], "affinity": affinity,
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+        "affinity": affinity,
         "volumes": [{"name": "d", "emptyDir": {}}],
-        "nodeSelector": {"disk": "ssd"}, "priorityClassName": "low", "overhead": {},
+        "nodeSelector": {"disk": "ssd"},
+        "priorityClassName": "low",
+        "overhead": {},
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
-    }  # fmt: skip
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
 def review(uid: str, manifest: Json) -> Json:
     request = {
-        "uid": uid, "kind": {"group": "", "version": "v1", "kind": "Pod"}, "namespace": "team-a", "operation": "CREATE",
-        "resource": {"group": "", "version": "v1", "resource": "pods"}, "dryRun": False, "object": manifest,
-        "userInfo": {"username": "u"}, "oldObject": None, "options": {"kind": "CreateOptions"},
-    }  # fmt: skip
+        "uid": uid,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "namespace": "team-a",
+        "operation": "CREATE",
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "dryRun": False,
+        "object": manifest,
+        "userInfo": {"username": "u"},
+        "oldObject": None,
+        "options": {"kind": "CreateOptions"},
+    }
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
@@ -193,8 +230,19 @@ def _request(dice: Dice, value: Json) -> None:
 
 
 VALUES: tuple[Callable[[Dice, Json], None], ...] = (
-    _junk, _junk, _junk, _lost, _renamed, _quantity, _quantity, _swapped, _deep, _many, _header, _request,
-)  # fmt: skip
+    _junk,
+    _junk,
+    _junk,
+    _lost,
+    _renamed,
+    _quantity,
+    _quantity,
+    _swapped,
+    _deep,
+    _many,
+    _header,
+    _request,
+)
 
 # ── damage to bytes ──────────────────────────────────────────────────────────────────────────────────
 
@@ -240,5 +288,14 @@ def _large(dice: Dice, text: bytes) -> bytes:
 
 
 BYTES: tuple[Callable[[Dice, bytes], bytes], ...] = (
-    _flipped, _flipped, _cut, _inserted, _inserted, _doubled, _doubled, _encoded, _nested, _large,
-)  # fmt: skip
+    _flipped,
+    _flipped,
+    _cut,
+    _inserted,
+    _inserted,
+    _doubled,
+    _doubled,
+    _encoded,
+    _nested,
+    _large,
+)

@@ -98,10 +98,12 @@ def test_reviews_of_other_namespaces_that_wait_take_no_wait_from_this_one(namesp
             return HttpReply(200, b"{}")
 
         entry, began[0] = WebhookASGI(service(attempt=attempt, mutate=mutate)), loop.time()
-        await asyncio.gather(*(
-            exchange(entry, "POST", "/mutate", body)
-            for body in (*(f"tenant-{n % namespaces}".encode() for n in range(300)), b"shop")
-        ))  # fmt: skip
+        await asyncio.gather(
+            *(
+                exchange(entry, "POST", "/mutate", body)
+                for body in (*(f"tenant-{n % namespaces}".encode() for n in range(300)), b"shop")
+            )
+        )
 
     asyncio.run(world())
     assert decided_early == []

@@ -17,12 +17,7 @@ from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.podpolicy import Policies
-from webhook.policy_state import (
-    PolicyStateBuilder,
-    WebhookPolicyState,
-    list_sources,
-    object_projections,
-)
+from webhook.policy_state import PolicyStateBuilder, WebhookPolicyState, list_sources, object_projections
 
 OWN = DEFAULT_SETTINGS.own_namespace
 NOW = 1_790_000_000

@@ -8,11 +8,7 @@ from webhook.handlers import HttpReply, Service
 
 def review(uid: str = "u-1", **request: Any) -> bytes:
     """An AdmissionReview as the API server sends it, as far as the edge looks at it."""
-    body = {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {"uid": uid, **request},
-    }
+    body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": uid, **request}}
     return json.dumps(body).encode()
 
 

@@ -15,8 +15,10 @@ from tests.bench import results
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tests" / "bench"
 TARGETS = set(re.findall(r"^bench-(\w+):", (BENCH / "Makefile.inc").read_text(), re.MULTILINE)) - {
-    "data", "against", "brief",
-}  # fmt: skip
+    "data",
+    "against",
+    "brief",
+}
 
 PLACES = {"BENCH_LIVE_LOG", "TRIMTAB_BENCH_DATA", "TRIMTAB_SHARED"}
 

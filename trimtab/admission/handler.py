@@ -79,9 +79,14 @@ def answer_review(
         )
     request = review.request
     record = AdmissionRecord(
-        finding=finding, uid=request.uid, namespace=request.namespace, name=request.name, dry_run=request.dry_run,
-        user_info=request.user_info, size=len(body),
-    )  # fmt: skip
+        finding=finding,
+        uid=request.uid,
+        namespace=request.namespace,
+        name=request.name,
+        dry_run=request.dry_run,
+        user_info=request.user_info,
+        size=len(body),
+    )
     awaits = None if memory is None else memory.answers.awaited
     return AdmissionResponse(200, wire.encode(review, finding.response), record, awaits)
 
@@ -257,9 +262,14 @@ def _build_finding(result: PodDecision) -> AdmissionFinding:
     else:
         response = wire.encode_allowed(patch, tuple(map(_header_text, warnings)), audit)
     return AdmissionFinding(
-        outcome=outcome, decision=decision, policies=policies, patch=patch, problem=result.problem,
-        warnings=warnings, response=response,
-    )  # fmt: skip
+        outcome=outcome,
+        decision=decision,
+        policies=policies,
+        patch=patch,
+        problem=result.problem,
+        warnings=warnings,
+        response=response,
+    )
 
 
 MAX_WARNINGS = 5

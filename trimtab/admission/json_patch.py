@@ -277,9 +277,14 @@ def new_rejection(
 
 
 _ADMISSION_STEPS = (
-    limitranger.apply_limit_ranges, priority.resolve_priority, runtimeclass.apply_runtime_class,
-    validate_pod.validate_pod, limitranger.check_limit_ranges, runtimeclass.check_overhead, resourcequota.check_quotas,
-)  # fmt: skip
+    limitranger.apply_limit_ranges,
+    priority.resolve_priority,
+    runtimeclass.apply_runtime_class,
+    validate_pod.validate_pod,
+    limitranger.check_limit_ranges,
+    runtimeclass.check_overhead,
+    resourcequota.check_quotas,
+)
 """The API server's steps after the mutating webhook that may reject the pod, in the server's order."""
 _RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
 

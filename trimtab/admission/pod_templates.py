@@ -114,7 +114,13 @@ _POD_CREATING_KINDS = {
     "agent.k8s.elastic.co": ("Agent",),
     "apm.k8s.elastic.co": ("ApmServer",),
     "argoproj.io": (
-        "ArgoCD", "ClusterWorkflowTemplate", "CronWorkflow", "EventBus", "EventSource", "Sensor", "Workflow",
+        "ArgoCD",
+        "ClusterWorkflowTemplate",
+        "CronWorkflow",
+        "EventBus",
+        "EventSource",
+        "Sensor",
+        "Workflow",
         "WorkflowTemplate",
     ),
     "beat.k8s.elastic.co": ("Beat",),
@@ -125,7 +131,12 @@ _POD_CREATING_KINDS = {
     "grafana.integreatly.org": ("Grafana",),
     "k8s.mariadb.com": ("MariaDB", "MaxScale"),
     "kafka.strimzi.io": (
-        "Kafka", "KafkaBridge", "KafkaConnect", "KafkaMirrorMaker", "KafkaMirrorMaker2", "KafkaNodePool",
+        "Kafka",
+        "KafkaBridge",
+        "KafkaConnect",
+        "KafkaMirrorMaker",
+        "KafkaMirrorMaker2",
+        "KafkaNodePool",
     ),
     "kibana.k8s.elastic.co": ("Kibana",),
     "kubevirt.io": ("VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet"),
@@ -142,7 +153,7 @@ _POD_CREATING_KINDS = {
     "sparkoperator.k8s.io": ("ScheduledSparkApplication", "SparkApplication"),
     "tekton.dev": ("Pipeline", "PipelineRun", "Task", "TaskRun"),
     "trainer.kubeflow.org": ("TrainJob",),
-}  # fmt: skip
+}
 """API group → kinds whose operators create pods."""
 _INSTALLER_KINDS = {
     "argoproj.io": ("Application", "ApplicationSet"),
@@ -302,11 +313,17 @@ def _build_location(
     top = OwnerKey(namespace, kind, name if outer.get("name") else f"{name}{_template_hash(pod)[:5]}")
     controller_pod, owners = (pod, {}) if not path else _with_owner(top, _controller_in(outer, namespace), pod)
     return PodTemplateLocation(
-        document=document, kind=kind, name=name, namespace=namespace, path=path,
-        part=format_path(path) if is_one_of_many else "", pod=controller_pod, owners=owners,
+        document=document,
+        kind=kind,
+        name=name,
+        namespace=namespace,
+        path=path,
+        part=format_path(path) if is_one_of_many else "",
+        pod=controller_pod,
+        owners=owners,
         replicas=_replica_count(kind, document.value, path),
         wanted=_wanted_replicas(document, kind, namespace, owners),
-    )  # fmt: skip
+    )
 
 
 def _replica_count(kind: str, value: Any, path: Path) -> int:
@@ -365,10 +382,13 @@ def _wanted_replicas(
 
 
 _INTERMEDIATE_KINDS = {
-    built_in("Elasticsearch"): STATEFUL_SET, built_in("JobSet"): JOB, built_in("LeaderWorkerSet"): STATEFUL_SET,
-    built_in("RayJob"): built_in("RayCluster"), built_in("RayService"): built_in("RayCluster"),
+    built_in("Elasticsearch"): STATEFUL_SET,
+    built_in("JobSet"): JOB,
+    built_in("LeaderWorkerSet"): STATEFUL_SET,
+    built_in("RayJob"): built_in("RayCluster"),
+    built_in("RayService"): built_in("RayCluster"),
     built_in("Rollout"): REPLICA_SET,
-}  # fmt: skip
+}
 """Custom kinds that create another object, which then owns the pods."""
 
 

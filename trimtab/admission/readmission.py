@@ -209,7 +209,10 @@ def submitted_pod(template: PodTemplateSpec, owner: OwnerKey) -> Pod:
     one."""
     meta, controller = template.metadata, reference_to(owner)
     metadata = change(
-        meta, name=f"{owner.name}-0" if owner.kind == STATEFUL_SET else "", generate_name=f"{owner.name}-",
-        namespace=owner.namespace, owner_references=(controller,),
-    )  # fmt: skip
+        meta,
+        name=f"{owner.name}-0" if owner.kind == STATEFUL_SET else "",
+        generate_name=f"{owner.name}-",
+        namespace=owner.namespace,
+        owner_references=(controller,),
+    )
     return Pod(metadata=metadata, spec=template.spec)

@@ -128,9 +128,12 @@ def _wanted_request(
     if amount <= 0:
         return reasons.RUNNING_NOT_MEASURED(f"by the policies, container {place.name} would have no {resource} request")
     return WantedRequest(
-        amount=amount, policy=change.policy, reason=change.reason, floor=floor,
+        amount=amount,
+        policy=change.policy,
+        reason=change.reason,
+        floor=floor,
         used=_recorded_peak(before, place, resource),
-    )  # fmt: skip
+    )
 
 
 def _autoscaler_refusal(subject: PodContext, place: ContainerRef, resource: str) -> Reason | None:

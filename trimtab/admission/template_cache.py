@@ -144,9 +144,14 @@ class TemplateCache:
         return finding
 
     def store_decision(
-        self, instance: TemplateInstance, finding: AdmissionFinding, metadata_reads: MetadataReads,
-        reads: FactDependencies, signer: MarkerSigner, size: int,
-    ) -> None:  # fmt: skip
+        self,
+        instance: TemplateInstance,
+        finding: AdmissionFinding,
+        metadata_reads: MetadataReads,
+        reads: FactDependencies,
+        signer: MarkerSigner,
+        size: int,
+    ) -> None:
         """Stores the decision on a pod. It replaces an earlier decision with the same key.
 
         size: the result of `estimate_bytes`.
@@ -233,9 +238,13 @@ def read_instance(
     if token_name:
         encoded = encoded.replace(token_name, _PLACEHOLDER)
     key = (
-        namespace, encoded, bool(metadata.name), bool(metadata.generate_name), _keys(metadata.labels),
+        namespace,
+        encoded,
+        bool(metadata.name),
+        bool(metadata.generate_name),
+        _keys(metadata.labels),
         _keys(metadata.annotations),
-    )  # fmt: skip
+    )
     return TemplateInstance(pod, namespace, key, owners, masks_tags)
 
 
@@ -328,12 +337,18 @@ def _build_template(candidate: _Candidate) -> _Template | None:
         patch, response = (parts[0], parts[1]), (response_parts[0], response_parts[1])
     labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
     return _Template(
-        size=candidate.size, finding=finding, before=instance.pod, owners=instance.owners, reads=reads,
+        size=candidate.size,
+        finding=finding,
+        before=instance.pod,
+        owners=instance.owners,
+        reads=reads,
         labels={key: labels.get(key) for key in candidate.metadata_reads.labels},
         annotations={key: annotations.get(key) for key in candidate.metadata_reads.annotations},
         owner_tests=tuple(candidate.metadata_reads.owner_tests.items()),
-        container_signs=frozenset(candidate.metadata_reads.container_signs), patch=patch, response=response,
-    )  # fmt: skip
+        container_signs=frozenset(candidate.metadata_reads.container_signs),
+        patch=patch,
+        response=response,
+    )
 
 
 def _changes_owners(before: Metadata, after: Metadata) -> bool:

@@ -111,10 +111,7 @@ class _FindErrors(Protocol):
         """Returns the mistakes. `is_changed`: the object is new, or its spec is."""
 
 
-_CHECKS: dict[tuple[str, str], _FindErrors] = {
-    (GROUP, PLURAL): _policy_errors,
-    ("", "configmaps"): _pool_errors,
-}
+_CHECKS: dict[tuple[str, str], _FindErrors] = {(GROUP, PLURAL): _policy_errors, ("", "configmaps"): _pool_errors}
 """(group, resource) → the function that finds the mistakes in such an object."""
 
 

@@ -98,11 +98,13 @@ def _amount_of(container: Container, resource: str, sizing: autoscalers.VpaConst
     if (before, limit_before) == (sizing.target, new_limit):
         return None
     return VpaAmount(
-        container=container.name, resource=resource, request=quantity.format_quantity(resource, sizing.target),
+        container=container.name,
+        resource=resource,
+        request=quantity.format_quantity(resource, sizing.target),
         request_before=None if before is None else quantity.format_quantity(resource, before),
         limit_before=None if limit_before is None else quantity.format_quantity(resource, limit_before),
         limit=None if new_limit is None else quantity.format_quantity(resource, new_limit),
-    )  # fmt: skip
+    )
 
 
 def _with_amount(container: Container, amount: VpaAmount) -> Container:

@@ -9,12 +9,7 @@ from trimtab.cluster.limit_references import (
     volume_limit_fields,
 )
 from trimtab.cluster.runtime_patterns import MEMORY
-from trimtab.cluster.runtime_signs import (
-    LimitReader,
-    add_label_signs,
-    container_signs,
-    find_limit_use,
-)
+from trimtab.cluster.runtime_signs import LimitReader, add_label_signs, container_signs, find_limit_use
 
 
 def find_limit_reader(workload: LintWorkload, container: LintContainer, resource: str) -> LimitReader | None:

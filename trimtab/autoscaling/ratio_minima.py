@@ -56,9 +56,11 @@ def minimum_changes(
     names = [one.container_name for one in vpa.spec.resource_policy.container_policies]
     if container in names:
         path = (*_POLICIES, names.index(container))
-        changes = [] if policy.controlled_values == REQUESTS_ONLY else [
-            ManifestChange(subject, (*path, "controlledValues"), REQUESTS_ONLY)
-        ]  # fmt: skip
+        changes = (
+            []
+            if policy.controlled_values == REQUESTS_ONLY
+            else [ManifestChange(subject, (*path, "controlledValues"), REQUESTS_ONLY)]
+        )
         if not policy.min_allowed:
             return [*changes, ManifestChange(subject, (*path, "minAllowed"), amounts)] if amounts else changes
         return changes + [ManifestChange(subject, (*path, "minAllowed", name), text) for name, text in amounts.items()]

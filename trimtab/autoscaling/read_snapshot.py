@@ -50,11 +50,23 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document, read_documents
 
 OWNER_KINDS = (
-    "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Rollout",
-)  # fmt: skip
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "ReplicationController",
+    "Job",
+    "CronJob",
+    "Rollout",
+)
 CLUSTER_KINDS = (
-    "Node", "Namespace", "RuntimeClass", "MutatingWebhookConfiguration", "KubeletConfiguration", "PodPolicy",
-)  # fmt: skip
+    "Node",
+    "Namespace",
+    "RuntimeClass",
+    "MutatingWebhookConfiguration",
+    "KubeletConfiguration",
+    "PodPolicy",
+)
 """Kinds whose objects have no namespace."""
 SHAPES: dict[str, type[ApiObject]] = {
     **dict.fromkeys(OWNER_KINDS, LintOwner),
@@ -232,10 +244,15 @@ def _read_workloads(collected: _Collected) -> Iterable[LintWorkload]:
         subject = LintSubject(POD, pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.name)
         if subject not in collected.owners and pod.spec.containers:
             yield LintWorkload(
-                subject=subject, api_version="v1", metadata=pod.metadata,
-                pod_labels=value_or(pod.metadata.labels, {}), pod_annotations=value_or(pod.metadata.annotations, {}),
-                spec=pod.spec, template_path=("spec",), is_windows=_is_windows(pod.spec, selectors),
-            )  # fmt: skip
+                subject=subject,
+                api_version="v1",
+                metadata=pod.metadata,
+                pod_labels=value_or(pod.metadata.labels, {}),
+                pod_annotations=value_or(pod.metadata.annotations, {}),
+                spec=pod.spec,
+                template_path=("spec",),
+                is_windows=_is_windows(pod.spec, selectors),
+            )
 
 
 def _templates_by_owner(collected: _Collected) -> dict[LintSubject, LintTemplate]:
@@ -264,11 +281,17 @@ def _build_workload(subject: LintSubject, owner: LintOwner, template: LintTempla
     metadata = template.metadata
     labels = {key: value for key, value in value_or(metadata.labels, {}).items() if key != "pod-template-hash"}
     return LintWorkload(
-        subject=subject, api_version=owner.api_version, metadata=owner.metadata, pod_labels=labels,
-        pod_annotations=value_or(metadata.annotations, {}), spec=template.spec,
+        subject=subject,
+        api_version=owner.api_version,
+        metadata=owner.metadata,
+        pod_labels=labels,
+        pod_annotations=value_or(metadata.annotations, {}),
+        spec=template.spec,
         template_path=("spec", "jobTemplate", "spec", "template", "spec") if job else ("spec", "template", "spec"),
-        replicas=value_or(owner.spec.replicas, None), status=owner.status, is_windows=is_windows,
-    )  # fmt: skip
+        replicas=value_or(owner.spec.replicas, None),
+        status=owner.status,
+        is_windows=is_windows,
+    )
 
 
 def _oldest_minor(nodes: Iterable[LintNode]) -> int | None:
@@ -292,7 +315,12 @@ def with_usage(snapshot: LintSnapshot, usage: UsageHistory | None, price: Monthl
 def reread_snapshot(snapshot: LintSnapshot, documents: Iterable[Document]) -> LintSnapshot:
     """Returns a snapshot of other documents, with what else is known about the cluster of the given one."""
     reading = read_lint_snapshot(
-        documents, is_live=snapshot.is_live, now=snapshot.now, minor=snapshot.minor, usage=snapshot.usage,
-        kinds=snapshot.kinds, reservations=snapshot.reservations,
-    )  # fmt: skip
+        documents,
+        is_live=snapshot.is_live,
+        now=snapshot.now,
+        minor=snapshot.minor,
+        usage=snapshot.usage,
+        kinds=snapshot.kinds,
+        reservations=snapshot.reservations,
+    )
     return replace(reading.snapshot, price=snapshot.price)

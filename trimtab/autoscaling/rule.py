@@ -148,9 +148,15 @@ class LintRule:
     ) -> RuleFinding:
         """Returns a finding. Texts that the caller does not give are taken from the rule's page."""
         return RuleFinding(
-            rule=self.code, severity=severity or self.severity, subject=subject, path=path, sentence=sentence,
-            outcome=outcome or self.why, fix=fix or self.fix, changes=tuple(changes),
-        )  # fmt: skip
+            rule=self.code,
+            severity=severity or self.severity,
+            subject=subject,
+            path=path,
+            sentence=sentence,
+            outcome=outcome or self.why,
+            fix=fix or self.fix,
+            changes=tuple(changes),
+        )
 
 
 def lint_rule(
@@ -161,8 +167,15 @@ def lint_rule(
 
     def create_rule(function: RuleFunction) -> LintRule:
         return LintRule(
-            code=code, severity=severity, title=title, why=why, source=source, fix=fix, needs=tuple(needs),
-            theme=function.__module__.rpartition(".")[2], function=function,
-        )  # fmt: skip
+            code=code,
+            severity=severity,
+            title=title,
+            why=why,
+            source=source,
+            fix=fix,
+            needs=tuple(needs),
+            theme=function.__module__.rpartition(".")[2],
+            function=function,
+        )
 
     return create_rule

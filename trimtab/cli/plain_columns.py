@@ -50,10 +50,11 @@ class PlainConsole(ReportConsole):
 def format_columns(table: Table, *, has_headers: bool = True) -> list[str]:
     """Return the lines of the table: its title, its headers, and one line for each row."""
     columns = [
-        [cell_text(column.header).upper(), *map(cell_text, column.cells)] if table.show_header and has_headers
+        [cell_text(column.header).upper(), *map(cell_text, column.cells)]
+        if table.show_header and has_headers
         else [*map(cell_text, column.cells)]
         for column in table.columns
-    ]  # fmt: skip
+    ]
     widths = [max(map(len, cells), default=0) for cells in columns]
     rows = zip(*columns, strict=True)
     aligned = [

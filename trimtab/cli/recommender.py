@@ -22,15 +22,15 @@ from trimtab.runtime.files import RuntimeFault
 class RecommenderOptions:
     """The options of `trimtab recommender` that replace its settings."""
 
-    listen: Annotated[str | None, LISTEN.with_help(
-        "The address that serves metrics, health and /missing. Default: 0.0.0.0:9090."
-    )] = None  # fmt: skip
-    prometheus_url: Annotated[str | None, PROMETHEUS.with_help(
-        "The URL of Prometheus. Default: the metrics API (metrics-server)."
-    )] = None  # fmt: skip
-    kubeconfig: Annotated[Path | None, KUBECONFIG.with_help(
-        "A kubeconfig file. Default: the pod's account, or your kubeconfig."
-    )] = None  # fmt: skip
+    listen: Annotated[
+        str | None, LISTEN.with_help("The address that serves metrics, health and /missing. Default: 0.0.0.0:9090.")
+    ] = None
+    prometheus_url: Annotated[
+        str | None, PROMETHEUS.with_help("The URL of Prometheus. Default: the metrics API (metrics-server).")
+    ] = None
+    kubeconfig: Annotated[
+        Path | None, KUBECONFIG.with_help("A kubeconfig file. Default: the pod's account, or your kubeconfig.")
+    ] = None
     ready_file: Annotated[Path | None, READY_FILE] = None
 
 

@@ -32,9 +32,9 @@ class WatchdogOptions:
         Literal["apply", "report", "off"] | None,
         option("--harm-brake", help="What the watchdog does about a policy that harms pods."),
     ] = None
-    kubeconfig: Annotated[Path | None, KUBECONFIG.with_help(
-        "A kubeconfig file. Default: the pod's account, or your kubeconfig."
-    )] = None  # fmt: skip
+    kubeconfig: Annotated[
+        Path | None, KUBECONFIG.with_help("A kubeconfig file. Default: the pod's account, or your kubeconfig.")
+    ] = None
     ready_file: Annotated[Path | None, READY_FILE] = None
 
 

@@ -26,20 +26,27 @@ from webhook.policy_state import InvalidPolicyFiles, from_files
 class WebhookOptions:
     """The options of `trimtab webhook`."""
 
-    listen: Annotated[str | None, LISTEN.with_help(
-        "The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port."
-    )] = None  # fmt: skip
+    listen: Annotated[
+        str | None,
+        LISTEN.with_help("The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port."),
+    ] = None
     certs_folder: Annotated[Path | None, CERTS.with_help("The folder with tls.crt and tls.key.")] = None
-    policies: Annotated[tuple[Path, ...], POLICIES.with_help(
-        "The policies to serve. Default: the recommended policies; with --cluster live, the cluster's PodPolicies."
-    )] = ()  # fmt: skip
-    cluster: Annotated[Path | None, CLUSTER.with_help(
-        "The source of the objects that decisions depend on: a snapshot, or `live` to watch the cluster."
-    )] = None  # fmt: skip
+    policies: Annotated[
+        tuple[Path, ...],
+        POLICIES.with_help(
+            "The policies to serve. Default: the recommended policies; with --cluster live, the cluster's PodPolicies."
+        ),
+    ] = ()
+    cluster: Annotated[
+        Path | None,
+        CLUSTER.with_help(
+            "The source of the objects that decisions depend on: a snapshot, or `live` to watch the cluster."
+        ),
+    ] = None
     overhead: Annotated[Literal["server", "webhook"] | None, OVERHEAD] = None
-    ready_file: Annotated[Path | None, READY_FILE.with_help(
-        "A file that the webhook writes as soon as it serves requests."
-    )] = None  # fmt: skip
+    ready_file: Annotated[
+        Path | None, READY_FILE.with_help("A file that the webhook writes as soon as it serves requests.")
+    ] = None
 
 
 @click.command("webhook")

@@ -25,13 +25,7 @@ from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set
 from trimtab.cluster.pool_config import SETTINGS_KEY, read_settings
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.runtime_signs import (
-    SIGNS_FIELD,
-    RuntimeSign,
-    can_name_runtime,
-    container_signs,
-    is_runtime_word,
-)
+from trimtab.cluster.runtime_signs import SIGNS_FIELD, RuntimeSign, can_name_runtime, container_signs, is_runtime_word
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.cluster.yaml_format import format_document
 
@@ -70,7 +64,7 @@ READABLE_FIELDS = frozenset(
     | {"frees", "runtime", "shownBy"}
     # Names of classes and drivers.
     | {"deviceClassName", "driver", "priorityClassName", "provisioner", "runtimeClassName", "storageClassName"}
-)  # fmt: skip
+)
 """The fields whose text stays as it is. The text of every other field is replaced, also that of a field that is added
 later: whoever adds one decides here."""
 WORD_FIELDS = frozenset({"kind", "reason", "type"})
@@ -92,7 +86,7 @@ KNOWN_WORDS = frozenset(
     # Types of metrics, strategies, policies and limits.
     | {"Resource", "ContainerResource", "Pods", "Object", "External", "Utilization", "AverageValue", "Value", "Percent"}
     | {"RollingUpdate", "Recreate", "OnDelete", "Container", "Pod", "PersistentVolumeClaim", "Directory", "File"}
-)  # fmt: skip
+)
 MAPS = frozenset({"labels", "matchLabels", "nodeSelector"})
 PATHS = frozenset({"local", "hostPath"})
 """Volume sources that name a path on the node. The source is kept, because it decides whether its pod may move. The
@@ -106,8 +100,11 @@ PUBLIC_LABELS = frozenset(
     # k8s.io/api/core/v1/well_known_labels.go.
     | {f"{prefix}kubernetes.io/{name}" for prefix in ("", "beta.") for name in ("os", "arch")}
     | {f"{prefix}.kubernetes.io/instance-type" for prefix in ("node", "beta")}
-    | {f"{domain}/{name}" for domain in ("topology.kubernetes.io", "failure-domain.beta.kubernetes.io")
-       for name in ("zone", "region")}
+    | {
+        f"{domain}/{name}"
+        for domain in ("topology.kubernetes.io", "failure-domain.beta.kubernetes.io")
+        for name in ("zone", "region")
+    }
     | {"node.kubernetes.io/windows-build", "endpointslice.kubernetes.io/managed-by"}
     # How a node is paid for, and what it is: documentation of Karpenter, EKS, AKS and GKE.
     | SIGN_KEYS
@@ -117,7 +114,7 @@ PUBLIC_LABELS = frozenset(
     | {"cloud.google.com/gke-provisioning", "cloud.google.com/machine-family"}
     # Trimtab's own: amounts, versions and shards.
     | {f"trimtab.dev/{name}" for name in ("state", "recommendations", "reservations", "price", "keep", "legacy")}
-)  # fmt: skip
+)
 """The labels whose values stay readable, also in selectors, and as keys of taints: each value is a word of the
 platform, an amount, or the name of a pool. The value of every other label may be the name of a person or a customer."""
 QUANTITY_MAPS = frozenset(

@@ -155,9 +155,29 @@ def _bytes_by_head() -> Iterator[int]:
     """Yields, for each first byte of a value, its bytes without the content of collections and without what a size
     field counts (see github.com/msgpack/msgpack/blob/master/spec.md)."""
     fixed = {
-        0xC7: 2, 0xC8: 2, 0xC9: 2, 0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5,
-        0xD3: 9, 0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18, 0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5,
-    }  # fmt: skip
+        0xC7: 2,
+        0xC8: 2,
+        0xC9: 2,
+        0xCA: 5,
+        0xCB: 9,
+        0xCC: 2,
+        0xCD: 3,
+        0xCE: 5,
+        0xCF: 9,
+        0xD0: 2,
+        0xD1: 3,
+        0xD2: 5,
+        0xD3: 9,
+        0xD4: 3,
+        0xD5: 4,
+        0xD6: 6,
+        0xD7: 10,
+        0xD8: 18,
+        0xDC: 3,
+        0xDD: 5,
+        0xDE: 3,
+        0xDF: 5,
+    }
     for head in range(256):
         yield head - 0xA0 + 1 if 0xA0 <= head <= 0xBF else fixed.get(head, 1)
 

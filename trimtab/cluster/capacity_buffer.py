@@ -67,9 +67,11 @@ def _resolve_buffer(
         return f"its PodTemplate {reference.name} is not in the snapshot"
     inner = template.template
     meta = Metadata(
-        name=buffer.metadata.name, namespace=buffer.metadata.namespace, labels=inner.metadata.labels,
+        name=buffer.metadata.name,
+        namespace=buffer.metadata.namespace,
+        labels=inner.metadata.labels,
         creation_timestamp=buffer.metadata.creation_timestamp,
-    )  # fmt: skip
+    )
     pod = reader.read_pod(Shape(metadata=meta, spec=inner.spec))
     # Pods that run already consume replicas of the buffer (CapacityBuffer v1beta1, status.consumedReplicas).
     return ReservedPods(key=_buffer_key(buffer), pod=pod, replicas=max(0, replicas - buffer.status.consumed_replicas))

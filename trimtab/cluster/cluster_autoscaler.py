@@ -157,11 +157,15 @@ def parse_status(status: str, updated: str = "", arguments: Iterable[str] = ()) 
         )
     time = parse_go_time(updated) or parse_go_time(str((status_map or {}).get("time", "")))
     return Autoscaler(
-        healthy=state.healthy, scale_up=state.scale_up, groups=state.groups, updated=time, flags=flags,
+        healthy=state.healthy,
+        scale_up=state.scale_up,
+        groups=state.groups,
+        updated=time,
+        flags=flags,
         threshold=_parse_percent(f.THRESHOLD.text_in(flags)),
         gpu_threshold=_parse_percent(f.GPU_THRESHOLD.text_in(flags)),
         scale_down=f.ENABLED.is_true_in(flags),
-    )  # fmt: skip
+    )
 
 
 def format_status(autoscaler: Autoscaler) -> str:
@@ -220,13 +224,14 @@ def with_options(autoscaler: Autoscaler, options: Mapping[str, str]) -> Autoscal
     if not options:
         return autoscaler
     return replace(
-        autoscaler, flags={**autoscaler.flags, **options},
+        autoscaler,
+        flags={**autoscaler.flags, **options},
         threshold=_parse_percent(options[THRESHOLD_FLAG]) if THRESHOLD_FLAG in options else autoscaler.threshold,
         gpu_threshold=(
             _parse_percent(options[GPU_THRESHOLD_FLAG]) if GPU_THRESHOLD_FLAG in options else autoscaler.gpu_threshold
         ),
         members=tuple(with_options(member, options) for member in autoscaler.members),
-    )  # fmt: skip
+    )
 
 
 def split_status_names(text: str) -> tuple[str, ...]:
@@ -265,10 +270,13 @@ def autoscaler_from_flags(arguments: Iterable[str], updated: Seconds | None) -> 
     arguments = tuple(arguments)
     flags = parse_flags(arguments)
     return Autoscaler(
-        updated=updated, flags=flags, groups=groups_from_flags(arguments),
+        updated=updated,
+        flags=flags,
+        groups=groups_from_flags(arguments),
         threshold=_parse_percent(f.THRESHOLD.text_in(flags)),
-        gpu_threshold=_parse_percent(f.GPU_THRESHOLD.text_in(flags)), scale_down=f.ENABLED.is_true_in(flags),
-    )  # fmt: skip
+        gpu_threshold=_parse_percent(f.GPU_THRESHOLD.text_in(flags)),
+        scale_down=f.ENABLED.is_true_in(flags),
+    )
 
 
 def groups_from_flags(arguments: Iterable[str]) -> tuple[NodeGroupStatus, ...]:
@@ -281,9 +289,11 @@ def groups_from_flags(arguments: Iterable[str]) -> tuple[NodeGroupStatus, ...]:
         if (is_flag and has_value) or is_value:
             size = re.fullmatch(r"(\d+):(\d+):(.+)", value if is_flag else argument)
             if size is not None:
-                groups.append(NodeGroupStatus(
-                    name=size[3], healthy=True, scale_up="", min_size=int(size[1]), max_size=int(size[2]),
-                ))  # fmt: skip
+                groups.append(
+                    NodeGroupStatus(
+                        name=size[3], healthy=True, scale_up="", min_size=int(size[1]), max_size=int(size[2])
+                    )
+                )
         is_value = is_flag and not has_value
     return tuple(groups)
 
@@ -323,13 +333,15 @@ def _from_yaml(status_map: Mapping[str, object]) -> Autoscaler:
 def _group_from_map(group_map: Mapping[str, object]) -> NodeGroupStatus:
     health = _as_map(group_map.get("health"))
     return NodeGroupStatus(
-        name=str(group_map.get("name", "")), healthy=health.get("status", "Healthy") == "Healthy",
+        name=str(group_map.get("name", "")),
+        healthy=health.get("status", "Healthy") == "Healthy",
         scale_up=str(_as_map(group_map.get("scaleUp")).get("status", "")),
         target=_as_int(health.get("cloudProviderTarget")),
-        min_size=_as_int(health.get("minSize")), max_size=_as_int(health.get("maxSize")),
+        min_size=_as_int(health.get("minSize")),
+        max_size=_as_int(health.get("maxSize")),
         registered=_as_int(_as_map(_as_map(health.get("nodeCounts")).get("registered")).get("total")),
         candidates=_as_int(_as_map(group_map.get("scaleDown")).get("candidates")) or 0,
-    )  # fmt: skip
+    )
 
 
 def _as_map(value: object) -> Mapping[str, object]:
@@ -352,19 +364,21 @@ def _from_text_status(status: str) -> Autoscaler | None:
         healthy=_line_value(cluster_wide, "Health").startswith("Healthy"),
         scale_up=_first_word(_line_value(cluster_wide, "ScaleUp")),
         groups=tuple(_group_from_text(part) for part in groups),
-    )  # fmt: skip
+    )
 
 
 def _group_from_text(part: str) -> NodeGroupStatus:
     health = _line_value(part, "Health")
     return NodeGroupStatus(
-        name=_first_word(_line_value(part, "Name")), healthy=health.startswith("Healthy"),
+        name=_first_word(_line_value(part, "Name")),
+        healthy=health.startswith("Healthy"),
         scale_up=_first_word(_line_value(part, "ScaleUp")),
-        target=_number_after(health, "cloudProviderTarget"), min_size=_number_after(health, "minSize"),
+        target=_number_after(health, "cloudProviderTarget"),
+        min_size=_number_after(health, "minSize"),
         max_size=_number_after(health, "maxSize"),
         registered=_number_after(health, "registered"),
         candidates=_number_after(_line_value(part, "ScaleDown"), "candidates") or 0,
-    )  # fmt: skip
+    )
 
 
 def _line_value(text: str, name: str) -> str:

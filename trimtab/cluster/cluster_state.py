@@ -229,11 +229,13 @@ def _controllers(snapshot: Snapshot, pods: Iterable[PodInfo]) -> Iterator[tuple[
 
 def _replica_counts(shape: Workload) -> ReplicaCounts:
     return ReplicaCounts(
-        wanted=value_or(shape.spec.replicas, None), have=shape.status.replicas, ready=shape.status.ready_replicas,
+        wanted=value_or(shape.spec.replicas, None),
+        have=shape.status.replicas,
+        ready=shape.status.ready_replicas,
         failure=next(
             (_failure_message(c) for c in shape.status.conditions if c.type == FAILURE and c.status == "True"), ""
         ),
-    )  # fmt: skip
+    )
 
 
 def _failure_message(condition: Condition) -> str:

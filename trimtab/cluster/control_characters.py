@@ -6,16 +6,32 @@ import re
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _RANGES = (
     # Category Cc: control characters. Line ends and tabs belong to texts with several lines.
-    (0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F),
+    (0x00, 0x08),
+    (0x0B, 0x1F),
+    (0x7F, 0x9F),
     # Category Cf: characters that are not shown, or that make a terminal show the text after them in another order.
-    (0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F),
-    (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),
+    (0xAD, 0xAD),
+    (0x61C, 0x61C),
+    (0x180E, 0x180E),
+    (0x200B, 0x200F),
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0xFEFF, 0xFEFF),
+    (0xFFF9, 0xFFFB),
+    (0x13430, 0x1343F),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
     # Categories Zl and Zp: separators of lines and paragraphs.
     (0x2028, 0x2029),
     # Other characters that are not shown: joiners, fillers, tags, and the selectors of variants beyond the first 16.
-    (0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x3164, 0x3164), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8),
+    (0x34F, 0x34F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x3164, 0x3164),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
     (0xE0000, 0xE0FFF),
-)  # fmt: skip
+)
 """The first and the last character of each range that is replaced: the Default_Ignorable_Code_Point of Unicode
 (DerivedCoreProperties.txt) but for U+FE00 to U+FE0F, which choose the style of an emoji, and the control characters."""
 _REPLACED = {code: REPLACEMENT for first, last in _RANGES for code in range(first, last + 1)}

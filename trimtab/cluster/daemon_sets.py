@@ -62,9 +62,11 @@ def missing_daemon_pods(
 def _next_pod(daemon_set: DaemonSet, owner: OwnerKey, reader: PodReader) -> PodInfo:
     template = daemon_set.spec.template
     metadata = Metadata(
-        name=owner.name, namespace=owner.namespace, labels=template.metadata.labels,
+        name=owner.name,
+        namespace=owner.namespace,
+        labels=template.metadata.labels,
         owner_references=(reference_to(owner),),
-    )  # fmt: skip
+    )
     tolerations = (*value_or(template.spec.tolerations, ()), *TOLERATED)
     pod = reader.read_pod(Shape(metadata=metadata, spec=change(template.spec, tolerations=tolerations)))
     # No pod that exists is like this one: the numbers of the reader may be those of other pods.

@@ -75,9 +75,11 @@ class Devices:
 
 
 def count_devices(
-    claims: Iterable[ResourceClaim], slices: Iterable[ResourceSlice], classes: Iterable[DeviceClass],
+    claims: Iterable[ResourceClaim],
+    slices: Iterable[ResourceSlice],
+    classes: Iterable[DeviceClass],
     forbidden: Iterable[str] = (),
-) -> Devices:  # fmt: skip
+) -> Devices:
     """Returns the devices of a cluster, counted from its claims, slices and classes. `forbidden` has the kinds that the
     user may not list."""
     claims, classes = tuple(claims), tuple(classes)
@@ -91,14 +93,18 @@ def count_devices(
             uncounted.update((device.driver, device.pool, device.device) for device in _allocated_devices(claim))
     held = {
         (one.driver, one.pool, one.device)
-        for claim in claims for one in _allocated_devices(claim) if not one.admin_access
-    }  # fmt: skip
+        for claim in claims
+        for one in _allocated_devices(claim)
+        if not one.admin_access
+    }
     pools = _slices_by_pool(slices)
     return Devices(
-        claimed_by_claim, _devices_by_node(pools, uncounted), _pool_uses(pools, held),
+        claimed_by_claim,
+        _devices_by_node(pools, uncounted),
+        _pool_uses(pools, held),
         {one.spec.extended_resource_name: one.metadata.name for one in classes if one.spec.extended_resource_name},
         tuple(sorted(set(forbidden) & DEVICE_KINDS)),
-    )  # fmt: skip
+    )
 
 
 def join_plurals(kinds: Iterable[str]) -> str:

@@ -34,7 +34,7 @@ CODE_SECONDS: Mapping[str, int] = {MARKED_SECONDS_VARIABLE: 300, NODE_AGE_SECOND
 CHART_VALUES: Mapping[str, tuple[str, int]] = {
     MARKED_SECONDS_VARIABLE: ("neededMarkedTimeForRemovalSeconds", 600),
     NODE_AGE_SECONDS_VARIABLE: ("minimumNodeAgeSeconds", 0),
-}  # fmt: skip
+}
 """Environment variable → the Helm value that sets it, and that value's default in the chart (values.yaml)."""
 MAX_COUNT = MAX_SECONDS = 10**9
 POOL_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?")
@@ -102,9 +102,7 @@ def import_pools(documents: Iterable[Document]) -> PoolReading:
             elif pool is not None:
                 pools[name] = pool
     notes = DIFFERENCE_NOTES if contents.seconds else (*DIFFERENCE_NOTES, TIMES_UNKNOWN)
-    return PoolReading(
-        tuple(pools[name] for name in sorted(pools)), tuple(contents.mistakes), notes if pools else ()
-    )  # fmt: skip
+    return PoolReading(tuple(pools[name] for name in sorted(pools)), tuple(contents.mistakes), notes if pools else ())
 
 
 def _collect(document: Document, contents: EstafetteDocuments) -> None:
@@ -247,8 +245,12 @@ def _build_pool(
     # A single variable may be missing from the Deployment: the default in the code holds for it.
     seconds = {**CODE_SECONDS, **contents.seconds}
     return replace(
-        pool_from_preset("balanced", name), enabled=fields.get("enabled") is True, labels={POOL_LABEL: name},
+        pool_from_preset("balanced", name),
+        enabled=fields.get("enabled") is True,
+        labels={POOL_LABEL: name},
         # estafette compares cpu alone. 100 percent of memory is never exceeded, so memory does not exclude a node.
-        under={"cpu": round(ratio * 100), "memory": 100}, under_count=max(1, count),
-        under_for=seconds[MARKED_SECONDS_VARIABLE], node_age=seconds[NODE_AGE_SECONDS_VARIABLE],
-    )  # fmt: skip
+        under={"cpu": round(ratio * 100), "memory": 100},
+        under_count=max(1, count),
+        under_for=seconds[MARKED_SECONDS_VARIABLE],
+        node_age=seconds[NODE_AGE_SECONDS_VARIABLE],
+    )

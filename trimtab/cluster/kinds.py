@@ -19,9 +19,22 @@ GROUPS_BY_KIND: Mapping[str, str] = {
     # Kubernetes 1.36, api/openapi-spec, `x-kubernetes-group-version-kind`.
     **dict.fromkeys(
         (
-            "Binding", "ConfigMap", "Endpoints", "LimitRange", "Namespace", "Node", "PersistentVolume",
-            "PersistentVolumeClaim", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota", "Secret",
-            "Service", "ServiceAccount", "List",
+            "Binding",
+            "ConfigMap",
+            "Endpoints",
+            "LimitRange",
+            "Namespace",
+            "Node",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Pod",
+            "PodTemplate",
+            "ReplicationController",
+            "ResourceQuota",
+            "Secret",
+            "Service",
+            "ServiceAccount",
+            "List",
         ),
         "",
     ),
@@ -44,8 +57,12 @@ GROUPS_BY_KIND: Mapping[str, str] = {
     **dict.fromkeys(("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"), "resource.k8s.io"),
     **dict.fromkeys(
         (
-            "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
-            "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
         ),
         "admissionregistration.k8s.io",
     ),
@@ -68,7 +85,7 @@ GROUPS_BY_KIND: Mapping[str, str] = {
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io",
     **dict.fromkeys(("RayCluster", "RayJob", "RayService"), "ray.io"),
     **dict.fromkeys(("Capture", "ForbiddenKind", "PodPolicy", "PoolStatus"), "trimtab.dev"),
-}  # fmt: skip
+}
 """Kind → the group that the kind's name means where no group is written: in an owner reference or a target without
 `apiVersion`, in a policy's `owners`, in documents that an earlier version of Trimtab stored."""
 
@@ -87,8 +104,15 @@ the object by its UID, and for the targets of VPAs, whose controllers read only 
 
 
 CONTROLLER_KINDS: Final = (
-    "CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet",
-)  # fmt: skip
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "ReplicaSet",
+    "ReplicationController",
+    "Rollout",
+    "StatefulSet",
+)
 """The kinds of controllers whose pods Trimtab knows well."""
 
 

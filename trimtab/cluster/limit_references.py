@@ -57,8 +57,9 @@ def find_memory_volume_reader(volumes: Iterable[Volume]) -> LimitReader | None:
         empty_dir = value_or(volume.empty_dir, None)
         if empty_dir is not None and empty_dir.medium == "Memory" and empty_dir.size_limit in (UNSET, None):
             return LimitReader(
-                "the kubelet", f"emptyDir {volume.name} in memory without a sizeLimit",
+                "the kubelet",
+                f"emptyDir {volume.name} in memory without a sizeLimit",
                 without_limit="the volume could grow to the memory of the node",
                 instead=f"set a sizeLimit for emptyDir {volume.name}",
-            )  # fmt: skip
+            )
     return None

@@ -108,9 +108,14 @@ class NodeInfo:
             {} if isinstance(part, Unreadable) else part for part in (self.allocatable, self.capacity)
         )
         nature = nature_of(
-            self.name, self.labels, self.annotations, self.taints, provider_id=self.provider_id,
-            kubelet_version=self.kubelet_version, capacity=join_amounts(allocatable, capacity),
-        )  # fmt: skip
+            self.name,
+            self.labels,
+            self.annotations,
+            self.taints,
+            provider_id=self.provider_id,
+            kubelet_version=self.kubelet_version,
+            capacity=join_amounts(allocatable, capacity),
+        )
         object.__setattr__(self, "nature", nature)
 
     @property
@@ -156,19 +161,27 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
     attached."""
     meta = shape.metadata
     return NodeInfo(
-        name=meta.name, labels=value_or(meta.labels, {}), annotations=value_or(meta.annotations, {}),
-        taints=shape.spec.taints, is_cordoned=shape.spec.unschedulable, allocatable=_allocatable_of(shape),
+        name=meta.name,
+        labels=value_or(meta.labels, {}),
+        annotations=value_or(meta.annotations, {}),
+        taints=shape.spec.taints,
+        is_cordoned=shape.spec.unschedulable,
+        allocatable=_allocatable_of(shape),
         is_ready=any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions),
-        created=parse_timestamp(meta.creation_timestamp), provider_id=shape.spec.provider_id,
+        created=parse_timestamp(meta.creation_timestamp),
+        provider_id=shape.spec.provider_id,
         attachable_volumes=_volume_limits(storage),
-        capacity=_parse_amounts(shape, "capacity", shape.status.capacity), uid=meta.uid,
+        capacity=_parse_amounts(shape, "capacity", shape.status.capacity),
+        uid=meta.uid,
         container_runtime=shape.status.node_info.container_runtime_version.partition("://")[0],
         kubelet_version=shape.status.node_info.kubelet_version,
         operating_system=shape.status.node_info.operating_system or first_label(meta.labels, OS_LABELS),
         architecture=shape.status.node_info.architecture or first_label(meta.labels, ARCH_LABELS),
         runtime_handlers={
             handler.name: _handler_features(handler.features) for handler in shape.status.runtime_handlers
-        } if shape.status.runtime_handlers else None,
+        }
+        if shape.status.runtime_handlers
+        else None,
         declared_features=(
             None if shape.status.declared_features is None else frozenset(shape.status.declared_features)
         ),
@@ -177,7 +190,7 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
         lifecycle=tuple(
             c.type for c in shape.status.conditions if c.type in LIFECYCLE_CONDITIONS and c.status == "True"
         ),
-    )  # fmt: skip
+    )
 
 
 def _handler_features(features: RuntimeHandlerFeatures | None) -> frozenset[HandlerFeature]:

@@ -80,9 +80,11 @@ def describe_minimum(group: NodeGroupStatus) -> str:
 
 
 def assign_node_groups(
-    nodes: Iterable[NodeInfo], groups: Sequence[NodeGroupStatus],
-    named_groups: Container[str] = (), named_nodes: Container[str] = (),
-) -> NodeGroups:  # fmt: skip
+    nodes: Iterable[NodeInfo],
+    groups: Sequence[NodeGroupStatus],
+    named_groups: Container[str] = (),
+    named_nodes: Container[str] = (),
+) -> NodeGroups:
     """Returns the groups of the nodes.
 
     `named_groups`: the names of the groups that a pool names. `named_nodes`: the nodes of these pools. They limit each

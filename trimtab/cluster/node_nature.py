@@ -112,41 +112,106 @@ _S, _E, _C, _K = NodeKind.SERVERLESS, NodeKind.EDGE, NodeKind.CONTROL_PLANE, Nod
 _F = NodeKind.FAKE
 _LABEL, _TAINT, _ANNOTATION = SignPlace.LABEL, SignPlace.TAINT, SignPlace.ANNOTATION
 SIGN_RULES: tuple[SignRule, ...] = (
-    SignRule(_S, _LABEL, "type", ("virtual-kubelet",), "Virtual Kubelet",
-             "the label of the default node: virtual-kubelet, ACI, Alibaba ECI, Huawei CCE bursting"),
-    SignRule(_S, _TAINT, "virtual-kubelet.io/provider", (), "Virtual Kubelet",
-             "DefaultTaintKey of the command virtual-kubelet"),
+    SignRule(
+        _S,
+        _LABEL,
+        "type",
+        ("virtual-kubelet",),
+        "Virtual Kubelet",
+        "the label of the default node: virtual-kubelet, ACI, Alibaba ECI, Huawei CCE bursting",
+    ),
+    SignRule(
+        _S,
+        _TAINT,
+        "virtual-kubelet.io/provider",
+        (),
+        "Virtual Kubelet",
+        "DefaultTaintKey of the command virtual-kubelet",
+    ),
     SignRule(_S, _LABEL, _COMPUTE_TYPE, ("fargate",), _FARGATE, "Amazon EKS user guide, Fargate"),
     SignRule(_S, _TAINT, _COMPUTE_TYPE, ("fargate",), _FARGATE, "Amazon EKS user guide, Fargate"),
-    SignRule(_S, _LABEL, "node.kubernetes.io/instance-type", ("eklet",), "Tencent super nodes",
-             "Tencent TKE documentation, scheduling pods to super nodes"),
-    SignRule(_S, _TAINT, "eks.tke.cloud.tencent.com/eklet", (), "Tencent super nodes",
-             "Tencent TKE documentation, scheduling pods to super nodes"),
-    SignRule(_S, _ANNOTATION, "oci.oraclecloud.com/virtual-node-pool-id", (), "Oracle virtual nodes",
-             "opencost, pkg/cloud/oracle/provider.go"),
-    SignRule(_S, _LABEL, "liqo.io/type", ("virtual-node",), "Liqo, which represents another cluster",
-             "Liqo documentation, namespace offloading"),
-    SignRule(_S, _LABEL, "vcluster.loft.sh/fake-node", ("true",), "vCluster, which shows a node of another cluster",
-             "loft-sh/vcluster, nodeservice and translate: the label of fake nodes"),
+    SignRule(
+        _S,
+        _LABEL,
+        "node.kubernetes.io/instance-type",
+        ("eklet",),
+        "Tencent super nodes",
+        "Tencent TKE documentation, scheduling pods to super nodes",
+    ),
+    SignRule(
+        _S,
+        _TAINT,
+        "eks.tke.cloud.tencent.com/eklet",
+        (),
+        "Tencent super nodes",
+        "Tencent TKE documentation, scheduling pods to super nodes",
+    ),
+    SignRule(
+        _S,
+        _ANNOTATION,
+        "oci.oraclecloud.com/virtual-node-pool-id",
+        (),
+        "Oracle virtual nodes",
+        "opencost, pkg/cloud/oracle/provider.go",
+    ),
+    SignRule(
+        _S,
+        _LABEL,
+        "liqo.io/type",
+        ("virtual-node",),
+        "Liqo, which represents another cluster",
+        "Liqo documentation, namespace offloading",
+    ),
+    SignRule(
+        _S,
+        _LABEL,
+        "vcluster.loft.sh/fake-node",
+        ("true",),
+        "vCluster, which shows a node of another cluster",
+        "loft-sh/vcluster, nodeservice and translate: the label of fake nodes",
+    ),
     # Not documented by Google; third-party programs read it. Google documents the names of the nodes (`_AUTOPILOT`).
-    SignRule(_S, _LABEL, "cloud.google.com/gke-autopilot", ("", "true"), "GKE Autopilot",
-             "armosec/armoapi-go, cloud host types (unverified)"),
+    SignRule(
+        _S,
+        _LABEL,
+        "cloud.google.com/gke-autopilot",
+        ("", "true"),
+        "GKE Autopilot",
+        "armosec/armoapi-go, cloud host types (unverified)",
+    ),
     SignRule(_E, _LABEL, _COMPUTE_TYPE, ("hybrid",), "EKS Hybrid Nodes", "Amazon EKS user guide, hybrid nodes"),
-    SignRule(_E, _LABEL, "alibabacloud.com/is-edge-worker", ("true",), "Alibaba ACK Edge",
-             "kubernetes/cloud-provider-alibaba-cloud, model/elb"),
+    SignRule(
+        _E,
+        _LABEL,
+        "alibabacloud.com/is-edge-worker",
+        ("true",),
+        "Alibaba ACK Edge",
+        "kubernetes/cloud-provider-alibaba-cloud, model/elb",
+    ),
     SignRule(_E, _LABEL, "openyurt.io/is-edge-worker", ("true",), "OpenYurt", "OpenYurt documentation, joining nodes"),
-    SignRule(_C, _LABEL, "node-role.kubernetes.io/control-plane", (), "Kubernetes",
-             "Kubernetes documentation, well-known labels"),
-    SignRule(_C, _LABEL, "node-role.kubernetes.io/master", (), "Kubernetes",
-             "kubeadm before 1.24, OpenShift, k3s"),
+    SignRule(
+        _C,
+        _LABEL,
+        "node-role.kubernetes.io/control-plane",
+        (),
+        "Kubernetes",
+        "Kubernetes documentation, well-known labels",
+    ),
+    SignRule(_C, _LABEL, "node-role.kubernetes.io/master", (), "Kubernetes", "kubeadm before 1.24, OpenShift, k3s"),
     SignRule(_C, _LABEL, "node-role.kubernetes.io/controlplane", (), "Rancher", "RKE documentation, roles of nodes"),
     SignRule(_C, _LABEL, "node-role.kubernetes.io/etcd", (), "Rancher", "RKE, RKE2 and k3s documentation, roles"),
     SignRule(_K, _LABEL, KARPENTER_POOL_LABEL, (), "Karpenter", "Karpenter documentation, NodePools"),
     SignRule(_K, _LABEL, "karpenter.sh/provisioner-name", (), "Karpenter", "Karpenter before 0.32, Provisioners"),
-    SignRule(_F, _ANNOTATION, "kwok.x-k8s.io/node", ("fake",), "KWOK",
-             "KWOK documentation, manage nodes and pods: the selector of the nodes that it manages"),
+    SignRule(
+        _F,
+        _ANNOTATION,
+        "kwok.x-k8s.io/node",
+        ("fake",),
+        "KWOK",
+        "KWOK documentation, manage nodes and pods: the selector of the nodes that it manages",
+    ),
     SignRule(_F, _TAINT, "kwok.x-k8s.io/node", ("fake",), "KWOK", "KWOK documentation, manage nodes and pods"),
-)  # fmt: skip
+)
 
 _AUTOPILOT = re.compile(r"gk3-.+")
 """The names of GKE Autopilot's nodes (Google Cloud documentation, Autopilot; those of GKE Standard begin with gke-)."""
@@ -165,10 +230,14 @@ def nature_of_node(node: Node) -> NodeNature:
     allocatable, capacity = (_read_amounts(part) for part in (node.status.allocatable, node.status.capacity))
     meta = node.metadata
     return nature_of(
-        meta.name, value_or(meta.labels, {}), value_or(meta.annotations, {}), node.spec.taints,
-        provider_id=node.spec.provider_id, kubelet_version=node.status.node_info.kubelet_version,
+        meta.name,
+        value_or(meta.labels, {}),
+        value_or(meta.annotations, {}),
+        node.spec.taints,
+        provider_id=node.spec.provider_id,
+        kubelet_version=node.status.node_info.kubelet_version,
         capacity=join_amounts(allocatable, capacity),
-    )  # fmt: skip
+    )
 
 
 def _read_amounts(quantities: ResourceList) -> Amounts:
@@ -185,9 +254,15 @@ def join_amounts(allocatable: Amounts, capacity: Amounts) -> Amounts:
 
 
 def nature_of(
-    name: str, labels: Labels, annotations: Labels, taints: Iterable[Taint], *, provider_id: str = "",
-    kubelet_version: str = "", capacity: Mapping[str, int],
-) -> NodeNature:  # fmt: skip
+    name: str,
+    labels: Labels,
+    annotations: Labels,
+    taints: Iterable[Taint],
+    *,
+    provider_id: str = "",
+    kubelet_version: str = "",
+    capacity: Mapping[str, int],
+) -> NodeNature:
     """Returns what a node is. `capacity` is in the scheduler's units; it is empty if it is not known."""
     taints = tuple(taints)
     signs: dict[NodeKind, NodeSign] = {}
@@ -211,9 +286,13 @@ def _signs_by_table(labels: Labels, annotations: Labels, taints: tuple[Taint, ..
 
 
 def _serverless_signs(
-    name: str, labels: Labels, taints: tuple[Taint, ...], provider_id: str, kubelet_version: str,
+    name: str,
+    labels: Labels,
+    taints: tuple[Taint, ...],
+    provider_id: str,
+    kubelet_version: str,
     capacity: Mapping[str, int],
-) -> Iterator[NodeSign]:  # fmt: skip
+) -> Iterator[NodeSign]:
     for place, key, value in (
         *((_LABEL, key, value) for key, value in labels.items()),
         *((_TAINT, taint.key, taint.value) for taint in taints),

@@ -23,9 +23,9 @@ from trimtab.cluster.resources import Amounts, scheduler_amounts
 
 T = TypeVar("T")
 
-MACHINE_LABELS = frozenset({
-    HOSTNAME_LABEL, "node.kubernetes.io/instance-id", "alpha.eksctl.io/instance-id", "topology.hostpath.csi/node",
-})  # fmt: skip
+MACHINE_LABELS = frozenset(
+    {HOSTNAME_LABEL, "node.kubernetes.io/instance-id", "alpha.eksctl.io/instance-id", "topology.hostpath.csi/node"}
+)
 """Labels whose value differs from node to node. In a shape they have an empty value."""
 Machine = tuple[str, str]
 """A label of `MACHINE_LABELS` and its value. Together they identify a single node."""
@@ -101,11 +101,15 @@ def shaped_node(node: Node) -> SeenNode | None:
     machine = tuple((name, node_labels[name]) for name in labels if name in MACHINE_LABELS)
     status = node.status
     shape = NodeShape(
-        labels, taints, allocatable, is_made, is_open,
+        labels,
+        taints,
+        allocatable,
+        is_made,
+        is_open,
         operating_system=status.node_info.operating_system or first_label(node_labels, OS_LABELS),
         handlers=frozenset(handler.name for handler in status.runtime_handlers) if status.runtime_handlers else None,
         is_made_to_measure=nature_of_node(node).is_made_to_measure,
-    )  # fmt: skip
+    )
     return SeenNode(node.metadata.name, shape, machine if is_open else ())
 
 
@@ -120,9 +124,15 @@ def shape_key(shape: NodeShape) -> Key:
     labels, amount = frozenset(shape.labels.items()), frozenset(shape.allocatable.items())
     taints = frozenset((t.key, t.value, t.effect) for t in shape.taints)
     return (
-        labels, taints, amount, shape.operating_system, shape.handlers, shape.is_made_to_measure, shape.is_made,
+        labels,
+        taints,
+        amount,
+        shape.operating_system,
+        shape.handlers,
+        shape.is_made_to_measure,
+        shape.is_made,
         shape.is_open,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +250,11 @@ def daemon_spec(workload: Workload) -> PodSpec | None:
     return PodSpec(
         containers=tuple(Container(name=c.name, resources=c.resources) for c in spec.containers),
         init_containers=tuple(
-            Container(name=c.name, resources=c.resources, restart_policy=c.restart_policy)
-            for c in spec.init_containers
+            Container(name=c.name, resources=c.resources, restart_policy=c.restart_policy) for c in spec.init_containers
         ),
-        resources=spec.resources, overhead=spec.overhead, node_selector=spec.node_selector, affinity=spec.affinity,
+        resources=spec.resources,
+        overhead=spec.overhead,
+        node_selector=spec.node_selector,
+        affinity=spec.affinity,
         tolerations=spec.tolerations,
-    )  # fmt: skip
+    )

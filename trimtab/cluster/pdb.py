@@ -55,15 +55,18 @@ def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
     status, selector = shape.status, value_or(shape.spec.selector, None)
     observed_generation = value_or(status.observed_generation, None)
     return Pdb(
-        namespace=shape.metadata.namespace, name=shape.metadata.name, selector=selector,
+        namespace=shape.metadata.namespace,
+        name=shape.metadata.name,
+        selector=selector,
         # The status comes from files, too, where nothing has validated it.
-        allowed=max(0, status.disruptions_allowed), max_allowed=max(0, status.expected_pods - status.desired_healthy),
+        allowed=max(0, status.disruptions_allowed),
+        max_allowed=max(0, status.expected_pods - status.desired_healthy),
         is_healthy=status.current_healthy >= status.desired_healthy > 0,
         # The eviction API refuses with 429 as long as the generation is not observed (eviction.go, 1.36).
         is_stale=observed_generation is None or observed_generation < shape.metadata.generation,
         selector_problem=_selector_problem(selector),
         always_evictable=shape.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
-    )  # fmt: skip
+    )
 
 
 def _selector_problem(selector: LabelSelector | None) -> str:

@@ -86,9 +86,15 @@ class SchedulingRequirements:
 
 
 _HOST_PATHS = {
-    "": "a path", "Directory": "a directory", "DirectoryOrCreate": "a directory", "File": "a file",
-    "FileOrCreate": "a file", "Socket": "a socket", "CharDevice": "a character device", "BlockDevice": "a block device",
-}  # fmt: skip
+    "": "a path",
+    "Directory": "a directory",
+    "DirectoryOrCreate": "a directory",
+    "File": "a file",
+    "FileOrCreate": "a file",
+    "Socket": "a socket",
+    "CharDevice": "a character device",
+    "BlockDevice": "a block device",
+}
 """The types of a hostPath (core/v1 HostPathType), and what the pod uses of its node. The type says what is there, not
 whether the pod stores data in it."""
 _EMPTY_DIR = "stores data on its node in an emptyDir"
@@ -240,20 +246,32 @@ class PodReader:
             )
             alike = self.likeness_numbers.setdefault(likeness, self.first_likeness + len(self.likeness_numbers))
         return PodInfo(
-            name=meta.name, namespace=requirements.namespace, uid=meta.uid, node=intern(spec.node_name),
+            name=meta.name,
+            namespace=requirements.namespace,
+            uid=meta.uid,
+            node=intern(spec.node_name),
             requirements=requirements,
-            owner=owner, annotations=annotations, created=parse_timestamp(meta.creation_timestamp),
-            started=parse_timestamp(status.start_time), deletion_requested_at=parse_timestamp(meta.deletion_timestamp),
+            owner=owner,
+            annotations=annotations,
+            created=parse_timestamp(meta.creation_timestamp),
+            started=parse_timestamp(status.start_time),
+            deletion_requested_at=parse_timestamp(meta.deletion_timestamp),
             # The API server's default (SetDefaults_PodSpec); a pod from a file may lack it.
             grace_seconds=30 if (grace := spec.termination_grace_period_seconds) is None else grace,
-            phase=phase, is_ready=ready, priority=priority, local_volumes=local, likeness=alike,
-            claims=claims, has_device_claims=bool(spec.resource_claims),
+            phase=phase,
+            is_ready=ready,
+            priority=priority,
+            local_volumes=local,
+            likeness=alike,
+            claims=claims,
+            has_device_claims=bool(spec.resource_claims),
             device_claims=_device_claim_names(spec, status) if spec.resource_claims else (),
-            nominated_node=status.nominated_node_name, is_gated=bool(spec.scheduling_gates),
+            nominated_node=status.nominated_node_name,
+            is_gated=bool(spec.scheduling_gates),
             pod_group=group,
             # A pod that is bound may still have the condition of an earlier attempt.
             is_unschedulable=not spec.node_name and _is_unschedulable(status),
-        )  # fmt: skip
+        )
 
     def _shared_owner(self, reference: OwnerReference | None, namespace: str) -> OwnerKey | None:
         """Returns the owner as one shared object for all pods of the owner."""
@@ -269,7 +287,8 @@ class PodReader:
         if (
             latest is not None
             and latest.spec_parts == parts
-            and _has_labels(latest.requirements, shape.metadata.namespace, labels)
+            and latest.requirements.namespace == shape.metadata.namespace
+            and latest.requirements.labels == labels
         ):
             return latest.requirements
         template = self._templates.setdefault(_ENCODER.encode(parts), len(self._templates))
@@ -305,20 +324,28 @@ def _group_name(spec: PodSpec, labels: Labels, annotations: Mapping[str, str]) -
     return group_by_marks(labels, annotations)
 
 
-def _has_labels(requirements: SchedulingRequirements, namespace: str, labels: Labels) -> bool:
-    return requirements.namespace == namespace and requirements.labels == labels
-
-
 # UNSET has no JSON of its own inside tuples.
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda _unset: None)
 
 
 def _spec_parts(spec: PodSpec) -> _SpecParts:
     return (
-        spec.containers, spec.init_containers, spec.resources, spec.overhead, spec.node_selector, spec.affinity,
-        spec.tolerations, spec.topology_spread_constraints, spec.scheduler_name, spec.host_network,
-        spec.os, spec.runtime_class_name, spec.host_users, spec.security_context, inline_drivers(spec.volumes),
-    )  # fmt: skip
+        spec.containers,
+        spec.init_containers,
+        spec.resources,
+        spec.overhead,
+        spec.node_selector,
+        spec.affinity,
+        spec.tolerations,
+        spec.topology_spread_constraints,
+        spec.scheduler_name,
+        spec.host_network,
+        spec.os,
+        spec.runtime_class_name,
+        spec.host_users,
+        spec.security_context,
+        inline_drivers(spec.volumes),
+    )
 
 
 def _scheduling_labels(shape: Shape) -> Labels:

@@ -30,81 +30,85 @@ class GroupMark:
 
 GROUP_MARKS = (
     GroupMark(
-        "labels", ("scheduling.x-k8s.io/pod-group",),
+        "labels",
+        ("scheduling.x-k8s.io/pod-group",),
         "kubernetes-sigs/scheduler-plugins, apis/scheduling/v1alpha1/types.go: PodGroupLabel",
     ),
     GroupMark(
-        "labels", ("pod-group.scheduling.sigs.k8s.io",),
+        "labels",
+        ("pod-group.scheduling.sigs.k8s.io",),
         "kubernetes-sigs/scheduler-plugins until 0.24, pkg/coscheduling/README.md",
     ),
     GroupMark(
-        "labels", ("kueue.x-k8s.io/pod-group-name",),
+        "labels",
+        ("kueue.x-k8s.io/pod-group-name",),
         "kubernetes-sigs/kueue, pkg/controller/jobs/pod/constants: GroupNameLabel",
     ),
     GroupMark(
-        "labels", ("leaderworkerset.sigs.k8s.io/group-key",),
+        "labels",
+        ("leaderworkerset.sigs.k8s.io/group-key",),
         "kubernetes-sigs/lws, api/leaderworkerset/v1/leaderworkerset_types.go: GroupUniqueHashLabelKey",
     ),
     GroupMark(
-        "labels", ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+        "labels",
+        ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
         "kubernetes-sigs/lws, api/leaderworkerset/v1/leaderworkerset_types.go: SetNameLabelKey, GroupIndexLabelKey",
     ),
     GroupMark(
-        "labels", ("jobset.sigs.k8s.io/jobset-name",),
+        "labels",
+        ("jobset.sigs.k8s.io/jobset-name",),
         "kubernetes-sigs/jobset, api/jobset/v1alpha2/jobset_types.go: JobSetNameKey",
     ),
     GroupMark(
-        "labels", ("ray.io/cluster",),
+        "labels",
+        ("ray.io/cluster",),
         "ray-project/kuberay, ray-operator/controllers/ray/utils/constant.go: RayClusterLabelKey",
     ),
     GroupMark(
-        "annotations", ("scheduling.k8s.io/group-name",),
+        "annotations",
+        ("scheduling.k8s.io/group-name",),
         "volcano-sh/apis, pkg/apis/scheduling/v1beta1/labels.go: KubeGroupNameAnnotationKey",
     ),
     GroupMark(
-        "annotations", ("scheduling.volcano.sh/group-name",),
+        "annotations",
+        ("scheduling.volcano.sh/group-name",),
         "volcano-sh/apis, pkg/apis/scheduling/v1beta1/labels.go: VolcanoGroupNameAnnotationKey",
     ),
+    GroupMark("labels", ("volcano.sh/job-name",), "volcano-sh/apis, pkg/apis/batch/v1alpha1/labels.go: JobNameKey"),
     GroupMark(
-        "labels", ("volcano.sh/job-name",),
-        "volcano-sh/apis, pkg/apis/batch/v1alpha1/labels.go: JobNameKey",
-    ),
-    GroupMark(
-        "labels", ("training.kubeflow.org/job-name",),
+        "labels",
+        ("training.kubeflow.org/job-name",),
         "kubeflow/training-operator and kubeflow/mpi-operator, pkg/apis/kubeflow.org: JobNameLabel",
     ),
+    GroupMark("labels", ("mpi-job-name",), "kubeflow/mpi-operator v1, pkg/controllers/v1: labelMPIJobName"),
     GroupMark(
-        "labels", ("mpi-job-name",), "kubeflow/mpi-operator v1, pkg/controllers/v1: labelMPIJobName",
-    ),
-    GroupMark(
-        "labels", ("spark-app-selector",),
+        "labels",
+        ("spark-app-selector",),
         "apache/spark, resource-managers/kubernetes, Constants.scala: SPARK_APP_ID_LABEL",
     ),
     GroupMark(
-        "labels", ("sparkoperator.k8s.io/app-name",),
-        "kubeflow/spark-operator, pkg/common/spark.go: LabelSparkAppName",
+        "labels", ("sparkoperator.k8s.io/app-name",), "kubeflow/spark-operator, pkg/common/spark.go: LabelSparkAppName"
     ),
     GroupMark(
-        "labels", ("dask.org/cluster-name",),
-        "dask/dask-kubernetes, dask_kubernetes/operator/controller/controller.py",
+        "labels", ("dask.org/cluster-name",), "dask/dask-kubernetes, dask_kubernetes/operator/controller/controller.py"
     ),
     GroupMark(
-        "annotations", ("yunikorn.apache.org/app-id", "yunikorn.apache.org/task-group-name"),
+        "annotations",
+        ("yunikorn.apache.org/app-id", "yunikorn.apache.org/task-group-name"),
         "apache/yunikorn-k8shim, pkg/common/constants/constants.go: AnnotationTaskGroupName",
     ),
     GroupMark(
-        "annotations", ("gang.scheduling.koordinator.sh/name",),
+        "annotations",
+        ("gang.scheduling.koordinator.sh/name",),
         "koordinator-sh/koordinator, apis/extension/coscheduling.go: AnnotationGangName",
     ),
     GroupMark(
-        "annotations", ("pod-group-name",),
+        "annotations",
+        ("pod-group-name",),
         "NVIDIA/KAI-Scheduler, pkg/common/constants/constants.go: PodGroupAnnotationForPod",
     ),
-    GroupMark(
-        "labels", ("grove.io/podgang",),
-        "ai-dynamo/grove, operator/api/common/labels.go: LabelPodGang",
-    ),
-)  # fmt: skip
+    GroupMark("labels", ("grove.io/podgang",), "ai-dynamo/grove, operator/api/common/labels.go: LabelPodGang"),
+)
 """The marks of known groups, in the order in which they count."""
 _MARKS_BY_FIRST_KEY = {
     where: {mark.keys[0]: mark for mark in reversed(GROUP_MARKS) if mark.where == where}

@@ -292,17 +292,22 @@ def schedulers_of(
 
 PRESETS: Mapping[str, Pool] = {
     "careful": Pool(
-        name="careful", under={"cpu": 50, "memory": 50}, under_for=1800, node_age=3600, quiet=1800,
-        headroom=Headroom(percent=15, largest_pod=True), spare=Spare.NODE, evictions_per_hour=60, least_gain=10,
+        name="careful",
+        under={"cpu": 50, "memory": 50},
+        under_for=1800,
+        node_age=3600,
+        quiet=1800,
+        headroom=Headroom(percent=15, largest_pod=True),
+        spare=Spare.NODE,
+        evictions_per_hour=60,
+        least_gain=10,
         min_pod_age=300,
     ),
-    "balanced": Pool(
-        name="balanced", under={"cpu": 80, "memory": 80}, headroom=Headroom(percent=5, largest_pod=True),
-    ),
+    "balanced": Pool(name="balanced", under={"cpu": 80, "memory": 80}, headroom=Headroom(percent=5, largest_pod=True)),
     "keen": Pool(
-        name="keen", under_for=300, node_age=600, quiet=300, drains=4, evictions_per_hour=1000, single_replicas=True,
+        name="keen", under_for=300, node_age=600, quiet=300, drains=4, evictions_per_hour=1000, single_replicas=True
     ),
-}  # fmt: skip
+}
 
 
 def pool_from_preset(name: str, pool: str) -> Pool:

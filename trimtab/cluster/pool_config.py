@@ -139,40 +139,51 @@ class PoolReader:
 
 FIELDS_BY_SECTION: Mapping[str, Mapping[str, tuple[str, Callable[[Any, Path], Any]]]] = {
     "": {
-        "goal": ("goal", enum_parser(Goal)), "autoscaler": ("autoscaler", enum_parser(Precedence)),
-        "dryRun": ("dry_run", parse_flag), "mode": ("dry_run", parse_mode),
-        "enabled": ("enabled", parse_flag), "quiet": ("quiet", parse_seconds),
+        "goal": ("goal", enum_parser(Goal)),
+        "autoscaler": ("autoscaler", enum_parser(Precedence)),
+        "dryRun": ("dry_run", parse_flag),
+        "mode": ("dry_run", parse_mode),
+        "enabled": ("enabled", parse_flag),
+        "quiet": ("quiet", parse_seconds),
         "pendingLimit": ("pending_limit", parse_seconds),
-        "prices": ("prices", parse_prices), "commitments": ("commitments", parse_commitments),
-        "windows": ("windows", parse_windows), "schedulers": ("schedulers", parse_schedulers),
+        "prices": ("prices", parse_prices),
+        "commitments": ("commitments", parse_commitments),
+        "windows": ("windows", parse_windows),
+        "schedulers": ("schedulers", parse_schedulers),
     },
     "age": {
-        "node": ("node_age", parse_seconds), "receiver": ("receiver_age", parse_seconds),
+        "node": ("node_age", parse_seconds),
+        "receiver": ("receiver_age", parse_seconds),
         "pod": ("min_pod_age", parse_seconds),
     },
     "keep": {
-        "nodes": ("min_nodes", integer_parser()), "nodesPerZone": ("min_per_zone", integer_parser()),
+        "nodes": ("min_nodes", integer_parser()),
+        "nodesPerZone": ("min_per_zone", integer_parser()),
         "spare": ("spare", enum_parser(Spare)),
     },
     "pace": {
-        "drains": ("drains", integer_parser(1)), "evictionsPerHour": ("evictions_per_hour", integer_parser(1)),
-        "openingsPerHour": ("openings_per_hour", integer_parser()), "leastGain": ("least_gain", integer_parser()),
+        "drains": ("drains", integer_parser(1)),
+        "evictionsPerHour": ("evictions_per_hour", integer_parser(1)),
+        "openingsPerHour": ("openings_per_hour", integer_parser()),
+        "leastGain": ("least_gain", integer_parser()),
     },
     "resize": {
-        "canary": ("resize_canary", integer_parser(1)), "verify": ("resize_verify", parse_seconds),
+        "canary": ("resize_canary", integer_parser(1)),
+        "verify": ("resize_verify", parse_seconds),
         "perHour": ("resizes_per_hour", integer_parser()),
     },
     "lead": {"maxThreshold": ("lead_max_threshold", parse_percent)},
     "groupOptions": {},
     "optOut": {"nodes": ("keep_nodes", parse_names), "pods": ("keep_pods", parse_names)},
     "protect": {
-        "singleReplicas": ("single_replicas", parse_negated_flag), "jobs": ("jobs", parse_negated_flag),
+        "singleReplicas": ("single_replicas", parse_negated_flag),
+        "jobs": ("jobs", parse_negated_flag),
         "notReady": ("not_ready", parse_negated_flag),
         "unready": ("unready", enum_parser(ProtectUnready)),
         "criticalPods": ("critical_pods", enum_parser(ProtectCritical)),
         "maxGrace": ("max_grace", parse_seconds),
     },
-}  # fmt: skip
+}
 """Section → key → (field of `Pool`, parser of its value)."""
 EXTRA_KEYS = {"keep": ("headroom",), "groupOptions": tuple(GROUP_OPTIONS)}
 TOP_KEYS = ("preset", "nodes", "underUsed", *FIELDS_BY_SECTION[""], *(name for name in FIELDS_BY_SECTION if name))

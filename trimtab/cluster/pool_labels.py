@@ -38,16 +38,22 @@ PLATFORM_LABELS: tuple[PoolLabel, ...] = (
     PoolLabel("karpenter.sh/provisioner-name", "Karpenter before 0.32", "Karpenter documentation, Provisioners"),
     PoolLabel("kops.k8s.io/instancegroup", "kOps", "kOps documentation, labels"),
     PoolLabel("doks.digitalocean.com/node-pool", "DigitalOcean DOKS", "DigitalOcean documentation, node labels"),
-    PoolLabel("hypershift.openshift.io/nodePool", "HyperShift: ROSA and ARO with hosted control planes",
-              "cluster-api-provider-azure and ARO-HCP, labels of nodes"),
+    PoolLabel(
+        "hypershift.openshift.io/nodePool",
+        "HyperShift: ROSA and ARO with hosted control planes",
+        "cluster-api-provider-azure and ARO-HCP, labels of nodes",
+    ),
     PoolLabel("lke.linode.com/pool-id", "Akamai LKE", "linode/cluster-api and dumps of nodes"),
     PoolLabel("ibm-cloud.kubernetes.io/worker-pool-name", "IBM Cloud", "dumps of nodes; portworx/torpedo"),
     PoolLabel("k8s.scaleway.com/pool-name", "Scaleway Kapsule", "Scaleway documentation; node selectors"),
     PoolLabel("alibabacloud.com/nodepool-id", "Alibaba ACK", "kubernetes/cloud-provider-alibaba-cloud; dumps of nodes"),
     PoolLabel("node.exoscale.net/nodepool-id", "Exoscale SKS", "exoscale/cloud-provider-exoscale; kubelet flags"),
     PoolLabel("vke.vultr.com/node-pool", "Vultr VKE", "node selectors in public repositories"),
-    PoolLabel("hcloud/node-group", "Hetzner with the cluster autoscaler",
-              "kubernetes/autoscaler, cloudprovider/hetzner; kube-hetzner"),
+    PoolLabel(
+        "hcloud/node-group",
+        "Hetzner with the cluster autoscaler",
+        "kubernetes/autoscaler, cloudprovider/hetzner; kube-hetzner",
+    ),
     PoolLabel("cce.cloud.com/cce-nodepool", "Huawei CCE, Open Telekom Cloud", "CCE user guide, node pools"),
     PoolLabel("yandex.cloud/node-group-id", "Yandex Managed Kubernetes", "dumps of nodes"),
     PoolLabel("tke.cloud.tencent.com/nodepool-id", "Tencent TKE", "dumps of nodes; TKE documentation"),
@@ -57,9 +63,13 @@ PLATFORM_LABELS: tuple[PoolLabel, ...] = (
     PoolLabel("magnum.openstack.org/nodegroup", "OpenStack Magnum", "Magnum documentation, node groups"),
     PoolLabel("compute.coreweave.com/node-pool", "CoreWeave", "CoreWeave documentation, node pools"),
     PoolLabel("autoscaling.k8s.io/nodegroup", "other users of the cluster autoscaler", "node selectors"),
-    PoolLabel("oci.oraclecloud.com/node-pool-id", "Oracle OKE",
-              "oracle/oci-cloud-controller-manager and opencost, annotations of nodes", is_annotation=True),
-)  # fmt: skip
+    PoolLabel(
+        "oci.oraclecloud.com/node-pool-id",
+        "Oracle OKE",
+        "oracle/oci-cloud-controller-manager and opencost, annotations of nodes",
+        is_annotation=True,
+    ),
+)
 """If a node has several of these, the first in this order names its pool; a label counts before an annotation."""
 POOL_LABELS = tuple(one.key for one in PLATFORM_LABELS if not one.is_annotation)
 """The labels of `PLATFORM_LABELS`."""

@@ -205,13 +205,13 @@ def _parse_minute(value: Any, path: Path) -> int:
 Schema = dict[str, Any]
 
 _FLAG: Schema = {"type": "boolean"}
-_PERCENT: Schema = {"anyOf": [
-    {"type": "integer", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": "^0*([0-9]{1,2}|100)%$"},
-]}  # fmt: skip
+_PERCENT: Schema = {
+    "anyOf": [{"type": "integer", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": "^0*([0-9]{1,2}|100)%$"}]
+}
 # The grammar of durations in `timestamps`, which is that of Go's time.ParseDuration without a sign.
-_SPAN: Schema = {"anyOf": [
-    {"const": 0}, {"type": "string", "pattern": r"^(0|\s*([0-9]+([.][0-9]+)?(h|ms|us|µs|ns|m|s))+\s*)$"},
-]}  # fmt: skip
+_SPAN: Schema = {
+    "anyOf": [{"const": 0}, {"type": "string", "pattern": r"^(0|\s*([0-9]+([.][0-9]+)?(h|ms|us|µs|ns|m|s))+\s*)$"}]
+}
 _NAMES: Schema = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _TIME: Schema = {"type": "string", "pattern": "^0*([0-9]|1[0-9]|2[0-3]):[0-5][0-9]$"}
 _PRICE: Schema = {"type": "number", "minimum": MIN_PRICE, "exclusiveMaximum": 100_000}
@@ -233,17 +233,22 @@ def _mapping(**properties: Schema) -> Schema:
 
 
 _WINDOW: Schema = {
-    "type": "object", "additionalProperties": False, "required": ["from", "to"],
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["from", "to"],
     "properties": {
         "days": {"type": "array", "minItems": 1, "items": {"enum": [*DAYS]}},
-        "from": _TIME, "to": _TIME, "timeZone": {"type": "string"},
+        "from": _TIME,
+        "to": _TIME,
+        "timeZone": {"type": "string"},
     },
-}  # fmt: skip
+}
 _UNDER: Schema = {
-    **_mapping(**dict.fromkeys(("cpu", "memory", "pods", "ephemeral-storage"), _PERCENT), count=_integer(1),
-               **{"for": _SPAN}),
+    **_mapping(
+        **dict.fromkeys(("cpu", "memory", "pods", "ephemeral-storage"), _PERCENT), count=_integer(1), **{"for": _SPAN}
+    ),
     "patternProperties": {"/": _PERCENT},
-}  # fmt: skip
+}
 
 
 def pool_settings_schema() -> Schema:
@@ -261,11 +266,13 @@ def pool_settings_schema() -> Schema:
             quiet=_SPAN,
             pendingLimit=_SPAN,
             keep=_mapping(
-                nodes=_integer(), nodesPerZone=_integer(), spare=_enumeration(Spare),
+                nodes=_integer(),
+                nodesPerZone=_integer(),
+                spare=_enumeration(Spare),
                 headroom=_mapping(percent=_PERCENT, nodes=_integer(), largestPod=_FLAG),
             ),
             pace=_mapping(
-                drains=_integer(1), evictionsPerHour=_integer(1), openingsPerHour=_integer(), leastGain=_integer(),
+                drains=_integer(1), evictionsPerHour=_integer(1), openingsPerHour=_integer(), leastGain=_integer()
             ),
             resize=_mapping(canary=_integer(1), verify=_SPAN, perHour=_integer()),
             prices={"type": "object", "additionalProperties": _PRICE},
@@ -273,18 +280,23 @@ def pool_settings_schema() -> Schema:
             autoscaler=_enumeration(Precedence),
             lead=_mapping(maxThreshold=_PERCENT),
             groupOptions=_mapping(
-                **dict.fromkeys(GROUP_PERCENTS, _PERCENT), **dict.fromkeys(GROUP_SPANS, _SPAN),
+                **dict.fromkeys(GROUP_PERCENTS, _PERCENT),
+                **dict.fromkeys(GROUP_SPANS, _SPAN),
                 **dict.fromkeys(GROUP_FLAGS, _FLAG),
             ),
             windows={"type": "array", "items": _WINDOW},
             schedulers={"type": "object", "additionalProperties": {"enum": [one.value for one in SchedulerPlacement]}},
             optOut=_mapping(nodes=_NAMES, pods=_NAMES),
             protect=_mapping(
-                singleReplicas=_FLAG, jobs=_FLAG, notReady=_FLAG, unready=_enumeration(ProtectUnready),
-                criticalPods=_enumeration(ProtectCritical), maxGrace=_SPAN,
+                singleReplicas=_FLAG,
+                jobs=_FLAG,
+                notReady=_FLAG,
+                unready=_enumeration(ProtectUnready),
+                criticalPods=_enumeration(ProtectCritical),
+                maxGrace=_SPAN,
             ),
         ),
         "type": "object",
         # `mode` and `dryRun` set the same field of the pool; the reader refuses both together, too.
         "not": {"required": ["mode", "dryRun"]},
-    }  # fmt: skip
+    }

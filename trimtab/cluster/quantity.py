@@ -31,11 +31,23 @@ digits would take a minute to parse."""
 
 _PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?\d{1,3})?", re.ASCII)
 _SCALE = {
-    None: NANO_PER_UNIT, "n": 1, "u": 10**3, "m": 10**6,
-    "k": 10**12, "M": 10**15, "G": 10**18, "T": 10**21, "P": 10**24, "E": 10**27,
-    "Ki": NANO_PER_UNIT << 10, "Mi": NANO_PER_UNIT << 20, "Gi": NANO_PER_UNIT << 30,
-    "Ti": NANO_PER_UNIT << 40, "Pi": NANO_PER_UNIT << 50, "Ei": NANO_PER_UNIT << 60,
-}  # fmt: skip
+    None: NANO_PER_UNIT,
+    "n": 1,
+    "u": 10**3,
+    "m": 10**6,
+    "k": 10**12,
+    "M": 10**15,
+    "G": 10**18,
+    "T": 10**21,
+    "P": 10**24,
+    "E": 10**27,
+    "Ki": NANO_PER_UNIT << 10,
+    "Mi": NANO_PER_UNIT << 20,
+    "Gi": NANO_PER_UNIT << 30,
+    "Ti": NANO_PER_UNIT << 40,
+    "Pi": NANO_PER_UNIT << 50,
+    "Ei": NANO_PER_UNIT << 60,
+}
 
 
 class NotAQuantity(ValueError):
@@ -158,8 +170,18 @@ def format_quantity(resource: str, number: int) -> str:
     return str(number) if "/" in resource else format_memory(number)
 
 
-_DECIMAL_SUFFIXES = ((10**27, "E"), (10**24, "P"), (10**21, "T"), (10**18, "G"), (10**15, "M"), (10**12, "k"),
-               (NANO_PER_UNIT, ""), (10**6, "m"), (10**3, "u"), (1, "n"))  # fmt: skip
+_DECIMAL_SUFFIXES = (
+    (10**27, "E"),
+    (10**24, "P"),
+    (10**21, "T"),
+    (10**18, "G"),
+    (10**15, "M"),
+    (10**12, "k"),
+    (NANO_PER_UNIT, ""),
+    (10**6, "m"),
+    (10**3, "u"),
+    (1, "n"),
+)
 
 
 @lru_cache(maxsize=16384)

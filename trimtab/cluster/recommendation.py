@@ -115,8 +115,14 @@ class Percentiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         return amount
 
 
-class ContainerUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False,
-                     rename={"computed_at": "at", "last_sample_at": "last", "ends_at": "until"}):  # fmt: skip
+class ContainerUsage(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+    rename={"computed_at": "at", "last_sample_at": "last", "ends_at": "until"},
+):
     """The usage of one container of one workload. A resource without enough samples is None."""
 
     cpu: Percentiles | None = None

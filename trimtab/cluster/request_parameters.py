@@ -72,9 +72,10 @@ def build_parameters(
     data, left_out = {NAMESPACE_KEY: encode_rules(rules, now)}, []
     size = _size_of(NAMESPACE_KEY, data[NAMESPACE_KEY])
     keyed = [
-        (f"{workload}.{container}", usage) for (owner, container), usage in containers.items()
+        (f"{workload}.{container}", usage)
+        for (owner, container), usage in containers.items()
         if (workload := parameter_owner(owner)) is not None
-    ]  # fmt: skip
+    ]
     counts = Counter(key for key, _ in keyed)
     for key, usage in sorted(keyed, key=lambda pair: pair[0]):
         text = encode_entry(usage, now)

@@ -211,18 +211,29 @@ class ResizablePodReader:
         ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
         answer, message = _read_answer(containers, runs, status.conditions)
         return ResizablePod(
-            name=meta.name, namespace=meta.namespace, uid=meta.uid, node=spec.node_name, version=meta.resource_version,
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            node=spec.node_name,
+            version=meta.resource_version,
             owner=None if controller is None else self._share(controller),
-            phase=status.phase, qos=_qos_of(pod), containers=containers,
-            ending=self._share(tuple(_read_ending(spec.init_containers))), runs=runs, answer=answer, message=message,
+            phase=status.phase,
+            qos=_qos_of(pod),
+            containers=containers,
+            ending=self._share(tuple(_read_ending(spec.init_containers))),
+            runs=runs,
+            answer=answer,
+            message=message,
             is_ready=ready is not None and ready.status == "True",
             ready_changed_at=parse_timestamp(ready.last_transition_time) if ready is not None else None,
-            started=parse_timestamp(status.start_time), is_terminating=meta.deletion_timestamp is not None,
+            started=parse_timestamp(status.start_time),
+            is_terminating=meta.deletion_timestamp is not None,
             obstacle=_find_obstacle(pod, controller.kind if controller is not None else ""),
             has_pod_level=any(requests_of(spec.resources)) or any(limits_of(spec.resources)),
             vpa_updates=annotations.get(VPA_ANNOTATION, ""),
-            labels=value_or(meta.labels, {}), annotations=annotations,
-        )  # fmt: skip
+            labels=value_or(meta.labels, {}),
+            annotations=annotations,
+        )
 
     def _share(self, part: Any) -> Any:
         key = msgspec.json.encode(part) if not isinstance(part, OwnerKey) else part
@@ -266,10 +277,7 @@ def _read_run(status: ContainerStatus) -> ContainerRun:
     return ContainerRun(
         name=status.name,
         restarts=status.restart_count,
-        oom_killed_at=max(
-            filter(None, (_oom_kill_in(status.state), _oom_kill_in(status.last_state))),
-            default=None,
-        ),
+        oom_killed_at=max(filter(None, (_oom_kill_in(status.state), _oom_kill_in(status.last_state))), default=None),
         has=requests_of(status.resources),
     )
 
@@ -301,9 +309,7 @@ def _find_obstacle(pod: Pod, owner_kind: str) -> str:
 
 
 def _read_answer(
-    containers: tuple[RunningContainer, ...],
-    runs: tuple[ContainerRun, ...],
-    conditions: tuple[Condition, ...],
+    containers: tuple[RunningContainer, ...], runs: tuple[ContainerRun, ...], conditions: tuple[Condition, ...]
 ) -> tuple[ResizeAnswer, str]:
     """Returns the kubelet's answer to the resize, and the kubelet's message."""
     by_type = {condition.type: condition for condition in conditions if condition.status == "True"}

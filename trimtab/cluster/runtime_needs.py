@@ -34,15 +34,18 @@ def read_runtime_needs(spec: PodSpec) -> RuntimeNeeds:
     """Returns what the pod needs of the kubelet and the container runtime of its node."""
     context = spec.security_context
     needs = RuntimeNeeds(
-        operating_system=value_or(spec.os, PodOS()).name, runtime_class=value_or(spec.runtime_class_name, ""),
+        operating_system=value_or(spec.os, PodOS()).name,
+        runtime_class=value_or(spec.runtime_class_name, ""),
         uses_user_namespace=spec.host_users is False,
         uses_strict_groups=context is not None and context.supplemental_groups_policy == "Strict",
         mounts_recursively=any(
             mount.recursive_read_only == "Enabled"
-            for container in all_containers(spec) for mount in container.volume_mounts
+            for container in all_containers(spec)
+            for mount in container.volume_mounts
         ),
-        declared_features=frozenset(_needed_features(spec)), volume_drivers=inline_drivers(spec.volumes),
-    )  # fmt: skip
+        declared_features=frozenset(_needed_features(spec)),
+        volume_drivers=inline_drivers(spec.volumes),
+    )
     return NO_RUNTIME_NEEDS if needs == NO_RUNTIME_NEEDS else needs
 
 

@@ -24,6 +24,11 @@ _OPTION_START = "(^|[=,\\s])-{0,2}(enable-)?"
 """What is in front of an option's name that switches it on; neither `--no-` nor `--no-enable-` is among it."""
 _AUTO_MEMORY_LIMIT = TextPattern("auto-gomemlimit", f"{_OPTION_START}auto-gomemlimit")
 
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 RUNTIMES: tuple[Runtime, ...] = (
     Runtime(
         name="a JVM",
@@ -32,42 +37,51 @@ RUNTIMES: tuple[Runtime, ...] = (
         "active_processor_count (JDK-8146115); Arguments::set_heap_size; eclipse-openj9/openj9-docs, "
         "xxusecontainersupport.md; paketo-buildpacks/libjvm, helper/memory_calculator.go; "
         "questdb/questdb, core/docker-entrypoint.sh: java without a heap size",
-        words=("java", "openjdk", "jdk", "jre", "jvm", "temurin", "corretto", "zulu", "liberica", "semeru", "graalvm",
-               "sapmachine", "dragonwell", "jruby", "kotlin", "scala", "clojure", "groovy", "tomcat", "jetty",
-               "wildfly", "payara", "quarkus", "micronaut", "springboot", "openliberty", "maven", "gradle", "sbt"),
-        images=("open-liberty", "activemq", "artemis", "cassandra", "cp-kafka", "cp-kafka-connect",
-                "cp-ksqldb-server", "cp-schema-registry", "cp-server", "cp-zookeeper", "druid", "elasticsearch",
-                "flink", "hazelcast", "jboss-eap", "jenkins", "kafka", "kafka-connect", "kafka-ui", "keycloak",
-                "logstash", "neo4j", "nexus", "nexus3", "nifi", "opensearch", "pulsar", "questdb", "solr", "sonarqube",
-                "spark", "trino", "websphere-liberty", "zookeeper"),
+        words=_words(
+            "java openjdk jdk jre jvm temurin corretto zulu liberica semeru graalvm sapmachine dragonwell "
+            "jruby kotlin scala clojure groovy tomcat jetty wildfly payara quarkus micronaut springboot "
+            "openliberty maven gradle sbt"
+        ),
+        images=_words(
+            "open-liberty activemq artemis cassandra cp-kafka cp-kafka-connect cp-ksqldb-server "
+            "cp-schema-registry cp-server cp-zookeeper druid elasticsearch flink hazelcast jboss-eap jenkins "
+            "kafka kafka-connect kafka-ui keycloak logstash neo4j nexus nexus3 nifi opensearch pulsar questdb "
+            "solr sonarqube spark trino websphere-liberty zookeeper"
+        ),
         label_words=("spring", "spring-boot"),
-        usual_variables=(
-            "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "JAVA_OPTIONS", "JAVA_OPTS_APPEND",
-            "JAVA_ARGS", "JAVA_HOME", "JVM_OPTS", "JVM_ARGS", "CATALINA_OPTS", "MAVEN_OPTS", "GRADLE_OPTS", "SBT_OPTS",
-            "ANT_OPTS", "ES_JAVA_OPTS", "LS_JAVA_OPTS", "OPENSEARCH_JAVA_OPTS", "SOLR_JAVA_MEM", "SOLR_OPTS",
-            "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS", "ZK_SERVER_HEAP", "SERVER_JVMFLAGS",
-            "JVMFLAGS", "HADOOP_OPTS", "HBASE_OPTS", "ACTIVEMQ_OPTS", "JENKINS_JAVA_OPTS", "JAVA_OPTS_KC_HEAP",
-            "JAVA_MAX_MEM_RATIO", "JAVA_INITIAL_MEM_RATIO", "JBOSS_HOME", "JBOSS_JAVA_SIZING", "PREPEND_JAVA_OPTS",
-            "CONTAINER_HEAP_PERCENT", "BPL_JVM_HEADROOM", "BPL_JVM_HEAD_ROOM", "BPL_JVM_THREAD_COUNT",
-            "BPL_JVM_LOADED_CLASS_COUNT", "BPL_SPRING_CLOUD_BINDINGS_DISABLED", "SPRING_PROFILES_ACTIVE",
-            "SPRING_APPLICATION_JSON", "MAX_HEAP_SIZE", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS",
+        usual_variables=_words(
+            "JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS JAVA_OPTS JAVA_OPTIONS JAVA_OPTS_APPEND "
+            "JAVA_ARGS JAVA_HOME JVM_OPTS JVM_ARGS CATALINA_OPTS MAVEN_OPTS GRADLE_OPTS SBT_OPTS ANT_OPTS "
+            "ES_JAVA_OPTS LS_JAVA_OPTS OPENSEARCH_JAVA_OPTS SOLR_JAVA_MEM SOLR_OPTS KAFKA_HEAP_OPTS "
+            "KAFKA_OPTS KAFKA_JVM_PERFORMANCE_OPTS ZK_SERVER_HEAP SERVER_JVMFLAGS JVMFLAGS HADOOP_OPTS "
+            "HBASE_OPTS ACTIVEMQ_OPTS JENKINS_JAVA_OPTS JAVA_OPTS_KC_HEAP JAVA_MAX_MEM_RATIO "
+            "JAVA_INITIAL_MEM_RATIO JBOSS_HOME JBOSS_JAVA_SIZING PREPEND_JAVA_OPTS CONTAINER_HEAP_PERCENT "
+            "BPL_JVM_HEADROOM BPL_JVM_HEAD_ROOM BPL_JVM_THREAD_COUNT BPL_JVM_LOADED_CLASS_COUNT "
+            "BPL_SPRING_CLOUD_BINDINGS_DISABLED SPRING_PROFILES_ACTIVE SPRING_APPLICATION_JSON MAX_HEAP_SIZE "
+            "OPENJ9_JAVA_OPTIONS IBM_JAVA_OPTIONS"
         ),
         variable="(^|_)(JAVA|JDK|JRE|JVM)(_|$)|^(SPRING|QUARKUS|MICRONAUT|JBOSS|WILDFLY|CATALINA)_",
         limit_options=(
             TextPattern("RAMPercentage", "(Initial|Max|Min)?RAMPercentage"),
-            TextPattern("RAMFraction", "(Initial|Max|Min)?RAMFraction"), TextPattern("MaximumHeapSizePercent"),
-            TextPattern("UseCGroupMemoryLimitForHeap"), TextPattern("+UseContainerSupport"),
+            TextPattern("RAMFraction", "(Initial|Max|Min)?RAMFraction"),
+            TextPattern("MaximumHeapSizePercent"),
+            TextPattern("UseCGroupMemoryLimitForHeap"),
+            TextPattern("+UseContainerSupport"),
         ),
         options=(
-            TextPattern("-XX:"), TextPattern("-javaagent:"), TextPattern("-Xm", "-Xm[snx][0-9]"),
-            TextPattern("-Xs", "(^|\\s)-Xs[shc]"), TextPattern("-D", "(^|\\s)-D[a-z]+[.]"),
+            TextPattern("-XX:"),
+            TextPattern("-javaagent:"),
+            TextPattern("-Xm", "-Xm[snx][0-9]"),
+            TextPattern("-Xs", "(^|\\s)-Xs[shc]"),
+            TextPattern("-D", "(^|\\s)-D[a-z]+[.]"),
         ),
-        programs=("java", "jruby", "spark-submit", "catalina.sh", "mvn", "gradle", "sbt"),
+        programs=_words("java jruby spark-submit catalina.sh mvn gradle sbt"),
         files=("jar", "war"),
         settings=(
-            SizeSetting(frees=(MEMORY,), options=(
-                size_option("-Xmx", ""), size_option("-XX:MaxHeapSize=", ""), size_option("-XX:MaxRAM=", "")
-            )),
+            SizeSetting(
+                frees=(MEMORY,),
+                options=(size_option("-Xmx", ""), size_option("-XX:MaxHeapSize=", ""), size_option("-XX:MaxRAM=", "")),
+            ),
             SizeSetting(frees=(MEMORY,), variable="MAX_HEAP_SIZE|.*_?XMX|ES_HEAP_SIZE|LS_HEAP_SIZE"),
             SizeSetting(frees=(CPU,), options=(size_option("-XX:ActiveProcessorCount=", ""),)),
             SizeSetting(frees=(CPU, MEMORY), options=(TextPattern("-XX:-UseContainerSupport"),), is_switch=True),
@@ -81,10 +95,10 @@ RUNTIMES: tuple[Runtime, ...] = (
         "src/coreclr/inc/clrconfignames.h, PROCESSOR_COUNT: the number of processors, if it is between 1 and 65535; "
         "otherwise by affinity and the cpu limit",
         words=("dotnet", "dotnetcore", "aspnet", "aspnetcore", "csharp"),
-        usual_variables=(
-            "DOTNET_GCHeapHardLimitPercent", "COMPlus_GCHeapHardLimitPercent", "DOTNET_gcServer", "COMPlus_gcServer",
-            "DOTNET_GCHeapCount", "DOTNET_GCConserveMemory", "DOTNET_ENVIRONMENT", "DOTNET_RUNNING_IN_CONTAINER",
-            "ASPNETCORE_URLS", "ASPNETCORE_ENVIRONMENT", "ASPNETCORE_HTTP_PORTS",
+        usual_variables=_words(
+            "DOTNET_GCHeapHardLimitPercent COMPlus_GCHeapHardLimitPercent DOTNET_gcServer COMPlus_gcServer "
+            "DOTNET_GCHeapCount DOTNET_GCConserveMemory DOTNET_ENVIRONMENT DOTNET_RUNNING_IN_CONTAINER "
+            "ASPNETCORE_URLS ASPNETCORE_ENVIRONMENT ASPNETCORE_HTTP_PORTS"
         ),
         variable="^(DOTNET|COMPlus|ASPNETCORE)_",
         limit_options=(TextPattern("GCHeapHardLimitPercent"),),
@@ -93,7 +107,8 @@ RUNTIMES: tuple[Runtime, ...] = (
         settings=(
             # The absolute limit is used before a percentage, and limits of single heaps before both. 0 is no limit.
             SizeSetting(
-                frees=(MEMORY,), variable="(DOTNET|COMPlus)_GCHeapHardLimit(SOH)?",
+                frees=(MEMORY,),
+                variable="(DOTNET|COMPlus)_GCHeapHardLimit(SOH)?",
                 value="(0[xX])?0*[1-9a-fA-F][0-9a-fA-F]*",
             ),
             SizeSetting(frees=(CPU,), variable="(DOTNET|COMPlus)_PROCESSOR_COUNT", value="0*[1-9][0-9]{0,4}"),
@@ -107,15 +122,18 @@ RUNTIMES: tuple[Runtime, ...] = (
         "src/node.cc, ResourceConstraints by uv_get_constrained_memory",
         words=("nodejs",),
         label_words=("node", "javascript", "typescript", "nextjs"),
-        images=("library/node", "bitnami/node", "chainguard/node", "cimg/node", "circleci/node", "node-chrome"),
+        images=_words("library/node bitnami/node chainguard/node cimg/node circleci/node node-chrome"),
         usual_variables=("NODE_OPTIONS", "NODE_ENV", "NODE_EXTRA_CA_CERTS", "NODE_PATH", "NPM_CONFIG_LOGLEVEL"),
         limit_options=(TextPattern("percentage", "max[-_]old[-_]space[-_]size[-_]percentage"),),
         options=(TextPattern("--max", "--max[-_](old|semi)[-_]space[-_]size"),),
-        programs=("node", "nodejs", "npm", "npx", "yarn", "pnpm", "pm2-runtime"),
+        programs=_words("node nodejs npm npx yarn pnpm pm2-runtime"),
         files=("js", "cjs", "mjs", "ts"),
-        settings=(SizeSetting(frees=(MEMORY,), options=(
-            TextPattern("--max", f"--max[-_]old[-_]space[-_]size{OPTION_VALUE}{OWN_SIZE}"),
-        )),),
+        settings=(
+            SizeSetting(
+                frees=(MEMORY,),
+                options=(TextPattern("--max", f"--max[-_]old[-_]space[-_]size{OPTION_VALUE}{OWN_SIZE}"),),
+            ),
+        ),
         overriding_options=(TextPattern("percentage", "max[-_]old[-_]space[-_]size[-_]percentage"),),
     ),
     Runtime(
@@ -166,8 +184,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         reads=(CPU, MEMORY),
         source="VictoriaMetrics/VictoriaMetrics, lib/memory/memory.go: -memory.allowedPercent, 60 by default, unless "
         "-memory.allowedBytes is above 0; lib/cgroup/cpu.go: GOMAXPROCS by the cgroup's quota",
-        images=("victoria-metrics", "victoria-logs", "vmagent", "vminsert", "vmselect", "vmsingle", "vmstorage",
-                "vmalert"),
+        images=_words("victoria-metrics victoria-logs vmagent vminsert vmselect vmsingle vmstorage vmalert"),
         limit_options=(TextPattern("memory.allowedPercent"),),
         settings=(
             SizeSetting(frees=(MEMORY,), options=(size_option("-memory.allowedBytes"),)),
@@ -195,9 +212,15 @@ RUNTIMES: tuple[Runtime, ...] = (
         variable="^RABBITMQ_",
         limit_options=(TextPattern("vm_memory_high_watermark.relative"),),
         programs=("rabbitmq-server",),
-        settings=(SizeSetting(frees=(MEMORY,), options=(
-            size_option("vm_memory_high_watermark.absolute"), size_option("total_memory_available_override_value"),
-        )),),
+        settings=(
+            SizeSetting(
+                frees=(MEMORY,),
+                options=(
+                    size_option("vm_memory_high_watermark.absolute"),
+                    size_option("total_memory_available_override_value"),
+                ),
+            ),
+        ),
     ),
     Runtime(
         name="MongoDB",
@@ -228,7 +251,10 @@ RUNTIMES: tuple[Runtime, ...] = (
         settings=(
             SizeSetting(frees=(CPU,), options=(size_option("--concurrency"),)),
             SizeSetting(
-                frees=(CPU,), variable="ENVOY_CGROUP_CPU_DETECTION", value="[fF][aA][lL][sS][eE]", frees_unseen=False,
+                frees=(CPU,),
+                variable="ENVOY_CGROUP_CPU_DETECTION",
+                value="[fF][aA][lL][sS][eE]",
+                frees_unseen=False,
                 is_switch=True,
             ),
         ),
@@ -239,15 +265,17 @@ RUNTIMES: tuple[Runtime, ...] = (
         source="open-telemetry/opentelemetry-collector, memory limiter: limit_percentage is a share of the cgroup's "
         "memory limit, and limit_mib takes precedence; it is a Go program. Its configuration is mostly in a ConfigMap",
         words=("otelcol",),
-        images=("opentelemetry-collector", "opentelemetry-collector-contrib", "opentelemetry-collector-k8s",
-                "otel-collector", "aws-otel-collector", "splunk-otel-collector", "dynatrace-otel-collector"),
+        images=_words(
+            "opentelemetry-collector opentelemetry-collector-contrib opentelemetry-collector-k8s "
+            "otel-collector aws-otel-collector splunk-otel-collector dynatrace-otel-collector"
+        ),
         limit_options=(TextPattern("limit_percentage"),),
         programs=("otelcol", "otelcol-contrib", "otelcol-k8s"),
         settings=(
             # Not `spike_limit_mib`, which may be beside a percentage.
-            SizeSetting(frees=(MEMORY,), options=(
-                TextPattern("limit_mib", f"(^|[^_a-z])limit_mib{OPTION_VALUE}{OWN_SIZE}"),
-            )),
+            SizeSetting(
+                frees=(MEMORY,), options=(TextPattern("limit_mib", f"(^|[^_a-z])limit_mib{OPTION_VALUE}{OWN_SIZE}"),)
+            ),
             SizeSetting(frees=(CPU,), variable="GOMAXPROCS", value="[1-9][0-9]*"),
         ),
     ),
@@ -313,10 +341,15 @@ RUNTIMES: tuple[Runtime, ...] = (
         source="nginxinc/docker-nginx, entrypoint/30-tune-worker-processes.sh: it reads the cgroup's quota if the "
         "variable is not empty",
         usual_variables=("NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE",),
-        settings=(SizeSetting(
-            frees=(CPU,), variable="NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE", value="", frees_unseen=False,
-            is_switch=True,
-        ),),
+        settings=(
+            SizeSetting(
+                frees=(CPU,),
+                variable="NGINX_ENTRYPOINT_WORKER_PROCESSES_AUTOTUNE",
+                value="",
+                frees_unseen=False,
+                is_switch=True,
+            ),
+        ),
     ),
     Runtime(
         name="the Ingress NGINX Controller",
@@ -371,10 +404,13 @@ RUNTIMES: tuple[Runtime, ...] = (
         programs=("dask", "dask-worker"),
         settings=(
             SizeSetting(frees=(CPU,), options=(size_option("--nthreads"),)),
-            SizeSetting(frees=(MEMORY,), options=(
-                # Without a unit, a number of at most 1 is a share.
-                TextPattern("--memory-limit", f"--memory-limit{OPTION_VALUE}{OWN_SIZE}[0-9.]{{0,20}}\\s?[kKMGT]"),
-            )),
+            SizeSetting(
+                frees=(MEMORY,),
+                options=(
+                    # Without a unit, a number of at most 1 is a share.
+                    TextPattern("--memory-limit", f"--memory-limit{OPTION_VALUE}{OWN_SIZE}[0-9.]{{0,20}}\\s?[kKMGT]"),
+                ),
+            ),
         ),
     ),
     Runtime(
@@ -439,5 +475,5 @@ RUNTIMES: tuple[Runtime, ...] = (
         usual_variables=("RAILS_ENV", "RACK_ENV"),
         programs=("ruby", "bundle", "rails", "puma"),
     ),
-)  # fmt: skip
+)
 """All rows. A container may show several of them."""

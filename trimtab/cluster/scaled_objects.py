@@ -60,21 +60,23 @@ def render_keda_hpa(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     minimum, maximum = spec.get("minReplicaCount"), spec.get("maxReplicaCount")
     hpa_spec: dict[str, Any] = {
         "scaleTargetRef": {
-            **DEFAULT_TARGET, **{key: target[key] for key in ("apiVersion", "kind", "name") if target.get(key)},
+            **DEFAULT_TARGET,
+            **{key: target[key] for key in ("apiVersion", "kind", "name") if target.get(key)},
         },
         # KEDA itself scales between 0 and 1.
         "minReplicas": minimum if isinstance(minimum, int) and minimum > 0 else 1,
         "maxReplicas": maximum if isinstance(maximum, int) else DEFAULT_MAX_REPLICAS,
         "metrics": metrics,
-    }  # fmt: skip
+    }
     if isinstance(options.get("behavior"), dict):
         hpa_spec["behavior"] = options["behavior"]
     named = {key: metadata[key] for key in ("namespace", "annotations") if metadata.get(key)}
     return {
-        "apiVersion": "autoscaling/v2", "kind": HPA_KIND,
+        "apiVersion": "autoscaling/v2",
+        "kind": HPA_KIND,
         "metadata": {"name": options.get("name") or f"{HPA_PREFIX}{metadata.get('name', '')}", **named},
         "spec": hpa_spec,
-    }  # fmt: skip
+    }
 
 
 def read_idle_replicas(document: Document) -> tuple[OwnerKey, int] | None:

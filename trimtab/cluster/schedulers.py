@@ -35,11 +35,24 @@ KNOWN_SCHEDULERS: Mapping[str, SchedulerPlacement] = {
 }
 """Schedulers that are a stock kube-scheduler with another name."""
 
-_STOCK_FILTERS = frozenset({
-    "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
-    "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
-    "DynamicResources", "*",
-})  # fmt: skip
+_STOCK_FILTERS = frozenset(
+    {
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "*",
+    }
+)
 """The filter plugins of a stock kube-scheduler (pkg/scheduler/apis/config/v1/default_plugins.go, 1.36)."""
 
 
@@ -121,10 +134,16 @@ def _has_stock_filters(plugins: Any) -> bool:
 
 
 # Plugins of kube-scheduler that filter nothing: a profile may name them at multiPoint.
-_STOCK_SCORES = frozenset({
-    "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultPreemption", "DefaultBinder", "PrioritySort",
-    "SchedulingGates",
-})  # fmt: skip
+_STOCK_SCORES = frozenset(
+    {
+        "NodeResourcesBalancedAllocation",
+        "ImageLocality",
+        "DefaultPreemption",
+        "DefaultBinder",
+        "PrioritySort",
+        "SchedulingGates",
+    }
+)
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -124,9 +124,13 @@ def _join_groups(first: NodeGroupStatus, second: NodeGroupStatus) -> NodeGroupSt
     targets = [size for size in (first.target, second.target) if size is not None]
     minimums = [size for size in (first.min_size, second.min_size) if size is not None]
     return replace(
-        first, healthy=first.healthy and second.healthy, scale_up=busy, target=min(targets, default=None),
-        min_size=max(minimums, default=None), candidates=min(first.candidates, second.candidates),
-    )  # fmt: skip
+        first,
+        healthy=first.healthy and second.healthy,
+        scale_up=busy,
+        target=min(targets, default=None),
+        min_size=max(minimums, default=None),
+        candidates=min(first.candidates, second.candidates),
+    )
 
 
 def contested_groups(autoscaler: Autoscaler) -> dict[str, tuple[str, ...]]:
@@ -174,10 +178,15 @@ def with_process_flags(autoscaler: Autoscaler, processes: Processes) -> Autoscal
         namespace, _, name = member.name.rpartition("/")
         arguments = arguments_of_status(processes, (namespace, name) if namespace else DEFAULT_KEY)
         own = autoscaler_from_flags(arguments or (), member.updated)
-        members.append(replace(
-            member, flags=own.flags, threshold=own.threshold, gpu_threshold=own.gpu_threshold,
-            scale_down=own.scale_down,
-        ))  # fmt: skip
+        members.append(
+            replace(
+                member,
+                flags=own.flags,
+                threshold=own.threshold,
+                gpu_threshold=own.gpu_threshold,
+                scale_down=own.scale_down,
+            )
+        )
     return join_autoscalers(members) or autoscaler
 
 

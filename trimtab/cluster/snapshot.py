@@ -48,8 +48,7 @@ SHAPES_BY_KIND: dict[str, type[ApiObject]] = {
     "CSINode": storage.CSINode,
     "CSIDriver": storage.CSIDriver,
     **dict.fromkeys(
-        ("Deployment", "ReplicaSet", "StatefulSet", "Job", "CronJob", "ReplicationController"),
-        workload.Workload,
+        ("Deployment", "ReplicaSet", "StatefulSet", "Job", "CronJob", "ReplicationController"), workload.Workload
     ),
     "DaemonSet": workload.DaemonSet,
     "CapacityBuffer": autoscaling.CapacityBuffer,
@@ -247,9 +246,14 @@ _MISSING_FIELD = re.compile(r"Object missing required field `(\w+)`")
 
 _TYPE_SENTENCE = re.compile(r"Expected `([^`]*)`, got `(\w+)`")
 _TYPE_WORDS = {
-    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "object": "a mapping",
-    "array": "a list", "null": "nothing",
-}  # fmt: skip
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+    "null": "nothing",
+}
 
 
 def _type_error(document: Document, path: tuple[str | int, ...], sentence: str) -> ConfigError:

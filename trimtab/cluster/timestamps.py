@@ -80,9 +80,14 @@ def is_any_open(windows: Iterable[WeeklyWindow], now: Seconds) -> bool:
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|us|µs|ns|m|s))+")
 _SECONDS_PER_UNIT = {
-    "h": Fraction(3600), "m": Fraction(60), "s": Fraction(1),
-    "ms": Fraction(1, 1000), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ns": Fraction(1, 10**9),
-}  # fmt: skip
+    "h": Fraction(3600),
+    "m": Fraction(60),
+    "s": Fraction(1),
+    "ms": Fraction(1, 1000),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "ns": Fraction(1, 10**9),
+}
 
 
 def parse_duration(text: str) -> int | None:

@@ -41,14 +41,19 @@ def utilization_metrics(hpa: HorizontalPodAutoscaler) -> Iterator[UtilizationMet
         source = metric.resource if metric.type == "Resource" else metric.container_resource
         if source.target_average_utilization is not None:
             yield UtilizationMetric(
-                resource=source.name, percent=source.target_average_utilization, container=source.container,
-                path=("spec", "metrics", index, name, "targetAverageUtilization"), is_old=True,
-            )  # fmt: skip
+                resource=source.name,
+                percent=source.target_average_utilization,
+                container=source.container,
+                path=("spec", "metrics", index, name, "targetAverageUtilization"),
+                is_old=True,
+            )
         elif source.target.average_utilization is not None:
             yield UtilizationMetric(
-                resource=source.name, percent=source.target.average_utilization, container=source.container,
+                resource=source.name,
+                percent=source.target.average_utilization,
+                container=source.container,
                 path=("spec", "metrics", index, name, "target"),
-            )  # fmt: skip
+            )
 
 
 def follows_pods_only(hpa: HorizontalPodAutoscaler) -> bool:

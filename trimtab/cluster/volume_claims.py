@@ -6,12 +6,7 @@ from dataclasses import dataclass, replace
 
 from trimtab.cluster.api.meta import UNSET, Labels, SelectorRequirement, change, value_or
 from trimtab.cluster.api.pod import NodeSelector, NodeSelectorTerm
-from trimtab.cluster.api.storage import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeSpec,
-    StorageClass,
-)
+from trimtab.cluster.api.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec, StorageClass
 from trimtab.cluster.kinds import POD
 from trimtab.cluster.owner import controller_key
 
@@ -92,11 +87,14 @@ def _bound_claim(shape: PersistentVolumeClaim, volume: PersistentVolume | None) 
         return Claim(volume="", driver="", nodes=None, is_single_pod=alone)
     spec = volume.spec
     return Claim(
-        volume=shape.spec.volume_name, driver=_csi_driver(spec), nodes=_reachable_nodes(volume), is_single_pod=alone,
+        volume=shape.spec.volume_name,
+        driver=_csi_driver(spec),
+        nodes=_reachable_nodes(volume),
+        is_single_pod=alone,
         # Without an attaching driver, ReadWriteOnce is not enforced by Kubernetes (NFS, hostPath).
         is_single_node=not SHARED_ACCESS_MODES.intersection(shape.spec.access_modes) and _csi_driver(spec) != "",
         is_local=not (spec.local is UNSET and spec.host_path is UNSET),
-    )  # fmt: skip
+    )
 
 
 def _csi_driver(spec: PersistentVolumeSpec) -> str:
@@ -105,10 +103,13 @@ def _csi_driver(spec: PersistentVolumeSpec) -> str:
     if spec.csi is not UNSET:
         return value_or(spec.csi, None).driver  # type: ignore[union-attr]
     migrated = {
-        "ebs.csi.aws.com": spec.aws_elastic_block_store, "pd.csi.storage.gke.io": spec.gce_persistent_disk,
-        "disk.csi.azure.com": spec.azure_disk, "cinder.csi.openstack.org": spec.cinder,
-        "csi.vsphere.vmware.com": spec.vsphere_volume, "pxd.portworx.com": spec.portworx_volume,
-    }  # fmt: skip
+        "ebs.csi.aws.com": spec.aws_elastic_block_store,
+        "pd.csi.storage.gke.io": spec.gce_persistent_disk,
+        "disk.csi.azure.com": spec.azure_disk,
+        "cinder.csi.openstack.org": spec.cinder,
+        "csi.vsphere.vmware.com": spec.vsphere_volume,
+        "pxd.portworx.com": spec.portworx_volume,
+    }
     return next((driver for driver, source in migrated.items() if source is not UNSET), "")
 
 

@@ -38,9 +38,17 @@ class Document:
     __slots__ = ("_value", "file", "index", "is_derived", "kind", "node", "root", "text", "within")
 
     def __init__(
-        self, *, file: str, index: int, value: Any = None, node: Any = None, root: Any = None, within: Path = (),
-        text: msgspec.Raw | None = None, kind: GroupKind | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        file: str,
+        index: int,
+        value: Any = None,
+        node: Any = None,
+        root: Any = None,
+        within: Path = (),
+        text: msgspec.Raw | None = None,
+        kind: GroupKind | None = None,
+    ) -> None:
         self.file = file
         self.index = index
         """0-based within the file; the items of a List count as documents of their own."""
@@ -107,9 +115,15 @@ class Document:
         """Returns a mistake at `path` of this document. If `at` is given, the line is that of the value at `at`."""
         line, column = self.position_of(path if at is None else at)
         return ConfigError(
-            file=self.file, entry=self.entry_name, line=line, column=column, field=format_path(path),
-            expected=expected, got=got, todo=todo,
-        )  # fmt: skip
+            file=self.file,
+            entry=self.entry_name,
+            line=line,
+            column=column,
+            field=format_path(path),
+            expected=expected,
+            got=got,
+            todo=todo,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +353,13 @@ def _yaml_mistake(file: str, text: str, error: yaml.MarkedYAMLError) -> ParseRes
     row = rows[line - 1] if line is not None and line <= len(rows) else ""
     if row[: len(row) - len(row.lstrip())].count("\t"):
         return _single_mistake(
-            file, "spaces for indentation", "a tab", "YAML does not allow tabs: replace them by spaces", line,
+            file,
+            "spaces for indentation",
+            "a tab",
+            "YAML does not allow tabs: replace them by spaces",
+            line,
             row.index("\t") + 1,
-        )  # fmt: skip
+        )
     todo = (
         "the file seems to be cut short, or is not YAML"
         if line is not None and line >= len(rows) and text[-1:] != "\n"

@@ -54,10 +54,12 @@ def karpenter_outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOut
     karpenter_plan = make_plan(model, pools, context)
     priced = keeping_reasons(model, pools, context, karpenter_plan, blocked)
     return KarpenterOutlook(
-        nodes=len(pool_of_node), pools=tuple(name for _, name in labels), could=outcome_of(karpenter_plan),
+        nodes=len(pool_of_node),
+        pools=tuple(name for _, name in labels),
+        could=outcome_of(karpenter_plan),
         unit=karpenter_plan.unit,
         keepers=tuple(reason for reason in priced if reason.pods),
-    )  # fmt: skip
+    )
 
 
 def _blocking_pods(

@@ -132,6 +132,9 @@ def _graces_by_priority(text: str) -> dict[int, int]:
     cannot be parsed is left out."""
     pairs = (pair.strip().partition(":") for pair in text.split(","))
     return dict(
-        sorted((int(priority), int(seconds)) for priority, _, seconds in pairs
-               if priority.removeprefix("-").isdecimal() and seconds.isdecimal())
-    )  # fmt: skip
+        sorted(
+            (int(priority), int(seconds))
+            for priority, _, seconds in pairs
+            if priority.removeprefix("-").isdecimal() and seconds.isdecimal()
+        )
+    )

@@ -78,9 +78,12 @@ def _critical_on_spot(model: ClusterModel) -> Iterator[Misplaced]:
             groups.setdefault((r.UNSAFE.name, annotation), []).append(pod)
     for (code, annotation), pods in groups.items():
         yield Misplaced(
-            kind=Misplacement.CRITICAL_ON_SPOT, pods=tuple(pods), nodes=_nodes_of(model, pods), why=code,
+            kind=Misplacement.CRITICAL_ON_SPOT,
+            pods=tuple(pods),
+            nodes=_nodes_of(model, pods),
+            why=code,
             annotation=annotation,
-        )  # fmt: skip
+        )
 
 
 def _scattered_pods(model: ClusterModel, plan: Plan) -> Iterator[Misplaced]:
@@ -96,9 +99,13 @@ def _scattered_pods(model: ClusterModel, plan: Plan) -> Iterator[Misplaced]:
         fewest = max(_min_nodes(model, pods, nodes), _most_kept_apart(pods))
         if len(nodes) >= max(MIN_SCATTERED, 2 * fewest):
             yield Misplaced(
-                kind=Misplacement.SCATTERED, pods=tuple(pods), nodes=nodes, why=code, annotation=annotation,
+                kind=Misplacement.SCATTERED,
+                pods=tuple(pods),
+                nodes=nodes,
+                why=code,
+                annotation=annotation,
                 fewest=fewest,
-            )  # fmt: skip
+            )
 
 
 def _long_running_among_jobs(model: ClusterModel) -> Iterator[Misplaced]:

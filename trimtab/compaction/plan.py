@@ -90,12 +90,16 @@ class Planner:
         self._drain_remaining(capacity)
         waves = tuple(Wave(steps=tuple(map(self._drain_step, wave))) for wave in self.waves)
         return Plan(
-            waves=waves, refusals=self._refusals(), unit=problem.unit, bound=bound_problem(problem, search),
+            waves=waves,
+            refusals=self._refusals(),
+            unit=problem.unit,
+            bound=bound_problem(problem, search),
             notes=self._notes(),
             pods={self.model.pods[p].key: reason for p, reason in sorted(problem.blocked_pods.items())},
             pools=problem.pool_refusals,
-            left=self.left_nodes, overdue=tuple(sorted(self.overdue)),
-        )  # fmt: skip
+            left=self.left_nodes,
+            overdue=tuple(sorted(self.overdue)),
+        )
 
     def build_first_wave(self) -> Wave:
         """Returns only the first wave of the plan; it is empty if no node can be drained."""
@@ -308,13 +312,16 @@ class Planner:
         moves = tuple(
             [
                 Move(
-                    pod=f"{(pod := pods[number]).namespace}/{pod.name}", uid=pod.uid, source=name, turn=turn,
+                    pod=f"{(pod := pods[number]).namespace}/{pod.name}",
+                    uid=pod.uid,
+                    source=name,
+                    turn=turn,
                     target=nodes[dest[number]].name,
                     budget=budget_keys[budget_of[number]] if number in budget_of else None,
                 )
                 for number, turn in zip(*self._eviction_turns(node), strict=True)
             ]
-        )  # fmt: skip
+        )
         count = format_count(len(moves), "pod")
         says = (
             f"node {name} has {count} to move, and the other nodes have room"

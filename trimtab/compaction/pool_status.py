@@ -56,11 +56,16 @@ def pool_statuses(view: ClusterView, states: dict[str, PoolState], terms: DrainT
     for pool in view.pools:
         memory = states.get(pool.name, PoolState())
         statuses[pool.name] = PoolStatusFields(
-            mode=pool_mode(pool), nodes=counts[pool.name], draining=len(memory.drains), next=name_first(memory.plan),
-            plan=memory.plan[:MAX_PLAN_NODES], wave=memory.plan_wave,
+            mode=pool_mode(pool),
+            nodes=counts[pool.name],
+            draining=len(memory.drains),
+            next=name_first(memory.plan),
+            plan=memory.plan[:MAX_PLAN_NODES],
+            wave=memory.plan_wave,
             waits=waiting_reason(pool, memory, view.now, terms, paused=view.paused)[:MAX_TEXT],
-            saved_nodes=memory.saved, saved=format_savings(memory.saved, memory.worth),
-        )  # fmt: skip
+            saved_nodes=memory.saved,
+            saved=format_savings(memory.saved, memory.worth),
+        )
     return statuses
 
 
@@ -74,23 +79,31 @@ def build_document(name: str, namespace: str, pool: str, status: PoolStatusField
     """Returns the PoolStatus object of the pool; `name` is the name of the object."""
     fields = msgspec.to_builtins(msgspec.structs.replace(status, updated=format_timestamp(now)))
     return {
-        "apiVersion": f"{GROUP}/{VERSION}", "kind": KIND,
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": KIND,
         "metadata": {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/name": "trimtab"}},
-        "pool": pool, "status": fields,
-    }  # fmt: skip
+        "pool": pool,
+        "status": fields,
+    }
 
 
 def build_pool_status_crd() -> Schema:
     """Returns the CustomResourceDefinition of PoolStatus."""
     version = {
-        "name": VERSION, "served": True, "storage": True,
+        "name": VERSION,
+        "served": True,
+        "storage": True,
         "additionalPrinterColumns": _printer_columns(),
         "schema": {"openAPIV3Schema": _schema()},
-    }  # fmt: skip
+    }
     names = {
-        "kind": KIND, "listKind": f"{KIND}List", "plural": PLURAL, "singular": KIND.lower(),
-        "shortNames": [SHORT_NAME], "categories": ["trimtab"],
-    }  # fmt: skip
+        "kind": KIND,
+        "listKind": f"{KIND}List",
+        "plural": PLURAL,
+        "singular": KIND.lower(),
+        "shortNames": [SHORT_NAME],
+        "categories": ["trimtab"],
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -130,10 +143,13 @@ _DESCRIPTIONS = {
 
 def _schema() -> Schema:
     kinds: dict[str, Schema] = {
-        "nodes": {"type": "integer"}, "draining": {"type": "integer"}, "wave": {"type": "integer"},
-        "savedNodes": {"type": "integer"}, "plan": {"type": "array", "items": {"type": "string"}},
+        "nodes": {"type": "integer"},
+        "draining": {"type": "integer"},
+        "wave": {"type": "integer"},
+        "savedNodes": {"type": "integer"},
+        "plan": {"type": "array", "items": {"type": "string"}},
         "updated": {"type": "string", "format": "date-time"},
-    }  # fmt: skip
+    }
     fields = {
         name: {**kinds.get(name, {"type": "string"}), "description": says} for name, says in _DESCRIPTIONS.items()
     }

@@ -88,8 +88,10 @@ def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo],
         return
     requested = _sum_requests(usage, pods, {"cpu", "memory", *pool.under})
     for total, amounts in (
-        (usage.capacity, node.capacity), (usage.allocatable, node.allocatable), (usage.requested, requested)
-    ):  # fmt: skip
+        (usage.capacity, node.capacity),
+        (usage.allocatable, node.allocatable),
+        (usage.requested, requested),
+    ):
         total.update({resource: amounts.get(resource, 0) for resource in RESOURCES})
     if (fullest := _fullest_resource(node, node.allocatable, requested, _attached_volumes(pods, view))) is not None:
         usage.full[fullest] += 1
@@ -104,9 +106,11 @@ def _node_figures(node: NodeInfo, cost: int | NotYet) -> NodeFigures:
     name = node.labels.get(INSTANCE_TYPE_LABEL, "")
     kind = machine_types().get(name)
     return NodeFigures(
-        zone=node.zone, instance_type=name, cost=None if isinstance(cost, NotYet) else cost,
+        zone=node.zone,
+        instance_type=name,
+        cost=None if isinstance(cost, NotYet) else cost,
         performance=None if kind is None else kind.performance,
-    )  # fmt: skip
+    )
 
 
 def _sum_requests(usage: PoolUsage, pods: list[PodInfo], resources: Iterable[str]) -> Counter[str]:

@@ -107,18 +107,17 @@ BUDGET_BROKEN = Code(
 )
 CRITICAL = Code(
     "system-critical",
-        "The pod has a system-critical priority, and no PodDisruptionBudget allows one pod of "
-        "its workload to be unavailable.",
+    "The pod has a system-critical priority, and no PodDisruptionBudget allows one pod of "
+    "its workload to be unavailable.",
     "Run two replicas and create a budget that allows one disruption, or set protect.criticalPods in the pool. A "
     "pod with the priority system-node-critical is never moved.",
-)  # fmt: skip
+)
 OUR_WEBHOOK = Code(
     "last-webhook-replica",
-    "The pod is the last ready replica of Trimtab's webhook. Without this replica, pods would be admitted "
-        "unchanged.",
+    "The pod is the last ready replica of Trimtab's webhook. Without this replica, pods would be admitted unchanged.",
     "Run two replicas; the pod can be moved as soon as the other replica is ready. No setting of the pool "
     "changes this.",
-)  # fmt: skip
+)
 SYSTEM_YOUNG = Code(
     "system-pod-without-budget",
     "The pod is a kube-system pod without a PodDisruptionBudget and younger than an hour.",
@@ -136,9 +135,7 @@ TOLERATES_CORDON = Code(
     "pool changes this.",
 )
 YOUNG_POD = Code(
-    "pod-too-young",
-    "The pod has run for less time than the pool requires.",
-    "Wait, or lower age.pod in the pool.",
+    "pod-too-young", "The pod has run for less time than the pool requires.", "Wait, or lower age.pod in the pool."
 )
 LONG_GRACE = Code(
     "grace-period-too-long",
@@ -179,11 +176,7 @@ SHARED_POOLS = Code(
     "More than one pool contains this node.",
     "Change the selectors `nodes` of the pools, so that only one pool contains the node.",
 )
-POOL_OFF = Code(
-    "pool-disabled",
-    "The pool of the node is disabled.",
-    "Set `enabled: true` in the pool.",
-)
+POOL_OFF = Code("pool-disabled", "The pool of the node is disabled.", "Set `enabled: true` in the pool.")
 UNREADABLE = Code(
     "node-unreadable",
     "Trimtab cannot read a field or an object that belongs to the node.",
@@ -224,11 +217,9 @@ DOUBTFUL_CORDON = Code(
     "The node has the annotation trimtab.dev/cordoned-for, but this compactor did not sign it for this node.",
     "Check the node with `trimtab doctor`; `trimtab compactor release --yes NODE` removes the annotation and "
     "uncordons the node.",
-)  # fmt: skip
+)
 GOING_NODE = Code(
-    "node-being-deleted",
-    "Another client is deleting the node.",
-    "Nothing to do. No setting of the pool changes this.",
+    "node-being-deleted", "Another client is deleting the node.", "Nothing to do. No setting of the pool changes this."
 )
 NOT_READY = Code(
     "node-not-ready",
@@ -238,13 +229,10 @@ NOT_READY = Code(
 MAINTAINED = Code(
     "node-in-maintenance",
     "A condition of the node says that another client drains or maintains it.",
-    "Wait until the other client has finished; it then removes the condition. No setting of the pool changes "
-    "this.",
-)  # fmt: skip
+    "Wait until the other client has finished; it then removes the condition. No setting of the pool changes this.",
+)
 CONTROL_PLANE = Code(
-    "control-plane-node",
-    "The node runs the control plane.",
-    "Nothing to do. No setting of the pool changes this.",
+    "control-plane-node", "The node runs the control plane.", "Nothing to do. No setting of the pool changes this."
 )
 NO_MACHINE = Code(
     "node-is-no-machine",
@@ -334,7 +322,7 @@ PAID = Code(
     "node-covered-by-commitment",
     "A commitment of the pool covers the node, which means that you pay for the node whether it runs or not.",
     "When the commitments end, lower `commitments` in the pool.",
-)  # fmt: skip
+)
 NO_GAIN = Code(
     "not-worth-it",
     "To drain the node, too many pods would have to move for the small saving.",
@@ -356,19 +344,18 @@ NOT_TRIED = Code(
     "The search for a plan reached its limit before the node was tried.",
     "Nothing to do: the next plan starts with the state of the cluster at that time. No setting of the pool "
     "changes this.",
-)  # fmt: skip
+)
 NOT_AIMED_AT = Code(
     "not-in-the-plan-under-way",
     "Pods of the pool are still moving, and the plan that is carried out keeps this node.",
-    "Nothing to do: the compactor makes the next plan when the pods are ready. No setting of the pool changes "
-    "this.",
-)  # fmt: skip
+    "Nothing to do: the compactor makes the next plan when the pods are ready. No setting of the pool changes this.",
+)
 WORTH_KEEPING = Code(
     "receives-pods",
     "The plan places pods of other nodes on this node; no rule prevents its drain.",
     "`trimtab plan --explain node NAME` says whether this node could be drained instead of others. No setting of "
     "the pool changes this.",
-)  # fmt: skip
+)
 PROMISED = Code(
     "capacity-reserved",
     "Capacity on the node is reserved for a pod that does not run yet.",
@@ -385,14 +372,10 @@ EMPTY_POOL = Code(
     "Correct the labels of the nodes, or the selector `nodes` of the pool.",
 )
 CLOSED_WINDOW = Code(
-    "outside-window",
-    "The time is outside the pool's windows.",
-    "Wait, or widen `windows` in the pool.",
+    "outside-window", "The time is outside the pool's windows.", "Wait, or widen `windows` in the pool."
 )
 NOT_QUIET = Code(
-    "pool-not-quiet",
-    "A node was added to the pool only a short time ago.",
-    "Wait, or lower `quiet` in the pool.",
+    "pool-not-quiet", "A node was added to the pool only a short time ago.", "Wait, or lower `quiet` in the pool."
 )
 PODS_WAIT = Code(
     "pods-waiting",
@@ -411,11 +394,7 @@ AUTOSCALER_ILL = Code(
     "The cluster autoscaler reports the cluster as unhealthy.",
     "See the autoscaler's status. No setting of the pool changes this.",
 )
-SCALING_UP = Code(
-    "scaling-up",
-    "The cluster autoscaler is adding nodes.",
-    "Wait. No setting of the pool changes this.",
-)
+SCALING_UP = Code("scaling-up", "The cluster autoscaler is adding nodes.", "Wait. No setting of the pool changes this.")
 NO_SCALE_DOWN = Code(
     "scale-down-disabled",
     "The cluster autoscaler never removes nodes (--scale-down-enabled=false).",

@@ -28,8 +28,12 @@ def reserved_targets(
     capacity.reserve_growth()
     for step in plan.all_steps:
         capacity.cordon_node(model.node_numbers[step.node])
-    left = [pod for name in draining if (node := model.node_numbers.get(name)) is not None
-            for pod in pods_left_to_move(model, node)]  # fmt: skip
+    left = [
+        pod
+        for name in draining
+        if (node := model.node_numbers.get(name)) is not None
+        for pod in pods_left_to_move(model, node)
+    ]
     before = {node for name in reserved if (node := model.node_numbers.get(name)) is not None}
     targets = sorted(
         arrivals.first.keys() | arrivals.later.keys() | before,

@@ -129,11 +129,16 @@ def simulate_rounds(
             inventory = _cluster_after(inventory, one, again)
             moved.update(landing.pod for landing in one.landings)
     return Simulation(
-        scheduler=scheduler, rounds=tuple(rounds), nodes_before=len(before.machines),
+        scheduler=scheduler,
+        rounds=tuple(rounds),
+        nodes_before=len(before.machines),
         nodes_after=len(inventory.machines),
-        saved=sum(one.saved for one in rounds), unit=first.unit, first=first, after=inventory,
+        saved=sum(one.saved for one in rounds),
+        unit=first.unit,
+        first=first,
+        after=inventory,
         last=_with_lasting_reasons(current, model, pools, now) if moved else current,
-    )  # fmt: skip
+    )
 
 
 def _with_lasting_reasons(last_plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Plan:
@@ -141,9 +146,10 @@ def _with_lasting_reasons(last_plan: Plan, model: ClusterModel, pools: Sequence[
     it otherwise."""
     refusals = make_plan(model, pools, now, effort=0).refusals
     lasting = {
-        node: refusals[node] for node, reason in last_plan.refusals.items()
+        node: refusals[node]
+        for node, reason in last_plan.refusals.items()
         if reason.code is BLOCKED and node in refusals and refusals[node].code is not WORTH_KEEPING
-    }  # fmt: skip
+    }
     return replace(last_plan, refusals={**last_plan.refusals, **lasting})
 
 

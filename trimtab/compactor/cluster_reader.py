@@ -44,10 +44,28 @@ from trimtab.kube.resources import list_sources as all_of
 from trimtab.kube.transform import PlannerPodTransform
 
 WATCHED_KINDS = (
-    "Pod", "Node", "Namespace", "PodDisruptionBudget", "PersistentVolume", "PersistentVolumeClaim", "StorageClass",
-    "CSINode", "CSIDriver", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job", "ReplicationController",
-    "CapacityBuffer", "PodTemplate", "ResourceQuota", "ResourceClaim", "ResourceSlice", "DeviceClass",
-)  # fmt: skip
+    "Pod",
+    "Node",
+    "Namespace",
+    "PodDisruptionBudget",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "DaemonSet",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "Job",
+    "ReplicationController",
+    "CapacityBuffer",
+    "PodTemplate",
+    "ResourceQuota",
+    "ResourceClaim",
+    "ResourceSlice",
+    "DeviceClass",
+)
 """The kinds of objects that a plan reads, apart from some ConfigMaps."""
 
 ReadUse = Callable[[Iterable[PodInfo]], Mapping[OwnerKey, Amounts]]
@@ -104,9 +122,11 @@ class ClusterReader:
         # have pods moved.
         schedulers = schedulers_of(reading.pools)
         inventory = replace(
-            inventory, schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS,
+            inventory,
+            schedulers=schedulers,
+            assumed_requests=ASSUMED_REQUESTS,
             measured_use=self.read_use(inventory.pods),
-        )  # fmt: skip
+        )
         everywhere = self.settings.rehearse
         return ClusterView(
             now=self.now(),
@@ -162,14 +182,18 @@ class ClusterReader:
 def pools_of(shapes: Iterable[ConfigMap]) -> PoolReading:
     """Returns the pools that these ConfigMaps define."""
     documents = [
-        Document(file="cluster", index=number, value={
-            "kind": "ConfigMap",
-            "metadata": {"name": shape.metadata.name, "labels": value_or(shape.metadata.labels, {})},
-            "data": shape.data,
-        })
+        Document(
+            file="cluster",
+            index=number,
+            value={
+                "kind": "ConfigMap",
+                "metadata": {"name": shape.metadata.name, "labels": value_or(shape.metadata.labels, {})},
+                "data": shape.data,
+            },
+        )
         for number, shape in enumerate(sorted(shapes, key=lambda shape: shape.metadata.name))
         if POOL_LABEL in value_or(shape.metadata.labels, {})
-    ]  # fmt: skip
+    ]
     return read_pools(documents)
 
 

@@ -10,18 +10,40 @@ from trimtab.kube.events import About, Recorder
 
 CONTROLLER = "trimtab.dev/compactor"
 REASONS = {
-    "planned": "CompactionPlanned", "started": "DrainStarted", "evicted": "PodEvicted", "refused": "EvictionRefused",
-    "emptied": "NodeDrained", "removed": "NodeRemoved", "released": "DrainReverted", "abandoned": "DrainAbandoned",
-    "closed": "PoolClosed", "scaled": "WorkloadSurged", "unreadable": "PoolStateUnreadable",
-    "not-authentic": "AnnotationNotAuthentic", "left-surged": "WorkloadLeftSurged",
-    "resized": "PodResized", "resize-verified": "PodResizeVerified", "resize-reverted": "PodResizeReverted",
-    "resize-stopped": "PodResizeStopped", "resize-replaced": "PodReplaced", "resize-rejected": "PodResizeRejected",
+    "planned": "CompactionPlanned",
+    "started": "DrainStarted",
+    "evicted": "PodEvicted",
+    "refused": "EvictionRefused",
+    "emptied": "NodeDrained",
+    "removed": "NodeRemoved",
+    "released": "DrainReverted",
+    "abandoned": "DrainAbandoned",
+    "closed": "PoolClosed",
+    "scaled": "WorkloadSurged",
+    "unreadable": "PoolStateUnreadable",
+    "not-authentic": "AnnotationNotAuthentic",
+    "left-surged": "WorkloadLeftSurged",
+    "resized": "PodResized",
+    "resize-verified": "PodResizeVerified",
+    "resize-reverted": "PodResizeReverted",
+    "resize-stopped": "PodResizeStopped",
+    "resize-replaced": "PodReplaced",
+    "resize-rejected": "PodResizeRejected",
     "resize-ended": "PodResizeEnded",
-}  # fmt: skip
-WARNING_DECISIONS = frozenset({
-    "released", "closed", "unreadable", "not-authentic", "left-surged",
-    "resize-reverted", "resize-stopped", "resize-replaced", "resize-rejected",
-})  # fmt: skip
+}
+WARNING_DECISIONS = frozenset(
+    {
+        "released",
+        "closed",
+        "unreadable",
+        "not-authentic",
+        "left-surged",
+        "resize-reverted",
+        "resize-stopped",
+        "resize-replaced",
+        "resize-rejected",
+    }
+)
 """The decisions that are reported as Events of the type Warning."""
 HOW_TO_UNDO = (
     ". Trimtab's compactor cordoned the node. To uncordon it, run `trimtab compactor release --yes {node}`, or "

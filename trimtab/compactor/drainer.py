@@ -354,9 +354,15 @@ class Drainer:
             self.actuator.release_node(node.name, view.versions[node.name], uncordon=node.is_cordoned)
 
     def _record_end(
-        self, view: ClusterView, node: NodeInfo, note: DrainAnnotation, reason: Reason, blame: FailureCause, what: str,
+        self,
+        view: ClusterView,
+        node: NodeInfo,
+        note: DrainAnnotation,
+        reason: Reason,
+        blame: FailureCause,
+        what: str,
         namespace: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         memory = self.pool_states.state_of(note.pool)
         if note.drain in memory.ended:
             return
@@ -413,15 +419,28 @@ class Drainer:
         self.pool_states.record_decision("closed", reason, pool=pool, at=view.now)
 
     def _record(
-        self, what: str, reason: Reason, view: ClusterView, node: NodeInfo, note: DrainAnnotation,
+        self,
+        what: str,
+        reason: Reason,
+        view: ClusterView,
+        node: NodeInfo,
+        note: DrainAnnotation,
         move: PodToEvict | None = None,
-        *, again: bool = False,
-    ) -> None:  # fmt: skip
+        *,
+        again: bool = False,
+    ) -> None:
         pod, owner = (move.pod, f"{move.kind}/{move.owner}" if move.owner else "") if move else ("", "")
         self.pool_states.record_decision(
-            what, reason, pool=note.pool, at=view.now, node=node.name, pod=pod, owner=owner, drain=note.drain,
+            what,
+            reason,
+            pool=note.pool,
+            at=view.now,
+            node=node.name,
+            pod=pod,
+            owner=owner,
+            drain=note.drain,
             again=again,
-        )  # fmt: skip
+        )
 
 
 def _surges_of(memory: PoolState, drain: str) -> tuple[str, ...]:

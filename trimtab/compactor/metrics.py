@@ -25,7 +25,8 @@ from trimtab.runtime.metrics import Bounded, add_build_info
 _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "capacity": ("The capacity of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource")),
     "allocatable": (
-        "The allocatable amount of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource"),
+        "The allocatable amount of the pool's ready nodes by resource, in cores, bytes or pods.",
+        ("pool", "resource"),
     ),
     "requested": (
         "The requests of the pods on the pool's ready nodes by resource, in cores, bytes or pods, including "
@@ -33,31 +34,38 @@ _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("pool", "resource"),
     ),
     "full_nodes": (
-        "The number of ready nodes that are at least 99 percent full, "
-        "by the resource that is full.", ("pool", "resource"),
+        "The number of ready nodes that are at least 99 percent full, by the resource that is full.",
+        ("pool", "resource"),
     ),
     "under_used_nodes": (
         "The number of ready nodes whose requests are at or below the pool's `underUsed` thresholds now, no "
-        "matter for how long.", ("pool",),
+        "matter for how long.",
+        ("pool",),
     ),
     "cost_dollars_per_hour": (
-        "The present cost of the pool's nodes in dollars an hour; absent if no price is known.", ("pool",)),
+        "The present cost of the pool's nodes in dollars an hour; absent if no price is known.",
+        ("pool",),
+    ),
     "unpriced_nodes": ("The number of nodes without a known price, which the cost does not include.", ("pool",)),
     "unreadable_objects": (
-        "The number of nodes and pods with invalid amounts, which the sums do not include.", ("pool", "what")),
+        "The number of nodes and pods with invalid amounts, which the sums do not include.",
+        ("pool", "what"),
+    ),
     "node_info": (
         "Always 1, for each node of the pool: joins the metrics of other exporters with pools, zones and machine "
         "types.",
         ("pool", "node", "zone", "instance_type"),
     ),
     "node_cost_dollars_per_hour": (
-        "The present cost of a node in dollars an hour; absent if its price is not known.", ("pool", "node")),
+        "The present cost of a node in dollars an hour; absent if its price is not known.",
+        ("pool", "node"),
+    ),
     "node_performance_ratio": (
         "The speed of a node's core relative to a core of m5.large; absent if no measurement of the machine type "
         "is known.",
         ("pool", "node"),
     ),
-}  # fmt: skip
+}
 _FULL = ("cpu", "memory", "pods", "volumes")
 
 
@@ -114,8 +122,13 @@ def _add_samples(families: Mapping[str, GaugeMetricFamily], pool: str, usage: Po
 EVICTION_DECISIONS = ("evicted", "refused")
 END_DECISIONS = ("removed", "released", "abandoned")
 RESIZE_DECISIONS = (
-    "resized", "resize-verified", "resize-reverted", "resize-stopped", "resize-replaced", "resize-rejected",
-)  # fmt: skip
+    "resized",
+    "resize-verified",
+    "resize-reverted",
+    "resize-stopped",
+    "resize-replaced",
+    "resize-rejected",
+)
 
 
 class Metrics:
@@ -134,19 +147,26 @@ class Metrics:
         def counter(name: str, says: str, *labels: str) -> Counter:
             return Counter(f"{prefix}{name}", says, labels, registry=registry)
 
-        self.nodes = gauge("nodes",
+        self.nodes = gauge(
+            "nodes",
             "The number of nodes by state: staying, planned, emptying (being drained), emptied (drained).",
-                           "pool", "state")  # fmt: skip
+            "pool",
+            "state",
+        )
         self.refusals = gauge(
             "refused_nodes", "The number of nodes that the last plan does not drain, by reason code.", "reason"
         )
-        self.evictions = counter("evictions",
-            "The number of evictions by result: evicted, or refused by the API server.",
-                                 "pool", "result")  # fmt: skip
-        self.drains = counter("drains",
+        self.evictions = counter(
+            "evictions", "The number of evictions by result: evicted, or refused by the API server.", "pool", "result"
+        )
+        self.drains = counter(
+            "drains",
             "The number of drains that ended, by result: removed (the node was removed), released (uncordoned), "
             "abandoned.",
-                              "pool", "how", "reason")  # fmt: skip
+            "pool",
+            "how",
+            "reason",
+        )
         self.twice = gauge(
             "repeatedly_moved_pods",
             "The number of evicted pods whose predecessor was also moved only a short time before.",
@@ -157,9 +177,12 @@ class Metrics:
         self.saved = gauge(
             "removed_nodes", "The number of nodes that were removed after a drain, since the pool was created.", "pool"
         )
-        self.gained = gauge("savings",
+        self.gained = gauge(
+            "savings",
             "The savings of all nodes that were removed after a drain, in the unit that the label names.",
-                            "pool", "unit")  # fmt: skip
+            "pool",
+            "unit",
+        )
         self.worth = gauge(
             "plan_savings",
             "The savings of the last plan if it is carried out, in the unit that the label names.",
@@ -192,9 +215,12 @@ class Metrics:
         )
         self.resizes = counter(
             "resizes",
-                "The number of resizes of running pods by result: resized, verified, reverted, stopped (no room "
-                "for the former requests), replaced, rejected.", "pool", "result", "reason",
-        )  # fmt: skip
+            "The number of resizes of running pods by result: resized, verified, reverted, stopped (no room "
+            "for the former requests), replaced, rejected.",
+            "pool",
+            "result",
+            "reason",
+        )
         self.open_resizes = gauge("open_resizes", "The number of resizes in progress, by phase.", "pool", "phase")
         self.resize_freed = gauge(
             "resize_freed",

@@ -335,13 +335,16 @@ class CompactionPlanner:
 
     def _planning_context(self, view: ClusterView, active: ActiveDrains) -> PlanningContext:
         return PlanningContext(
-            now=view.now, observations=merge_observations(self.pool_states.states, active.emptying),
-            autoscaler=view.autoscaler, moved_pods=moved_pods(self.pool_states.states.values()),
+            now=view.now,
+            observations=merge_observations(self.pool_states.states, active.emptying),
+            autoscaler=view.autoscaler,
+            moved_pods=moved_pods(self.pool_states.states.values()),
             overdue=self._overdue_nodes(view),
-            own_cordons=view.annotations.ours, other_compactors=view.annotations.others,
+            own_cordons=view.annotations.ours,
+            other_compactors=view.annotations.others,
             aims=self._aims_in_progress(view, active),
             unverified={name: str(problem) for name, problem in view.annotations.doubtful.items()},
-        )  # fmt: skip
+        )
 
     def _overdue_nodes(self, view: ClusterView) -> frozenset[str]:
         """Returns the nodes that were left to the autoscaler for longer than its own settings explain."""

@@ -171,9 +171,12 @@ class ConfigMapPoolStateStore:
         """Returns the states. A state that cannot be read is first copied into a ConfigMap of its own, which is never
         overwritten."""
         source = ListSource(
-            kind="ConfigMap", group_version="v1", plural="configmaps", label_selector=STATE_LABEL,
+            kind="ConfigMap",
+            group_version="v1",
+            plural="configmaps",
+            label_selector=STATE_LABEL,
             namespace=self.namespace,
-        )  # fmt: skip
+        )
         try:
             observed = listing.list_kinds(self.writer.client, (source,))
             if observed.unreadable:

@@ -172,23 +172,48 @@ class Process:
             unobserved_seconds=settings.max_watch_age_seconds + UNOBSERVED_SECONDS,
         )
         planner = CompactionPlanner(
-            door, DryRunActuator(), books, settings.drain_timeouts, settings.recheck_delay_seconds, faults,
+            door,
+            DryRunActuator(),
+            books,
+            settings.drain_timeouts,
+            settings.recheck_delay_seconds,
+            faults,
             admitting.requests_lookup,
-        )  # fmt: skip
+        )
         reader = ResizeReader(
-            self.replica.client, admitting, settings.max_watch_age_seconds, clock.elapsed_seconds, _now,
+            self.replica.client,
+            admitting,
+            settings.max_watch_age_seconds,
+            clock.elapsed_seconds,
+            _now,
             PodPressures(self.replica.client) if settings.resize_pressure else None,
-        )  # fmt: skip
+        )
         resizer = Resizer(
-            reader, door.resize_pod, door, books, settings.resize_settings, faults, self.replica.shutdown,
-            interval=settings.plan_interval_seconds, priority=planner.rank_resizes,
-        )  # fmt: skip
+            reader,
+            door.resize_pod,
+            door,
+            books,
+            settings.resize_settings,
+            faults,
+            self.replica.shutdown,
+            interval=settings.plan_interval_seconds,
+            priority=planner.rank_resizes,
+        )
         return Loop(
-            read_view=sight.read_view, pool_states=books, drainer=drains, planner=planner, resizer=resizer,
-            soft_taints=SoftTaints(door, settings.soft_taint), log=self.log,
-            interval=settings.plan_interval_seconds, tick=settings.drain_poll_interval_seconds,
-            elapsed=clock.elapsed_seconds, pause=_sleep, reopened_at=sight.reopened_at, has_state=sight.has_state,
-        )  # fmt: skip
+            read_view=sight.read_view,
+            pool_states=books,
+            drainer=drains,
+            planner=planner,
+            resizer=resizer,
+            soft_taints=SoftTaints(door, settings.soft_taint),
+            log=self.log,
+            interval=settings.plan_interval_seconds,
+            tick=settings.drain_poll_interval_seconds,
+            elapsed=clock.elapsed_seconds,
+            pause=_sleep,
+            reopened_at=sight.reopened_at,
+            has_state=sight.has_state,
+        )
 
     def _log_decision(self, record: HistoryEntry) -> None:
         """Writes a decision to the log."""

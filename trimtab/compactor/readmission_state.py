@@ -210,9 +210,14 @@ class ReadmissionState:
         return entry[1]
 
     def _next_pod_of(
-        self, owner: OwnerKey, pod_template: PodTemplateSpec, policies: Policies, facts: ClusterFacts,
-        terms: AdmissionSettings, now: Seconds | None,
-    ) -> NextPod | Unreadable:  # fmt: skip
+        self,
+        owner: OwnerKey,
+        pod_template: PodTemplateSpec,
+        policies: Policies,
+        facts: ClusterFacts,
+        terms: AdmissionSettings,
+        now: Seconds | None,
+    ) -> NextPod | Unreadable:
         entry = self._next_pods.get(owner)
         if entry is None or entry[0] is not pod_template:
             next_pod = admit_next_pod(pod_template, owner, policies, facts, terms, now)

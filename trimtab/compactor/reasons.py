@@ -8,7 +8,7 @@ UNREAD = Code(
     "The stored state of a pool cannot be read, or its signature is not valid. The compactor kept a copy of it "
     "and started with an empty state.",
     "The message names the copy. `trimtab compactor resume --pool NAME` opens the pool at once.",
-)  # fmt: skip
+)
 EVICTED = Code(
     "pod-evicted", "The pod was evicted to drain its node.", "Nothing to do: its successor runs on another node."
 )
@@ -27,14 +27,14 @@ SCALED = Code(
 )
 SURGE_LEFT = Code(
     "workload-left-surged",
-        "A drain gave a workload a second replica, but the annotation that recorded this no longer exists on the "
-        "node.",
+    "A drain gave a workload a second replica, but the annotation that recorded this no longer exists on the node.",
     "If the workload has two replicas and you want one, scale it to one.",
-)  # fmt: skip
+)
 POLICIES_UNSEEN = Code(
-    "policies-not-synced", "The compactor has not yet read all objects on which policies depend.",
+    "policies-not-synced",
+    "The compactor has not yet read all objects on which policies depend.",
     "Wait. If it takes longer than a minute, check the compactor's log for a missing permission.",
-)  # fmt: skip
+)
 UNSEEN = Code(
     "cluster-not-synced",
     "The compactor has not read all objects of the cluster yet.",
@@ -48,11 +48,13 @@ STALE = Code(
 PLANNED = Code("plan-changed", "The compactor made a plan that differs from the previous one.", "Nothing.")
 BEGUN = Code("drain-started", "The node is cordoned, and its pods are being evicted.", "Nothing.")
 NO_CORDON = Code(
-    "cordon-refused", "The API server rejects the cordon, so the compactor does not drain the node for a while.",
+    "cordon-refused",
+    "The API server rejects the cordon, so the compactor does not drain the node for a while.",
     "The message names the cause: a webhook or a policy engine rejects the cordon, or `trimtab doctor` reports a "
     "missing permission.",
-)  # fmt: skip
+)
 ODD_POOL = Code(
-    "pool-not-planned", "The plan for this pool failed because of a bug in Trimtab, so none of its nodes is drained.",
+    "pool-not-planned",
+    "The plan for this pool failed because of a bug in Trimtab, so none of its nodes is drained.",
     "See the log for the traceback, and report the bug.",
-)  # fmt: skip
+)

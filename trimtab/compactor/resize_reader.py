@@ -78,8 +78,9 @@ class ResizeReader:
         if age > self.max_age_seconds:
             return NotYet(
                 reason=STALE("the API server has not answered for too long"),
-                have=f"pods as of {age:.0f} s ago", need=f"pods that are at most {self.max_age_seconds:g} s old",
-            )  # fmt: skip
+                have=f"pods as of {age:.0f} s ago",
+                need=f"pods that are at most {self.max_age_seconds:g} s old",
+            )
         return {pod.uid: pod for pod in self._informers.values_of("Pod")}
 
     def _read_pod(self, shape: ApiObject) -> ResizablePod:

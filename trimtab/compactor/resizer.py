@@ -45,13 +45,7 @@ from trimtab.compaction.resize.steps import (
     writes,
 )
 from trimtab.compaction.resize.types import MeasuredUse, ResizeAdvice, ResizeChange, ResizeProposal, ResizeSettings
-from trimtab.compactor.actuator import (
-    Actuator,
-    ActuatorError,
-    ActuatorForbidden,
-    ErrorCollector,
-    EvictionResult,
-)
+from trimtab.compactor.actuator import Actuator, ActuatorError, ActuatorForbidden, ErrorCollector, EvictionResult
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.readmission_state import RunningRequests
@@ -214,9 +208,13 @@ class Resizer:
         self._searched_at = now
         self._top_owners.clear()
         context = ResizeContext(
-            now=view.now, top_owner=self._top_owner_of, open_uids=frozenset(self._all_open()),
-            leaving_nodes=leaving_nodes, use=use, unsupported=self.obstacle,
-        )  # fmt: skip
+            now=view.now,
+            top_owner=self._top_owner_of,
+            open_uids=frozenset(self._all_open()),
+            leaving_nodes=leaving_nodes,
+            use=use,
+            unsupported=self.obstacle,
+        )
         settings = {pool.name: self.settings_of(pool) for pool in view.pools}
         advice = propose_resizes(list(self._pods.values()), lookup, view.inventory, view.pools, settings, context)
         self.advice = self._by_priority(view, advice)
@@ -285,10 +283,16 @@ class Resizer:
         if self.shutdown.is_requested:
             stop = r.NOT_ACTING("the compactor is stopping")
         resize_view = ResizeView(
-            now=view.now, pods=self._pods, free=free, use=use, in_flight=frozenset(self._in_flight), stop=stop,
+            now=view.now,
+            pods=self._pods,
+            free=free,
+            use=use,
+            in_flight=frozenset(self._in_flight),
+            stop=stop,
             unready_nodes=frozenset(node.name for node in view.inventory.nodes if not node.is_ready),
-            eviction_refusal=partial(self._eviction_refusal, pool, view), pods_of_owner=owners,
-        )  # fmt: skip
+            eviction_refusal=partial(self._eviction_refusal, pool, view),
+            pods_of_owner=owners,
+        )
         settings = self.settings_of(pool) if pool is not None else ResizeSettings()
         planner = ResizePlanner(memory.resizes, resize_view, settings)
         steps = planner.next_steps(proposals)
@@ -321,9 +325,11 @@ class Resizer:
             counts.update(refusal.reason.code.name for refusal in self.advice.refusals)
         uncovered = self.advice.uncovered if name == first else ()
         return change(
-            records, refusals=dict(sorted(counts.items())), uncovered=uncovered[:MAX_UNCOVERED_NAMES],
+            records,
+            refusals=dict(sorted(counts.items())),
+            uncovered=uncovered[:MAX_UNCOVERED_NAMES],
             uncovered_count=len(uncovered),
-        )  # fmt: skip
+        )
 
     def _announce(self, pool: str, view: ClusterView, steps: Sequence[ResizeStep], records: ResizeRecords) -> None:
         """Records the steps in the pool's state. If at least one step will write to the cluster, saves the state
@@ -441,9 +447,16 @@ class Resizer:
             self._tell("resize-stopped", step.reason, pool, view, step.record, None)
 
     def _tell(
-        self, what: str, reason: Reason, pool: str, view: ClusterView, record: OpenResize, pod: ResizablePod | None,
-        *, again: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        what: str,
+        reason: Reason,
+        pool: str,
+        view: ClusterView,
+        record: OpenResize,
+        pod: ResizablePod | None,
+        *,
+        again: bool = False,
+    ) -> None:
         pod = pod or next((each for each in self._pods.values() if each.key == record.pod), None)
         owner = str(pod.owner) if pod is not None and pod.owner is not None else ""
         self.pool_states.record_decision(

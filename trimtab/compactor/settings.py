@@ -144,20 +144,28 @@ class Settings(LeaderProcessSettings):
     def drain_timeouts(self) -> DrainTimeouts:
         """The time limits of a drain."""
         return DrainTimeouts(
-            drain=self.drain_timeout_seconds, end=self.pod_termination_timeout_seconds,
-            ready=self.ready_timeout_seconds, pending=self.pending_timeout_seconds,
-            taken=self.node_removal_timeout_seconds, rest=self.move_cooldown_seconds,
-            closed=self.pool_backoff_seconds, drains=self.max_concurrent_drains,
-        )  # fmt: skip
+            drain=self.drain_timeout_seconds,
+            end=self.pod_termination_timeout_seconds,
+            ready=self.ready_timeout_seconds,
+            pending=self.pending_timeout_seconds,
+            taken=self.node_removal_timeout_seconds,
+            rest=self.move_cooldown_seconds,
+            closed=self.pool_backoff_seconds,
+            drains=self.max_concurrent_drains,
+        )
 
     def resize_settings(self, pool: Pool) -> ResizeSettings:
         """Returns the limits for resizes in this pool."""
         return ResizeSettings(
-            canary_percent=pool.resize_canary, verify_seconds=pool.resize_verify,
-            changes_per_hour=pool.resizes_per_hour, answer_seconds=self.resize_answer_timeout_seconds,
-            deferred_seconds=self.resize_deferred_timeout_seconds, unready_seconds=self.resize_unready_timeout_seconds,
-            min_pod_seconds=self.resize_min_pod_age_seconds, first_backoff_seconds=self.resize_backoff_seconds,
-        )  # fmt: skip
+            canary_percent=pool.resize_canary,
+            verify_seconds=pool.resize_verify,
+            changes_per_hour=pool.resizes_per_hour,
+            answer_seconds=self.resize_answer_timeout_seconds,
+            deferred_seconds=self.resize_deferred_timeout_seconds,
+            unready_seconds=self.resize_unready_timeout_seconds,
+            min_pod_seconds=self.resize_min_pod_age_seconds,
+            first_backoff_seconds=self.resize_backoff_seconds,
+        )
 
     @property
     def admission_settings(self) -> AdmissionTerms:

@@ -16,9 +16,7 @@ from typing import Any
 
 from trimtab.admission.running_requests import policies_that_resize
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.next_pod import (
-    keep_template,
-)
+from trimtab.cluster.next_pod import keep_template
 from trimtab.cluster.reason import NotYet
 from trimtab.compactor.readmission_state import TEMPLATE_KINDS, ReadmissionState, RunningRequests
 from trimtab.compactor.reasons import POLICIES_UNSEEN

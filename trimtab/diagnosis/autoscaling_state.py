@@ -14,9 +14,16 @@ OWN_RULES = ("L15", "L45", "N01", "N02", "N04", "N07", "N10", "N12", "N13")
 """The rules that check preconditions of the webhook (L15, L45, N13), the compactor (N01, N02, N04, N07) and the
 recommender (N10, N12)."""
 READ_KINDS = (
-    "CapacityBuffer", "DaemonSet", "Deployment", "LimitRange", "MutatingWebhookConfiguration", "Node", "PodPolicy",
-    "StatefulSet", "VerticalPodAutoscaler",
-)  # fmt: skip
+    "CapacityBuffer",
+    "DaemonSet",
+    "Deployment",
+    "LimitRange",
+    "MutatingWebhookConfiguration",
+    "Node",
+    "PodPolicy",
+    "StatefulSet",
+    "VerticalPodAutoscaler",
+)
 """The kinds that those rules read, besides the ConfigMaps of Trimtab's own namespace. Pods are not among them: there
 may be too many."""
 

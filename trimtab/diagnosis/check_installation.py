@@ -9,14 +9,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_age
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.lease_state import LeaseState, has_leader
-from trimtab.diagnosis.observed import (
-    AccountPolicy,
-    DeploymentState,
-    DryRunResult,
-    ObservedCluster,
-    PolicyState,
-    Read,
-)
+from trimtab.diagnosis.observed import AccountPolicy, DeploymentState, DryRunResult, ObservedCluster, PolicyState, Read
 from trimtab.diagnosis.reasons import (
     ACCOUNT_POLICY_DIFFERENT,
     ACCOUNT_POLICY_MISSING,

@@ -187,14 +187,18 @@ def _is_known(state: PoolState | Unreadable, node: str, annotation: DrainAnnotat
 
 CHECKS = (
     Check(
-        name="signing-keys", asks="Do the webhook and the compactor have signing keys?", judge=check_signing_keys,
+        name="signing-keys",
+        asks="Do the webhook and the compactor have signing keys?",
+        judge=check_signing_keys,
         may=(WEBHOOK_KEY_MISSING, SIGNING_KEY_MISSING),
     ),
     Check(
-        name="drains", asks="Did the compactor sign the nodes' annotations and its state?", judge=check_drains,
+        name="drains",
+        asks="Did the compactor sign the nodes' annotations and its state?",
+        judge=check_drains,
         may=(DRAIN_FORGED, DRAIN_ORPHANED, DRAIN_ABANDONED, STATE_DELETED, STATE_NOT_AUTHENTIC, RENAMED),
     ),
-)  # fmt: skip
+)
 
 
 SafeRead = Callable[[Callable[[], Any]], Any]

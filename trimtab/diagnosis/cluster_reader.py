@@ -200,16 +200,18 @@ def _build_pod(metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]
     require."""
     amounts = {"cpu": "1m", "memory": "1Mi"}
     container = {
-        "name": "asks", "image": "trimtab.invalid/doctor", "resources": {"requests": amounts, "limits": amounts},
+        "name": "asks",
+        "image": "trimtab.invalid/doctor",
+        "resources": {"requests": amounts, "limits": amounts},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }  # fmt: skip
+    }
     secure = {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "trimtab-doctor-", **metadata},
-        "spec": {
-            "automountServiceAccountToken": False, "securityContext": secure, "containers": [container], **spec,
-        },
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "trimtab-doctor-", **metadata},
+        "spec": {"automountServiceAccountToken": False, "securityContext": secure, "containers": [container], **spec},
+    }
 
 
 T = TypeVar("T")
@@ -360,16 +362,16 @@ class DoctorReader:
             return mutating
         deployment = state if isinstance(state, DeploymentState) else DeploymentState(replicas=0, ready_replicas=0)
         rights = needed_permissions(
-            process, self._namespace, scale_namespaces=deployment.scale_namespaces,
+            process,
+            self._namespace,
+            scale_namespaces=deployment.scale_namespaces,
             cert_manager=has_injected_certificate(deployment) if process == METRICS_API else _is_injected(mutating),
             autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or STATUS_NAME,
-        )  # fmt: skip
+        )
         return missing_permissions(rights, process, self._namespace, self._probe.review_access)
 
     def read_account_policies(
-        self,
-        mutating: Read[tuple[WebhookConfigurationState, ...]],
-        metrics_api: Read[DeploymentState | None],
+        self, mutating: Read[tuple[WebhookConfigurationState, ...]], metrics_api: Read[DeploymentState | None]
     ) -> Read[tuple[AccountPolicy, ...] | None]:
         """Returns the state of each admission policy that `trimtab install` renders, or None if this API server has no
         ValidatingAdmissionPolicies.

@@ -43,14 +43,19 @@ class Permission:
     def to_access_review(self, user: str, namespace: str) -> dict[str, Any]:
         """Returns a SubjectAccessReview of this permission for the service account `user` of this namespace."""
         attributes = {
-            "verb": self.verb, "group": self.group, "resource": self.resource, "subresource": self.subresource,
-            "name": self.name, "namespace": self.namespace,
-        }  # fmt: skip
+            "verb": self.verb,
+            "group": self.group,
+            "resource": self.resource,
+            "subresource": self.subresource,
+            "name": self.name,
+            "namespace": self.namespace,
+        }
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
         spec = {
-            "user": f"system:serviceaccount:{namespace}:{user}", "groups": groups,
+            "user": f"system:serviceaccount:{namespace}:{user}",
+            "groups": groups,
             "resourceAttributes": {name: value for name, value in attributes.items() if value},
-        }  # fmt: skip
+        }
         return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 
@@ -71,19 +76,28 @@ def missing_permissions(
 
 _HEADER_PERMISSIONS = (
     Permission(
-        verb="get", group="", resource="configmaps", name=CONFIG_NAME, namespace=CONFIG_NAMESPACE,
-        is_other_namespace=True, purpose="how API servers name the users of a request",
+        verb="get",
+        group="",
+        resource="configmaps",
+        name=CONFIG_NAME,
+        namespace=CONFIG_NAMESPACE,
+        is_other_namespace=True,
+        purpose="how API servers name the users of a request",
     ),
-)  # fmt: skip
+)
 """The permission to read the ConfigMap that says in which headers API servers name the user of a request.
 
 A role of Kubernetes itself grants it; `trimtab install` binds the account to that role."""
 
 
 def needed_permissions(
-    process: str, namespace: str, *, cert_manager: bool, scale_namespaces: Collection[str] = (),
+    process: str,
+    namespace: str,
+    *,
+    cert_manager: bool,
+    scale_namespaces: Collection[str] = (),
     autoscaler_status: str = AUTOSCALER_STATUS,
-) -> tuple[Permission, ...]:  # fmt: skip
+) -> tuple[Permission, ...]:
     """Returns the permissions that the process's account needs.
 
     If cert-manager writes the certificate and the caBundles, the webhook and the metrics API need fewer.
@@ -123,9 +137,8 @@ def _split_rule(process: str, rule: Rule, namespace: str) -> Iterator[Permission
         for verb in rule.verbs:
             for name in rule.names or ("",):
                 purpose = purpose_of(
-                    process, resource, group=rule.group, name=name,
-                    own=bool(namespace) and rule not in SCALING,
-                )  # fmt: skip
+                    process, resource, group=rule.group, name=name, own=bool(namespace) and rule not in SCALING
+                )
                 yield Permission(
                     verb=verb,
                     group=rule.group,

@@ -149,9 +149,7 @@ PAIR_DUE = Code(
     "renews the certificate at once.",
 )
 CONFIGURATION_MISSING = Code(
-    "configuration-missing",
-    "A webhook configuration is missing: API servers do not call the webhook.",
-    REINSTALL,
+    "configuration-missing", "A webhook configuration is missing: API servers do not call the webhook.", REINSTALL
 )
 CA_BUNDLE_MISSING = Code(
     "ca-bundle-missing",
@@ -172,9 +170,7 @@ CA_BUNDLE_UNKNOWN = Code(
     "NAMESPACE` shows whether they did.",
 )
 SERVICE_OTHER = Code(
-    "service-mismatch",
-    "A webhook configuration sends API servers to another Service than Trimtab's.",
-    REINSTALL,
+    "service-mismatch", "A webhook configuration sends API servers to another Service than Trimtab's.", REINSTALL
 )
 FAILURE_POLICY_FAIL = Code(
     "failure-policy-fail",
@@ -231,11 +227,7 @@ COMPILED_POLICY_UNBOUND = Code(
     "Apply everything that `trimtab policies compile --to mutatingadmissionpolicy` prints: each policy needs its "
     "MutatingAdmissionPolicyBinding.",
 )
-NOTHING_WRONG = Code(
-    "no-problem-found",
-    "`trimtab doctor` checked this and found no problem.",
-    "Nothing.",
-)
+NOTHING_WRONG = Code("no-problem-found", "`trimtab doctor` checked this and found no problem.", "Nothing.")
 NOT_CHECKED = Code(
     "not-checked",
     "`trimtab doctor` could not check this, because the user lacks a permission, or because the API server did "

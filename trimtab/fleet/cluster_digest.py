@@ -132,9 +132,10 @@ def list_pod_sizes(inventory: Inventory) -> list[PodSize]:
     """Returns the pods that would move in a merge, the largest first."""
     sizes = Counter(
         (cpu, -(-memory // MEBIBYTE))
-        for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)
+        for pod in inventory.pods
+        if not (pod.is_finished or pod.is_daemon or pod.is_static)
         for cpu, memory in (_requests(pod),)
-    )  # fmt: skip
+    )
     return sorted((PodSize(*size, count) for size, count in sizes.items()), reverse=True)
 
 
@@ -142,9 +143,11 @@ def list_node_selectors(inventory: Inventory) -> list[str]:
     """Returns the labels that pods require of their nodes with `nodeSelector`."""
     wanted = {
         f"{key}={value}"
-        for pod in inventory.pods if not (pod.is_finished or pod.is_daemon or pod.is_static)
-        for key, value in pod.requirements.node_selector.items() if key not in _OWN_LABELS
-    }  # fmt: skip
+        for pod in inventory.pods
+        if not (pod.is_finished or pod.is_daemon or pod.is_static)
+        for key, value in pod.requirements.node_selector.items()
+        if key not in _OWN_LABELS
+    }
     return sorted(wanted)
 
 
@@ -168,9 +171,10 @@ def empty_typical_node(inventory: Inventory) -> tuple[NodeInfo, FreeNode] | None
     amounts = node.allocatable
     assert not isinstance(amounts, Unreadable)
     free = FreeNode(
-        max(0, amounts.get("cpu", 0) - cpu), max(0, amounts.get("memory", 0) - memory) // MEBIBYTE,
+        max(0, amounts.get("cpu", 0) - cpu),
+        max(0, amounts.get("memory", 0) - memory) // MEBIBYTE,
         max(0, amounts.get("pods", 110) - len(daemons)),
-    )  # fmt: skip
+    )
     return node, free
 
 
@@ -221,8 +225,10 @@ def add_workloads(parts: Iterable[tuple[PoolWorkload, int]]) -> PoolWorkload:
         return sum(float(getattr(part.daemons, name)) * count for part, count in all_parts) / nodes
 
     return PoolWorkload(
-        cores=sum(part.cores for part, _ in all_parts), gib=sum(part.gib for part, _ in all_parts),
-        pods=sum(part.pods for part, _ in all_parts), volumes=sum(part.volumes for part, _ in all_parts),
+        cores=sum(part.cores for part, _ in all_parts),
+        gib=sum(part.gib for part, _ in all_parts),
+        pods=sum(part.pods for part, _ in all_parts),
+        volumes=sum(part.volumes for part, _ in all_parts),
         # Each cluster has nodes in zones of its own, whatever the zones are called.
         zones=sum(part.zones for part, _ in all_parts),
         daemons=DaemonShare(
@@ -230,4 +236,4 @@ def add_workloads(parts: Iterable[tuple[PoolWorkload, int]]) -> PoolWorkload:
         ),
         largest_pods=tuple(largest),
         architectures=frozenset(name for part, _ in all_parts for name in part.architectures),
-    )  # fmt: skip
+    )

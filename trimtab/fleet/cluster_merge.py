@@ -120,9 +120,15 @@ def _try_merge(source: _Room, target: _Room, rules: MergeRules) -> tuple[Cluster
         return None
     shared = tuple(sorted(target.namespaces & set(source.digest.namespaces)))
     return ClusterMerge(
-        source.digest.cluster, target.digest.cluster, saved, source.digest.nodes, added,
-        sum(size.count for size in source.digest.pod_sizes), source.digest.volumes, shared,
-    ), nodes  # fmt: skip
+        source.digest.cluster,
+        target.digest.cluster,
+        saved,
+        source.digest.nodes,
+        added,
+        sum(size.count for size in source.digest.pod_sizes),
+        source.digest.volumes,
+        shared,
+    ), nodes
 
 
 def place_sizes(

@@ -181,30 +181,36 @@ def decide_container(
     settings: DecisionSettings,
 ) -> ContainerDecision:
     """Returns the request of one container, decided from its history and its present requests."""
-    statistics = {
-        resource: _summarize(container, resource, history, settings) for resource in ("cpu", "memory")
-    }  # fmt: skip
+    statistics = {resource: _summarize(container, resource, history, settings) for resource in ("cpu", "memory")}
     proposals = {
         resource: propose_request(_current(row, resource), usage_statistics, settings.sizing)
         for resource, usage_statistics in statistics.items()
     }
     now = {resource: _current(row, resource).request for resource in proposals}
-    proposed = {
-        resource: one.request if isinstance(one, Proposal) else None for resource, one in proposals.items()
-    }  # fmt: skip
+    proposed = {resource: one.request if isinstance(one, Proposal) else None for resource, one in proposals.items()}
     known_statistics = [one for one in statistics.values() if isinstance(one, UsageStatistics)]
     cost_now, cost_proposed = _costs(container, history, row, now, proposed)
     return ContainerDecision(
-        cluster=cluster, namespace=container.namespace, kind=container.kind, workload=container.workload,
-        container=container.name, team="" if row is None else row.team,
+        cluster=cluster,
+        namespace=container.namespace,
+        kind=container.kind,
+        workload=container.workload,
+        container=container.name,
+        team="" if row is None else row.team,
         replicas=None if row is None else row.replicas,
-        cpu_now=now["cpu"], cpu_proposed=proposed["cpu"], memory_now=now["memory"],
-        memory_proposed=proposed["memory"], cpu_reason=_reason_code(proposals["cpu"]),
-        memory_reason=_reason_code(proposals["memory"]), cpu_p95=_p95(statistics["cpu"]),
-        memory_p95=_p95(statistics["memory"]), days=max((one.observed_days for one in known_statistics), default=0.0),
-        confidence=min((one.confidence for one in known_statistics), default=None), cost_now=cost_now,
+        cpu_now=now["cpu"],
+        cpu_proposed=proposed["cpu"],
+        memory_now=now["memory"],
+        memory_proposed=proposed["memory"],
+        cpu_reason=_reason_code(proposals["cpu"]),
+        memory_reason=_reason_code(proposals["memory"]),
+        cpu_p95=_p95(statistics["cpu"]),
+        memory_p95=_p95(statistics["memory"]),
+        days=max((one.observed_days for one in known_statistics), default=0.0),
+        confidence=min((one.confidence for one in known_statistics), default=None),
+        cost_now=cost_now,
         cost_proposed=cost_proposed,
-    )  # fmt: skip
+    )
 
 
 def _summarize(
@@ -213,13 +219,19 @@ def _summarize(
     window = history.windows[resource]
     if not window.last:
         return NotYet(
-            reason=NO_USAGE(f"the source of usage has no {resource} usage of the container"), have="nothing",
+            reason=NO_USAGE(f"the source of usage has no {resource} usage of the container"),
+            have="nothing",
             need=required_history(resource),
-        )  # fmt: skip
+        )
     return summarize_usage(
-        resource, window, settings.now, kind=container.kind, oom=history.oom,
-        pods=_recent_uses(history.pods[resource]), percentiles=settings.sizing.extra_percentiles(resource),
-    )  # fmt: skip
+        resource,
+        window,
+        settings.now,
+        kind=container.kind,
+        oom=history.oom,
+        pods=_recent_uses(history.pods[resource]),
+        percentiles=settings.sizing.extra_percentiles(resource),
+    )
 
 
 def _recent_uses(pods: dict[str, tuple[int, int, float]]) -> list[PodUse]:
@@ -246,9 +258,12 @@ def _p95(statistics: UsageStatistics | NotYet) -> int | None:
 
 
 def _costs(
-    container: ContainerKey, history: MergedContainerHistory, row: CurrentRow | None, now: dict[str, int | None],
+    container: ContainerKey,
+    history: MergedContainerHistory,
+    row: CurrentRow | None,
+    now: dict[str, int | None],
     proposed: dict[str, int | None],
-) -> tuple[int | None, int | None]:  # fmt: skip
+) -> tuple[int | None, int | None]:
     """Returns (present cost, proposed cost) in micro-dollars a month. Both are None if it is not known how many pods
     there are now, or for how long they run."""
     if row is None:
@@ -261,8 +276,10 @@ def _costs(
         pods = hours / HOURS_PER_MONTH
     price = ResourcePrice(core=row.core_price, gib=row.gib_price)
     before = [now[resource] or 0 for resource in ("cpu", "memory")]
-    after = [amount if (amount := proposed[resource]) is not None else before[place]
-             for place, resource in enumerate(("cpu", "memory"))]  # fmt: skip
+    after = [
+        amount if (amount := proposed[resource]) is not None else before[place]
+        for place, resource in enumerate(("cpu", "memory"))
+    ]
     return (
         round(price.monthly_cost(before[0], before[1]) * pods * MICRO_DOLLARS),
         round(price.monthly_cost(after[0], after[1]) * pods * MICRO_DOLLARS),
@@ -289,12 +306,19 @@ def sum_decision(decision: ContainerDecision) -> RequestSums:
     new_cpu = cpu if decision.cpu_proposed is None else decision.cpu_proposed
     new_memory = memory if decision.memory_proposed is None else decision.memory_proposed
     return RequestSums(
-        containers=1, changes=int(is_changed), unknown=int(is_unknown), priced=1, cpu_now=cpu * pods,
-        cpu_proposed=new_cpu * pods, memory_now=memory * pods // MEBIBYTE,
+        containers=1,
+        changes=int(is_changed),
+        unknown=int(is_unknown),
+        priced=1,
+        cpu_now=cpu * pods,
+        cpu_proposed=new_cpu * pods,
+        memory_now=memory * pods // MEBIBYTE,
         memory_proposed=new_memory * pods // MEBIBYTE,
-        cost_now=decision.cost_now, cost_proposed=decision.cost_proposed,
-        too_small=int(new_cpu > cpu or new_memory > memory), waste=max(0, decision.saved),
-    )  # fmt: skip
+        cost_now=decision.cost_now,
+        cost_proposed=decision.cost_proposed,
+        too_small=int(new_cpu > cpu or new_memory > memory),
+        waste=max(0, decision.saved),
+    )
 
 
 def decision_table(decisions: Sequence[ContainerDecision]) -> Any:
@@ -302,11 +326,19 @@ def decision_table(decisions: Sequence[ContainerDecision]) -> Any:
     arrow = import_arrow()
     names = ContainerDecision.__struct_fields__
     texts = {"cluster", "namespace", "kind", "workload", "container", "team", "cpu_reason", "memory_reason"}
-    schema = arrow.schema([
-        arrow.field(name, arrow.string() if name in texts else
-                    arrow.float64() if name in ("days", "confidence") else arrow.int64())
-        for name in names
-    ])  # fmt: skip
+    schema = arrow.schema(
+        [
+            arrow.field(
+                name,
+                arrow.string()
+                if name in texts
+                else arrow.float64()
+                if name in ("days", "confidence")
+                else arrow.int64(),
+            )
+            for name in names
+        ]
+    )
     return arrow.Table.from_pydict(
         {name: [getattr(decision, name) for decision in decisions] for name in names}, schema=schema
     )

@@ -51,9 +51,13 @@ def group_clusters(digests: Iterable[ClusterDigest]) -> list[ClusterGroup]:
 def _build_group(region: str, architectures: tuple[str, ...], members: Sequence[ClusterDigest]) -> ClusterGroup:
     workload = add_workloads((one.workload, one.nodes) for one in members if one.workload is not None)
     return ClusterGroup(
-        region, architectures, tuple(one.cluster for one in members), workload,
-        sum(one.nodes for one in members), sum(one.cost for one in members),
-    )  # fmt: skip
+        region,
+        architectures,
+        tuple(one.cluster for one in members),
+        workload,
+        sum(one.nodes for one in members),
+        sum(one.cost for one in members),
+    )
 
 
 def rank_for_group(group: ClusterGroup, list_candidates: Callable[[ClusterGroup], Sequence[Candidate]]) -> Ranking:

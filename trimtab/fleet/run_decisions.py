@@ -31,9 +31,12 @@ class FleetDecisions:
 
 
 def decide_fleet(
-    engine: Engine, files: Sequence[StoredDay], states: Sequence[ClusterState], settings: DecisionSettings,
+    engine: Engine,
+    files: Sequence[StoredDay],
+    states: Sequence[ClusterState],
+    settings: DecisionSettings,
     read_current: Callable[[bytes], Sequence[CurrentRow]],
-) -> FleetDecisions:  # fmt: skip
+) -> FleetDecisions:
     """Decides the requests of all containers that have usage in `files`, or that are in a snapshot in `states`."""
     failures: set[ClusterFailure] = set()
     count = count_buckets(one.size for one in files)

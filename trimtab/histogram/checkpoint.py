@@ -44,13 +44,7 @@ from trimtab.cluster.bounded_decode import (
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ShardLayout
 from trimtab.histogram.batch_history import RESOURCES, ContainerKey
-from trimtab.histogram.daily_window import (
-    DAY_MEMORY,
-    DailyHistograms,
-    DamagedHistogram,
-    iterate_days,
-    pack_day,
-)
+from trimtab.histogram.daily_window import DAY_MEMORY, DailyHistograms, DamagedHistogram, iterate_days, pack_day
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
 

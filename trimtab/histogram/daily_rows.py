@@ -80,9 +80,15 @@ def rows_of_batch(history: BatchHistory, day: int) -> Iterator[DailyRow]:
             oom = history.oom_records.get(container) if resource == "memory" else None
             first, last = _clip_span(day, window.first, window.last)
             yield DailyRow(
-                container, resource, first, last, window.hours.get(day, 0),
-                pack_canonical_day(day, window.days[day]), encode_pods(pods), oom,
-            )  # fmt: skip
+                container,
+                resource,
+                first,
+                last,
+                window.hours.get(day, 0),
+                pack_canonical_day(day, window.days[day]),
+                encode_pods(pods),
+                oom,
+            )
 
 
 def rows_of_live(history: LiveHistory, day: int) -> Iterator[DailyRow]:
@@ -99,9 +105,15 @@ def rows_of_live(history: LiveHistory, day: int) -> Iterator[DailyRow]:
             oom = history.oom_records.get(container) if resource == "memory" else None
             first, last = _clip_span(day, window.first, window.last)
             yield DailyRow(
-                container, resource, first, last, window.hours_of(day), pack_canonical_day(day, histogram),
-                encode_pods(pods), oom,
-            )  # fmt: skip
+                container,
+                resource,
+                first,
+                last,
+                window.hours_of(day),
+                pack_canonical_day(day, histogram),
+                encode_pods(pods),
+                oom,
+            )
 
 
 def _clip_span(day: int, first: int, last: int) -> tuple[int, int]:
@@ -205,6 +217,12 @@ def _merge_day(day: int, group: list[DailyRow]) -> DailyRow:
         parts.add_row(row)
     kills = merge_kills([row.oom for row in group if row.oom is not None], HOURS_PER_DAY * DAY)
     return DailyRow(
-        group[0].container, group[0].resource, parts.first, parts.last, parts.hours[day],
-        pack_canonical_day(day, parts.histograms[day]), encode_pods(parts.pods), kills,
-    )  # fmt: skip
+        group[0].container,
+        group[0].resource,
+        parts.first,
+        parts.last,
+        parts.hours[day],
+        pack_canonical_day(day, parts.histograms[day]),
+        encode_pods(parts.pods),
+        kills,
+    )

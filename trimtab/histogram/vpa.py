@@ -338,9 +338,10 @@ def encode_checkpoint(history: CheckpointHistory) -> CheckpointStatus:
         version=CHECKPOINT_VERSION,
         cpu_histogram=_encode_histogram(history.cpu),
         memory_histogram=_encode_histogram(history.memory),
-        first_sample_start=format_timestamp(history.first), last_sample_start=format_timestamp(history.last),
+        first_sample_start=format_timestamp(history.first),
+        last_sample_start=format_timestamp(history.last),
         total_samples_count=history.samples,
-    )  # fmt: skip
+    )
 
 
 def _encode_histogram(histogram: Histogram) -> HistogramStatus:
@@ -356,10 +357,12 @@ def history_of_windows(cpu: DailyHistograms, memory: DailyHistograms, half_life:
     The history has all cpu values, with weights that decay with the age of their day, and the largest memory peak of
     each of the last eight days."""
     return CheckpointHistory(
-        cpu=_cpu_histogram(cpu, half_life), memory=_memory_histogram(memory, half_life),
+        cpu=_cpu_histogram(cpu, half_life),
+        memory=_memory_histogram(memory, half_life),
         first=min(filter(None, (cpu.first, memory.first))),
-        last=max(cpu.last, memory.last), samples=cpu.merge_days().total_count,
-    )  # fmt: skip
+        last=max(cpu.last, memory.last),
+        samples=cpu.merge_days().total_count,
+    )
 
 
 def _cpu_histogram(window: DailyHistograms, half_life: float) -> Histogram:

@@ -87,12 +87,16 @@ _FLAG_FIELDS = {
     "eviction-tolerance": ("eviction_tolerance", "share"),
     "pod-update-threshold": ("pod_update_threshold", "number"),
     "in-recommendation-bounds-eviction-lifetime-threshold": ("eviction_lifetime_seconds", "duration"),
-}  # fmt: skip
+}
 """Flag of the recommender or the updater → the field of `RecommenderFlags`, and the form of its value."""
 _EXPECTED = {
-    "duration": "a duration above 0 such as 15m", "share": "a number from 0 to 1", "number": "a number of at least 0",
-    "count": "a whole number of at least 1", "cpu": "a quantity such as 8 or 500m", "memory": "a quantity such as 16Gi",
-}  # fmt: skip
+    "duration": "a duration above 0 such as 15m",
+    "share": "a number from 0 to 1",
+    "number": "a number of at least 0",
+    "count": "a whole number of at least 1",
+    "cpu": "a quantity such as 8 or 500m",
+    "memory": "a quantity such as 16Gi",
+}
 
 
 def parse_recommender_flags(words: list[str]) -> tuple[RecommenderFlags, tuple[str, ...]]:
@@ -148,9 +152,10 @@ def _parse_value(text: str, form: str) -> float | int | None:
 def describe_changed_flags(flags: RecommenderFlags) -> tuple[str, ...]:
     """Returns "name: value" for each flag that differs from its default."""
     return tuple(
-        f"{field.name}: {getattr(flags, field.name):g}" for field in fields(flags)
+        f"{field.name}: {getattr(flags, field.name):g}"
+        for field in fields(flags)
         if getattr(flags, field.name) != field.default
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +181,12 @@ class VpaEstimate:
 
 
 def estimate_request(
-    resource: str, histogram: Histogram, history: HistoryLength, containers: int = 1,
+    resource: str,
+    histogram: Histogram,
+    history: HistoryLength,
+    containers: int = 1,
     flags: RecommenderFlags = DEFAULT_FLAGS,
-) -> VpaEstimate:  # fmt: skip
+) -> VpaEstimate:
     """Returns what the recommender recommends for a histogram; `containers` is the number of containers of the pod."""
     confidence = history.compute_confidence()
     lower, target, upper = (
@@ -187,13 +195,16 @@ def estimate_request(
         )
         for role in ("lower_bound", "target", "upper_bound")
     )
-    return VpaEstimate(*(
-        _finish_amount(resource, amount, containers, flags)
-        for amount in (
-            scale_by_confidence(lower, *LOWER_CONFIDENCE, confidence), target,
-            scale_by_confidence(upper, *UPPER_CONFIDENCE, confidence),
+    return VpaEstimate(
+        *(
+            _finish_amount(resource, amount, containers, flags)
+            for amount in (
+                scale_by_confidence(lower, *LOWER_CONFIDENCE, confidence),
+                target,
+                scale_by_confidence(upper, *UPPER_CONFIDENCE, confidence),
+            )
         )
-    ))  # fmt: skip
+    )
 
 
 def estimate_target(
@@ -206,9 +217,10 @@ def estimate_target(
 
 def _finish_amount(resource: str, amount: int, containers: int, flags: RecommenderFlags) -> int:
     most, step = (
-        (flags.max_allowed_millicores, flags.round_cpu_millicores) if resource == "cpu"
+        (flags.max_allowed_millicores, flags.round_cpu_millicores)
+        if resource == "cpu"
         else (flags.max_allowed_bytes, flags.round_memory_bytes)
-    )  # fmt: skip
+    )
     return min(most, round_amount_up(raise_to_minimum(resource, amount, containers, flags), step))
 
 

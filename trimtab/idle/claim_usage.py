@@ -96,9 +96,14 @@ def _empty_finding(usage: VolumeUsage, price: StorageClassPrice | None) -> Claim
         "would be enough"
     )
     return ClaimFinding(
-        namespace=usage.namespace, claim=usage.claim, reason=CLAIM_MOSTLY_EMPTY(sentence), used_bytes=usage.used_bytes,
-        capacity_bytes=usage.capacity_bytes, proposed_bytes=proposed, dollars_per_month=saved,
-    )  # fmt: skip
+        namespace=usage.namespace,
+        claim=usage.claim,
+        reason=CLAIM_MOSTLY_EMPTY(sentence),
+        used_bytes=usage.used_bytes,
+        capacity_bytes=usage.capacity_bytes,
+        proposed_bytes=proposed,
+        dollars_per_month=saved,
+    )
 
 
 def _dear_finding(
@@ -115,6 +120,11 @@ def _dear_finding(
         f"({price.volume_type}) costs ${price.dollars_per_gib:g}, {speed}"
     )
     return ClaimFinding(
-        namespace=usage.namespace, claim=usage.claim, reason=CLAIM_CLASS_DEAR(sentence), used_bytes=usage.used_bytes,
-        capacity_bytes=usage.capacity_bytes, proposed_class=other.name, dollars_per_month=saved,
-    )  # fmt: skip
+        namespace=usage.namespace,
+        claim=usage.claim,
+        reason=CLAIM_CLASS_DEAR(sentence),
+        used_bytes=usage.used_bytes,
+        capacity_bytes=usage.capacity_bytes,
+        proposed_class=other.name,
+        dollars_per_month=saved,
+    )

@@ -28,18 +28,61 @@ _WORD = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
 """Matches NAMESPACE/NAME, as command lines name objects in other namespaces."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-POD_KINDS = ("Pod", "PodTemplate", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob",
-             "ReplicationController")  # fmt: skip
+POD_KINDS = (
+    "Pod",
+    "PodTemplate",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "ReplicationController",
+)
 """Kinds with a pod spec. Their fields outside the pod spec mention no object of the kinds that are checked here."""
-SILENT_KINDS = frozenset((
-    "Event", "Lease", "Endpoints", "EndpointSlice", "Node", "Namespace", "Service", "Secret", "PodDisruptionBudget",
-    "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "NetworkPolicy", "ResourceQuota", "LimitRange", "RoleBinding",
-    "ClusterRoleBinding", "PriorityClass", "CSINode", "CSIDriver", "VolumeAttachment", "RuntimeClass",
-    "ControllerRevision", "PodMetrics", "NodeMetrics", "ComponentStatus", "CSIStorageCapacity",
-    "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService",
-    "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "FlowSchema", "PriorityLevelConfiguration",
-    "CertificateSigningRequest", "ResourceSlice", "ServiceCIDR", "IPAddress", "ForbiddenKind",
-))  # fmt: skip
+SILENT_KINDS = frozenset(
+    (
+        "Event",
+        "Lease",
+        "Endpoints",
+        "EndpointSlice",
+        "Node",
+        "Namespace",
+        "Service",
+        "Secret",
+        "PodDisruptionBudget",
+        "HorizontalPodAutoscaler",
+        "VerticalPodAutoscaler",
+        "NetworkPolicy",
+        "ResourceQuota",
+        "LimitRange",
+        "RoleBinding",
+        "ClusterRoleBinding",
+        "PriorityClass",
+        "CSINode",
+        "CSIDriver",
+        "VolumeAttachment",
+        "RuntimeClass",
+        "ControllerRevision",
+        "PodMetrics",
+        "NodeMetrics",
+        "ComponentStatus",
+        "CSIStorageCapacity",
+        "CustomResourceDefinition",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "APIService",
+        "ValidatingAdmissionPolicy",
+        "MutatingAdmissionPolicy",
+        "FlowSchema",
+        "PriorityLevelConfiguration",
+        "CertificateSigningRequest",
+        "ResourceSlice",
+        "ServiceCIDR",
+        "IPAddress",
+        "ForbiddenKind",
+    )
+)
 """Built-in kinds of which only the annotations can mention an object of the kinds that are checked here."""
 
 _NO_LABELS: Mapping[str, Any] = {}
@@ -68,12 +111,20 @@ class MentionIndex:
         """Returns the first other object that mentions this one, or selects it by its labels, or None if none does."""
         kind, namespace, own = name
         places = (
-            self._references.get(name, ()), self._references.get((kind, "", own), ()),
-            self._words.get((namespace, own), ()), self._words.get(("", own), ()),
-        )  # fmt: skip
+            self._references.get(name, ()),
+            self._references.get((kind, "", own), ()),
+            self._words.get((namespace, own), ()),
+            self._words.get(("", own), ()),
+        )
         mention = next((who for place in places for who in place if who != name), None)
-        return mention or next((who for which, where, selector, who in self._selections if which == kind
-                                and where in ("", namespace) and labels_match(selector, labels)), None)  # fmt: skip
+        return mention or next(
+            (
+                who
+                for which, where, selector, who in self._selections
+                if which == kind and where in ("", namespace) and labels_match(selector, labels)
+            ),
+            None,
+        )
 
     def find_mention_elsewhere(self, name: Name, *, is_unique: bool) -> Name | None:
         """Returns an object of a kind that is not built in, in any namespace, that may mean this one, or None.
@@ -241,9 +292,7 @@ def _iterate_param_kinds(manifests: Iterable[Manifest]) -> Iterator[tuple[tuple[
 def name_of(manifest: Manifest) -> Name:
     """Returns the kind, namespace and name of an object; a part that it lacks is empty."""
     metadata = _mapping(manifest.get("metadata"))
-    return (
-        kind_of_object(manifest) or GroupKind(""), _text(metadata.get("namespace")), _text(metadata.get("name")),
-    )  # fmt: skip
+    return (kind_of_object(manifest) or GroupKind(""), _text(metadata.get("namespace")), _text(metadata.get("name")))
 
 
 def iterate_pod_specs(manifest: Manifest) -> Iterator[Manifest]:
@@ -260,9 +309,14 @@ def iterate_pod_specs(manifest: Manifest) -> Iterator[Manifest]:
 
 
 _REFERENCE_FIELDS = {
-    "configMap": "ConfigMap", "configMapRef": "ConfigMap", "configMapKeyRef": "ConfigMap",
-    "secret": "Secret", "secretRef": "Secret", "secretKeyRef": "Secret", "nodePublishSecretRef": "Secret",
-}  # fmt: skip
+    "configMap": "ConfigMap",
+    "configMapRef": "ConfigMap",
+    "configMapKeyRef": "ConfigMap",
+    "secret": "Secret",
+    "secretRef": "Secret",
+    "secretKeyRef": "Secret",
+    "nodePublishSecretRef": "Secret",
+}
 """Fields of a pod spec that hold a reference with a `name` → the kind of the object (core/v1)."""
 _NAME_FIELDS = {"secretName": "Secret", "claimName": "PersistentVolumeClaim"}
 """Fields of a pod spec that are themselves the name of an object."""
@@ -362,10 +416,15 @@ def _role_references(manifest: Manifest) -> Iterator[Name]:
 
 _CLAIM = "PersistentVolumeClaim"
 _READERS = {
-    "ServiceAccount": _service_account_references, "Ingress": _ingress_references, _CLAIM: _claim_references,
-    "PersistentVolume": _volume_references, "StorageClass": _storage_class_references, "Role": _role_references,
-    "ClusterRole": _role_references, "IngressClass": _ingress_class_references,
-}  # fmt: skip
+    "ServiceAccount": _service_account_references,
+    "Ingress": _ingress_references,
+    _CLAIM: _claim_references,
+    "PersistentVolume": _volume_references,
+    "StorageClass": _storage_class_references,
+    "Role": _role_references,
+    "ClusterRole": _role_references,
+    "IngressClass": _ingress_class_references,
+}
 """Built-in kind → a function that yields the objects to which its fields refer by kind and name."""
 _POLICIES_BY_BINDING = {
     "ValidatingAdmissionPolicyBinding": "ValidatingAdmissionPolicy",

@@ -154,9 +154,11 @@ def find_orphans(
         else:
             checked[finding] += 1
     return OrphanReport(
-        tuple(sorted(orphans, key=lambda orphan: orphan.name)), tuple(sorted(unjudged, key=lambda left: left.name)),
-        dict(sorted(checked.items())), tuple(unknown),
-    )  # fmt: skip
+        tuple(sorted(orphans, key=lambda orphan: orphan.name)),
+        tuple(sorted(unjudged, key=lambda left: left.name)),
+        dict(sorted(checked.items())),
+        tuple(unknown),
+    )
 
 
 _Finding = Orphan | UnjudgedObject | NotYet | str
@@ -200,9 +202,10 @@ def _missing_pods(objects: Sequence[Manifest]) -> NotYet | None:
 def _has_program(spec: Manifest) -> bool:
     containers = spec.get("containers")
     return any(
-        key in container for container in (containers if isinstance(containers, list) else ())
+        key in container
+        for container in (containers if isinstance(containers, list) else ())
         for key in ("env", "envFrom", "args", "command", "imagePullPolicy")
-    )  # fmt: skip
+    )
 
 
 def _config_findings(manifests: Iterable[Manifest], index: MentionIndex, facts: ReaderFacts) -> Iterator[_Finding]:
@@ -217,8 +220,9 @@ def _config_findings(manifests: Iterable[Manifest], index: MentionIndex, facts: 
         # Names of ConfigMaps are ordinary words more often than those of Secrets.
         is_unique = name[0] == "Secret" and namesakes[name[2]] == 1
         if reason is None and (who := index.find_mention_elsewhere(name, is_unique=is_unique)) is not None:
-            reason = NAMED_ELSEWHERE(f"{who[0]} {who[1]}/{who[2]} contains the name" if who[1]
-                                     else f"{who[0]} {who[2]} contains the name")  # fmt: skip
+            reason = NAMED_ELSEWHERE(
+                f"{who[0]} {who[1]}/{who[2]} contains the name" if who[1] else f"{who[0]} {who[2]} contains the name"
+            )
         if reason is not None:
             yield UnjudgedObject(name, reason)
         else:
@@ -234,9 +238,11 @@ def _volume_findings(manifests: Iterable[Manifest]) -> Iterator[_Finding]:
         claim = _mapping(spec.get("claimRef"))
         sentence = f"the volume is {phase}, and its claim {claim.get('namespace')}/{claim.get('name')} no longer exists"
         yield _storage_orphan(
-            manifest, VOLUME_RELEASED(sentence), _mapping(spec.get("capacity")).get("storage"),
+            manifest,
+            VOLUME_RELEASED(sentence),
+            _mapping(spec.get("capacity")).get("storage"),
             spec.get("storageClassName"),
-        )  # fmt: skip
+        )
 
 
 def _claim_findings(by_kind: Mapping[str, list[Manifest]], index: MentionIndex) -> Iterator[_Finding]:
@@ -278,9 +284,8 @@ def _storage_orphan(manifest: Manifest, reason: Reason, size: Any, storage_class
 
 def _load_balancer_findings(by_kind: Mapping[str, list[Manifest]]) -> Iterator[_Finding]:
     services = [
-        service for service in by_kind.get("Service", ())
-        if _mapping(service.get("spec")).get("type") == "LoadBalancer"
-    ]  # fmt: skip
+        service for service in by_kind.get("Service", ()) if _mapping(service.get("spec")).get("type") == "LoadBalancer"
+    ]
     if not services:
         return
     if not any(by_kind.get(kind) for kind in ("EndpointSlice", "Endpoints", "Pod")):

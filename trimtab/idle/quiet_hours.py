@@ -85,9 +85,13 @@ class QuietHours:
 
 
 def find_quiet_hours(
-    hourly: Mapping[int, float], *, zone: str = "UTC", request_cores: float | None = None, share: float | None = None,
+    hourly: Mapping[int, float],
+    *,
+    zone: str = "UTC",
+    request_cores: float | None = None,
+    share: float | None = None,
     min_weeks: int = MIN_WEEKS,
-) -> QuietHours | NotYet:  # fmt: skip
+) -> QuietHours | NotYet:
     """Returns the quiet hours of a workload, or NotYet if an hour of the week was observed in fewer than `min_weeks`
     weeks.
 

@@ -186,10 +186,14 @@ def propose_scale_to_zero(
         quiet = quiet_hours.get(OwnerKey(namespace, kind, str(target.get("name"))))
         outside = any(metric.get("type") in _OUTSIDE_METRICS for metric in spec.get("metrics") or ())
         if quiet is not None and quiet.sleeping_hours and outside and spec.get("minReplicas", 1) > 0:
-            patches.append({
-                "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-                "metadata": {"name": name, "namespace": namespace}, "spec": {"minReplicas": 0},
-            })  # fmt: skip
+            patches.append(
+                {
+                    "apiVersion": "autoscaling/v2",
+                    "kind": "HorizontalPodAutoscaler",
+                    "metadata": {"name": name, "namespace": namespace},
+                    "spec": {"minReplicas": 0},
+                }
+            )
     return tuple(patches)
 
 
@@ -205,6 +209,11 @@ def find_missed_sleep(workload: OwnerKey, schedule: SleepSchedule, quiet: QuietH
 
 
 __all__ = [
-    "DailySleep", "MissedSleep", "find_missed_sleep", "hours_after_events", "propose_daily_sleep",
-    "propose_scale_to_zero", "propose_sleep_infos",
-]  # fmt: skip
+    "DailySleep",
+    "MissedSleep",
+    "find_missed_sleep",
+    "hours_after_events",
+    "propose_daily_sleep",
+    "propose_scale_to_zero",
+    "propose_sleep_infos",
+]

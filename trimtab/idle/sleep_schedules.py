@@ -92,9 +92,13 @@ def _kube_green_schedule(manifest: Manifest, where: str) -> SleepSchedule:
         kinds.append("StatefulSet")
     kinds += [str(_mapping(patch.get("target")).get("kind")) for patch in spec.get("patches") or ()]
     return SleepSchedule(
-        source=where, namespace=namespace, zone=zone, asleep=hours_after_events(events), excluded=excluded,
+        source=where,
+        namespace=namespace,
+        zone=zone,
+        asleep=hours_after_events(events),
+        excluded=excluded,
         kinds=tuple(dict.fromkeys(kinds)),
-    )  # fmt: skip
+    )
 
 
 def _keda_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
@@ -114,13 +118,18 @@ def _keda_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
     if len(zones) > 1:
         raise ValueError("triggers in several time zones")
     events = [
-        (minute, asleep) for part in metadata for key, asleep in (("start", False), ("end", True))
+        (minute, asleep)
+        for part in metadata
+        for key, asleep in (("start", False), ("end", True))
         for minute in parse_weekly_cron(str(part.get(key, "")))
-    ]  # fmt: skip
+    ]
     yield SleepSchedule(
-        source=where, namespace=name_of(manifest)[1], zone=_check_zone(zones.pop()), asleep=hours_after_events(events),
+        source=where,
+        namespace=name_of(manifest)[1],
+        zone=_check_zone(zones.pop()),
+        asleep=hours_after_events(events),
         targets=(_workload(name_of(manifest)[1], {**DEFAULT_TARGET, **_without_empty(target)}),),
-    )  # fmt: skip
+    )
 
 
 def _downscaler_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
@@ -136,11 +145,13 @@ def _downscaler_schedules(manifest: Manifest, where: str) -> Iterator[SleepSched
             raise ValueError(f"{key} {text!r} does not have the form DAY-DAY HH:MM-HH:MM ZONE")
         events = [event for window in windows if window for event in _window_events(window, asleep=key == _DOWNTIME)]
         yield SleepSchedule(
-            source=where, namespace=name if kind == "Namespace" else namespace, zone=_check_zone(zones.pop()),
+            source=where,
+            namespace=name if kind == "Namespace" else namespace,
+            zone=_check_zone(zones.pop()),
             asleep=hours_after_events(events),
             targets=() if kind == "Namespace" else (OwnerKey(namespace, GroupKind(kind), name),),
             kinds=("Deployment", "StatefulSet"),
-        )  # fmt: skip
+        )
 
 
 def _without_empty(reference: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -80,12 +80,18 @@ def cheaper_class(
     cheapest of all.
     """
     others = [
-        other for other in classes.values()
+        other
+        for other in classes.values()
         if other.provisioner == current.provisioner and other.dollars_per_gib < current.dollars_per_gib
-    ]  # fmt: skip
+    ]
     if not others:
         return None
     best = min(
-        others, key=lambda other: ((current.volume_type, other.volume_type) not in _EQUAL_OR_BETTER,
-                                   other.dollars_per_gib, other.name))  # fmt: skip
+        others,
+        key=lambda other: (
+            (current.volume_type, other.volume_type) not in _EQUAL_OR_BETTER,
+            other.dollars_per_gib,
+            other.name,
+        ),
+    )
     return best, (current.volume_type, best.volume_type) in _EQUAL_OR_BETTER

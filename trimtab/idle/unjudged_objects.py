@@ -78,31 +78,74 @@ LEADER_LOCK = Code(
 )
 
 SYSTEM_NAMESPACES = frozenset(("kube-system", "kube-public", "kube-node-lease", "gke-managed-system", "gmp-system"))
-ROOT_CA_MAPS = frozenset((
-    "kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert", "istio-ca-crl",
-    "linkerd-identity-trust-roots", "trust-bundle",
-))  # fmt: skip
+ROOT_CA_MAPS = frozenset(
+    (
+        "kube-root-ca.crt",
+        "openshift-service-ca.crt",
+        "istio-ca-root-cert",
+        "istio-ca-crl",
+        "linkerd-identity-trust-roots",
+        "trust-bundle",
+    )
+)
 """Names of ConfigMaps that a controller creates in every namespace."""
-_PLAIN_DOMAINS = frozenset((
-    "app.kubernetes.io", "kubernetes.io", "helm.sh", "meta.helm.sh", "kubectl.kubernetes.io",
-    "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io", "config.kubernetes.io", "internal.config.kubernetes.io",
-    "config.k8s.io", "objectset.rio.cattle.io", "fleet.cattle.io", "app.gitlab.com", "backstage.io", "trimtab.dev",
-    "addonmanager.kubernetes.io", "kapp.k14s.io", "janitor", "policies.kyverno.io", "deployment.kubernetes.io",
-))  # fmt: skip
+_PLAIN_DOMAINS = frozenset(
+    (
+        "app.kubernetes.io",
+        "kubernetes.io",
+        "helm.sh",
+        "meta.helm.sh",
+        "kubectl.kubernetes.io",
+        "kustomize.toolkit.fluxcd.io",
+        "helm.toolkit.fluxcd.io",
+        "config.kubernetes.io",
+        "internal.config.kubernetes.io",
+        "config.k8s.io",
+        "objectset.rio.cattle.io",
+        "fleet.cattle.io",
+        "app.gitlab.com",
+        "backstage.io",
+        "trimtab.dev",
+        "addonmanager.kubernetes.io",
+        "kapp.k14s.io",
+        "janitor",
+        "policies.kyverno.io",
+        "deployment.kubernetes.io",
+    )
+)
 """Domains of labels and annotations that tools put on all kinds of objects: they say what created an object, not what
 reads it."""
-_PLAIN_KEYS = frozenset((
-    "argocd.argoproj.io/instance", "argocd.argoproj.io/tracking-id", "argocd.argoproj.io/sync-wave",
-    "argocd.argoproj.io/sync-options", "argocd.argoproj.io/compare-options", "argocd.argoproj.io/hook",
-))  # fmt: skip
+_PLAIN_KEYS = frozenset(
+    (
+        "argocd.argoproj.io/instance",
+        "argocd.argoproj.io/tracking-id",
+        "argocd.argoproj.io/sync-wave",
+        "argocd.argoproj.io/sync-options",
+        "argocd.argoproj.io/compare-options",
+        "argocd.argoproj.io/hook",
+    )
+)
 _READING_VALUES = frozenset((("app.kubernetes.io/part-of", "argocd"),))
 """(label, value) by which a program finds its own objects, although the label itself says nothing (Argo CD, declarative
 setup)."""
 _FIXED_NAMES = {
-    **dict.fromkeys(("argocd-cm", "argocd-cmd-params-cm", "argocd-gpg-keys-cm", "argocd-initial-admin-secret",
-                     "argocd-notifications-cm", "argocd-notifications-secret", "argocd-rbac-cm", "argocd-redis",
-                     "argocd-secret", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"), "Argo CD"),
-}  # fmt: skip
+    **dict.fromkeys(
+        (
+            "argocd-cm",
+            "argocd-cmd-params-cm",
+            "argocd-gpg-keys-cm",
+            "argocd-initial-admin-secret",
+            "argocd-notifications-cm",
+            "argocd-notifications-secret",
+            "argocd-rbac-cm",
+            "argocd-redis",
+            "argocd-secret",
+            "argocd-ssh-known-hosts-cm",
+            "argocd-tls-certs-cm",
+        ),
+        "Argo CD",
+    )
+}
 """Name of a ConfigMap or Secret → the program that reads it by this name."""
 _LEADER = re.compile(r"[-.]leader([-.]|$)|leader-?election")
 _PEOPLE = re.compile(

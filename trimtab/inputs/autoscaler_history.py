@@ -67,9 +67,16 @@ class _TimedInventory:
 
 
 def read_cluster_history(
-    cluster: live_cluster.ClusterOptions, earlier: Sequence[str], series: Sequence[Series], prices: PriceFile,
-    flags_text: str, *, step_seconds: int, min_nodes: int, provision_seconds: int,
-) -> ClusterHistory:  # fmt: skip
+    cluster: live_cluster.ClusterOptions,
+    earlier: Sequence[str],
+    series: Sequence[Series],
+    prices: PriceFile,
+    flags_text: str,
+    *,
+    step_seconds: int,
+    min_nodes: int,
+    provision_seconds: int,
+) -> ClusterHistory:
     """Returns the history of --cluster, the earlier snapshots and the usage. Raises UsageError with every mistake, and
     RuntimeFailure if a live cluster cannot be read."""
     documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
@@ -204,8 +211,10 @@ def read_lives(
     left out."""
     pods = {
         (pod.namespace, pod.name): owner
-        for snapshot in snapshots for pod in snapshot.inventory.pods if (owner := recreating_owner(pod)) is not None
-    }  # fmt: skip
+        for snapshot in snapshots
+        for pod in snapshot.inventory.pods
+        if (owner := recreating_owner(pod)) is not None
+    }
     owners = OwnerIndex(pods, live_pods=lambda: pods.items())
     spans: dict[str, dict[str, tuple[Seconds, Seconds]]] = {}
     for one in series:
@@ -236,9 +245,11 @@ def read_present_flags(arguments: Iterable[str], provision_seconds: int) -> tupl
         expected, got = f"--{THRESHOLD_FLAG} as a number such as 0.5", repr(flags[THRESHOLD_FLAG])
         mistakes.append(ConfigError(file="--autoscaler-flags", expected=expected, got=got))
     present = ScaleDownFlags(
-        threshold=threshold, unneeded_seconds=durations[_UNNEEDED_FLAG],
-        delay_after_add_seconds=durations[_DELAY_FLAG], provision_seconds=provision_seconds,
-    )  # fmt: skip
+        threshold=threshold,
+        unneeded_seconds=durations[_UNNEEDED_FLAG],
+        delay_after_add_seconds=durations[_DELAY_FLAG],
+        provision_seconds=provision_seconds,
+    )
     return present, mistakes
 
 

@@ -165,9 +165,12 @@ def build_compactor_state(
 
 def _with_label(source: ListSource, label: str) -> ListSource:
     return ListSource(
-        kind=source.kind, group_version=source.group_version, plural=source.plural, namespace=source.namespace,
+        kind=source.kind,
+        group_version=source.group_version,
+        plural=source.plural,
+        namespace=source.namespace,
         label_selector=label,
-    )  # fmt: skip
+    )
 
 
 MAX_ATTEMPTS = 5
@@ -214,9 +217,7 @@ def judge_node(node: NodeInfo, keys: SigningKeys | None) -> AnnotatedNode | None
     description = "the annotation of the node is invalid" if isinstance(claim, Unreadable) else _describe_drain(claim)
     if node.removal_taint is not None:
         return AnnotatedNode(
-            node,
-            f"{description}; the node is being deleted (taint {node.removal_taint.key})",
-            can_be_opened=False,
+            node, f"{description}; the node is being deleted (taint {node.removal_taint.key})", can_be_opened=False
         )
     return AnnotatedNode(node, f"{description}; {verdict}; {'cordoned' if node.is_cordoned else 'open'}")
 
@@ -240,9 +241,13 @@ def _release_node(writer: Writer, name: str) -> str:
             return "the node was skipped, because another client changed it meanwhile"
         try:
             nodes_module.reopen_node(
-                writer, name, shape.metadata.resource_version, uncordon=node.is_cordoned, annotations=(CORDONED_BY_US,),
+                writer,
+                name,
+                shape.metadata.resource_version,
+                uncordon=node.is_cordoned,
+                annotations=(CORDONED_BY_US,),
                 taints=None,
-            )  # fmt: skip
+            )
             return "opened"
         except Conflict:
             if is_last:

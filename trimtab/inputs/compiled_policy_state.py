@@ -49,8 +49,6 @@ def decode_compiled_policies(
         if POLICY_LABEL in (policy["metadata"].get("labels") or {})
     }
     return tuple(
-        CompiledPolicyState(
-            name=name, is_bound=name in bound_names, policy=source, is_denying=name in denying_names
-        )
+        CompiledPolicyState(name=name, is_bound=name in bound_names, policy=source, is_denying=name in denying_names)
         for name, source in sorted(sources.items())
-    )  # fmt: skip
+    )

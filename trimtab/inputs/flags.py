@@ -32,9 +32,7 @@ SERVER_VERSION = option("--server-version", metavar="VERSION", help="The Kuberne
 # Which objects
 NAMESPACE = option("-n", "--namespace", metavar="NAME", repeats=True, help="The namespace of the compactor.")
 ALL_NAMESPACES = option(
-    "-A",
-    "--all-namespaces",
-    help="Include all namespaces, even if --namespace names one. This is the default.",
+    "-A", "--all-namespaces", help="Include all namespaces, even if --namespace names one. This is the default."
 )
 SELECTOR = option(
     "-l", "--selector", metavar="SELECTOR", help="Include only objects with these labels, in kubectl's syntax."
@@ -43,9 +41,7 @@ FILENAME = option("-f", "--filename", metavar="PATH", repeats=True, help="Manife
 POOL = option("--pool", metavar="NAME", repeats=True, help="Read only the nodes of this pool. Default: all nodes.")
 POLICIES = option("--policies", metavar="PATH", repeats=True, help="Policies. Default: the policies of the cluster.")
 TEAM_LABEL = option(
-    "--team-label",
-    metavar="LABEL",
-    help="The label of pods or namespaces whose value is the name of the team.",
+    "--team-label", metavar="LABEL", help="The label of pods or namespaces whose value is the name of the team."
 )
 SINCE = option("--since", metavar="DURATION|DATE", help="The start of the report: an age such as 12h, or a date.")
 
@@ -76,9 +72,7 @@ BY = option("--by", metavar="LABEL", help="Report each value of this label separ
 DAYS = option("--days", minimum=1, maximum=366, help="The number of days of history.")
 STEP = option("--step", minimum=15, maximum=86_400, help="The number of seconds between two points of a series.")
 RATE = option(
-    "--rate",
-    metavar="WINDOW",
-    help="The window over which cpu usage is averaged. It must span at least four scrapes.",
+    "--rate", metavar="WINDOW", help="The window over which cpu usage is averaged. It must span at least four scrapes."
 )
 RULE = option("--rule", metavar="RULE", help="The rule for requests, as for `trimtab recommend`.")
 SUMMARY = option(
@@ -108,10 +102,7 @@ AUTOSCALER_FLAGS = option(
 
 # What is done and shown
 EXPLAIN = option(
-    "--explain",
-    metavar="KIND NAME",
-    repeats=True,
-    help="Show all reasons for one node or one pod (NAMESPACE/NAME).",
+    "--explain", metavar="KIND NAME", repeats=True, help="Show all reasons for one node or one pod (NAMESPACE/NAME)."
 )
 DETAILS = option("--details", former="--explain", help="Also show what stays unchanged and why.")
 COMPARE = option("--compare/--no-compare", help="Compare with the alternatives.")
@@ -135,9 +126,7 @@ IMAGE = option("--image", metavar="IMAGE", help="The container image.")
 
 # Processes
 LISTEN = option(
-    "--listen",
-    metavar="HOST:PORT",
-    help="The address to serve on. With port 0 the system chooses a free port.",
+    "--listen", metavar="HOST:PORT", help="The address to serve on. With port 0 the system chooses a free port."
 )
 READY_FILE = option(
     "--ready-file", metavar="FILE", help="A file that the process writes as soon as it serves its HTTP pages."

@@ -185,9 +185,17 @@ def read_current(encoded: bytes) -> list[CurrentRow]:
 def _current_row(key: ContainerKey, one: CurrentContainer, current: CurrentRequests, team_label: str) -> CurrentRow:
     cpu, memory = (one.current_resources(resource, current.nodes) for resource in ("cpu", "memory"))
     return CurrentRow(
-        key.namespace, key.kind, key.workload, key.name, one.merged_labels.get(team_label, ""), one.replicas,
-        cpu, memory, current.price.core, current.price.gib,
-    )  # fmt: skip
+        key.namespace,
+        key.kind,
+        key.workload,
+        key.name,
+        one.merged_labels.get(team_label, ""),
+        one.replicas,
+        cpu,
+        memory,
+        current.price.core,
+        current.price.gib,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,28 +237,43 @@ def digest_cluster(source: SnapshotSource) -> ClusterDigest:
     members = {node.name: pool.name if (pool := index.only_pool_of(node)) else "" for node in inventory.machines}
     pools = [
         PoolSums(
-            source.cluster, name, len(nodes), len(removed & nodes), sum(monthly[node] for node in nodes),
+            source.cluster,
+            name,
+            len(nodes),
+            len(removed & nodes),
+            sum(monthly[node] for node in nodes),
             sum(monthly[node] for node in removed & nodes),
         )
         for name in sorted(set(members.values()))
         for nodes in ({node for node, pool in members.items() if pool == name},)
-    ]  # fmt: skip
+    ]
     workload, missing = digests.measure_cluster(inventory)
     typical = digests.empty_typical_node(inventory)
     notes = [*inputs.notes, *plan.notes]
     if unit != MILLION:
         notes.append("no node has a price, so the cost of this cluster is not known")
     return ClusterDigest(
-        cluster=source.cluster, nodes=len(inventory.machines),
-        pods=sum(not pod.is_finished for pod in inventory.pods), cost=sum(monthly.values()),
-        saved_by_plan=sum(monthly[node] for node in removed), nodes_to_remove=len(removed),
-        evictions=len(plan.all_moves), pools=pools, regions=digests.list_regions(inventory),
+        cluster=source.cluster,
+        nodes=len(inventory.machines),
+        pods=sum(not pod.is_finished for pod in inventory.pods),
+        cost=sum(monthly.values()),
+        saved_by_plan=sum(monthly[node] for node in removed),
+        nodes_to_remove=len(removed),
+        evictions=len(plan.all_moves),
+        pools=pools,
+        regions=digests.list_regions(inventory),
         architectures=digests.list_architectures(inventory),
-        karpenter_nodes=digests.count_karpenter_nodes(inventory), workload=workload, missing_workload=missing,
-        machine_types=digests.count_machine_types(inventory), pod_sizes=digests.list_pod_sizes(inventory),
-        node_selectors=digests.list_node_selectors(inventory), node_labels=digests.list_node_labels(inventory),
-        free_nodes=digests.list_free_nodes(inventory), typical_node=None if typical is None else typical[1],
-        typical_cost=0 if typical is None else monthly[typical[0].name], volumes=digests.count_volumes(inventory),
+        karpenter_nodes=digests.count_karpenter_nodes(inventory),
+        workload=workload,
+        missing_workload=missing,
+        machine_types=digests.count_machine_types(inventory),
+        pod_sizes=digests.list_pod_sizes(inventory),
+        node_selectors=digests.list_node_selectors(inventory),
+        node_labels=digests.list_node_labels(inventory),
+        free_nodes=digests.list_free_nodes(inventory),
+        typical_node=None if typical is None else typical[1],
+        typical_cost=0 if typical is None else monthly[typical[0].name],
+        volumes=digests.count_volumes(inventory),
         namespaces=sorted({pod.namespace for pod in inventory.pods if not (pod.is_daemon or pod.is_static)}),
         notes=notes,
-    )  # fmt: skip
+    )

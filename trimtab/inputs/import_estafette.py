@@ -80,9 +80,7 @@ def old_compactors(deployments: Iterable[dict[str, Any]]) -> list[OldCompactor]:
 def _decode_compactor(deployment: dict[str, Any]) -> OldCompactor:
     metadata, spec = deployment["metadata"], deployment["spec"]
     labels = (spec.get("selector") or {}).get("matchLabels") or {}
-    return OldCompactor(
-        metadata["namespace"], metadata["name"], spec.get("replicas", 1), tuple(sorted(labels.items()))
-    )  # fmt: skip
+    return OldCompactor(metadata["namespace"], metadata["name"], spec.get("replicas", 1), tuple(sorted(labels.items())))
 
 
 def decode_marked_node(node: NodeInfo, version: str) -> MarkedNode | None:
@@ -162,7 +160,7 @@ def _restore_node(writer: Writer, marked_node: MarkedNode) -> str:
         try:
             nodes.reopen_node(
                 writer, node.name, node.version, uncordon=node.is_stranded, annotations=(STATE_ANNOTATION,), taints=None
-            )  # fmt: skip
+            )
             return node.restoration_text
         except Conflict:
             shape = objects.read_object(writer.client, "Node", node.name)

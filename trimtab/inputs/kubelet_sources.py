@@ -63,10 +63,14 @@ class Measurements:
                 continue
             self.histories.setdefault(key, OverheadHistory(max_days=self.max_days)).add_sample(
                 OverheadSample(
-                    node=overhead.node, second=overhead.second, pods=overhead.pods, millicores=overhead.millicores,
-                    memory_bytes=overhead.memory_bytes, max_memory_bytes=overhead.max_memory_bytes,
+                    node=overhead.node,
+                    second=overhead.second,
+                    pods=overhead.pods,
+                    millicores=overhead.millicores,
+                    memory_bytes=overhead.memory_bytes,
+                    max_memory_bytes=overhead.max_memory_bytes,
                 )
-            )  # fmt: skip
+            )
             if overhead.memory_source is not None:
                 self.sources.setdefault(f"{key.pool}/{key.runtime}", {})[overhead.node] = overhead.memory_source
 
@@ -153,9 +157,7 @@ def measure_files(
     return measurements
 
 
-def measure_prometheus(
-    server: Prometheus, days: int, nodes: Sequence[NodeInfo] | None, now: int
-) -> Measurements:  # fmt: skip
+def measure_prometheus(server: Prometheus, days: int, nodes: Sequence[NodeInfo] | None, now: int) -> Measurements:
     """Read the last days from Prometheus; if `nodes` is empty, also the facts about nodes. Raises RuntimeFailure."""
     start = now - days * DAY_SECONDS
     try:

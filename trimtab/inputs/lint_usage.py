@@ -138,13 +138,17 @@ def _summarize_samples(samples: _Samples) -> ResourceUsage:
     full_days = [values for values in samples.by_day.values() if len(values) >= MIN_SAMPLES]
     quietest = min(full_days, key=fmean) if len(full_days) >= MIN_DAYS_OF_IDLE else None
     return ResourceUsage(
-        p5=_percentile(ordered, 0.05), p50=_percentile(ordered, 0.5), p90=_percentile(ordered, 0.9),
-        p95=_percentile(ordered, 0.95), max=ordered[-1], mean=fmean(ordered),
+        p5=_percentile(ordered, 0.05),
+        p50=_percentile(ordered, 0.5),
+        p90=_percentile(ordered, 0.9),
+        p95=_percentile(ordered, 0.95),
+        max=ordered[-1],
+        mean=fmean(ordered),
         idle=None if quietest is None else _percentile(sorted(quietest), 0.9),
         pod_means=tuple(fmean(values) for values in samples.by_pod.values()) if len(samples.by_pod) > 1 else (),
         start_peak=median(samples.start_peaks) if samples.start_peaks else None,
         days=(samples.last - samples.first) / _DAY,
-    )  # fmt: skip
+    )
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:

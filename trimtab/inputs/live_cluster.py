@@ -103,12 +103,7 @@ def read_live_objects(
 
 
 def capture_cluster(
-    login: Login,
-    kinds: Iterable[str],
-    salt: bytes | None = None,
-    *,
-    templates: bool = False,
-    pod_metrics: bool = False,
+    login: Login, kinds: Iterable[str], salt: bytes | None = None, *, templates: bool = False, pod_metrics: bool = False
 ) -> Capture:
     """Returns the objects of these kinds that the API server lists now, as a snapshot file.
 

@@ -70,7 +70,7 @@ def read_pool_nodes(options: PoolOptions, *, needs_nodes: bool = True) -> Select
     notes = tuple(list_snapshot_notes(inventory, is_whole=is_whole))
     return SelectedNodes(
         inventory=inventory, nodes=nodes, pool=pool, notes=notes, documents=tuple(documents), cluster=cluster
-    )  # fmt: skip
+    )
 
 
 def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
@@ -168,9 +168,11 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     clouds = DEFAULT_PROFILES | {"": OTHER_PROFILE}
     table = machine_types()
     return PricedTypes(
-        types=tuple(table[name] for name in sorted(prices) if name in table), prices=prices, region=region,
+        types=tuple(table[name] for name in sorted(prices) if name in table),
+        prices=prices,
+        region=region,
         profiles={cloud: profiles[options.profile or name] for cloud, name in clouds.items()},
-    )  # fmt: skip
+    )
 
 
 def _regions_of(nodes: Sequence[NodeInfo]) -> list[str]:

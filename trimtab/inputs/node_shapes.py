@@ -108,14 +108,14 @@ def size_shape(options: SizeOptions, density: DensityOptions) -> FormulaNode:
     pods = options.max_pods or DEFAULT_MAX_PODS
     limits = (PodLimit(PodLimitKind.KUBELET, pods), *_cidr_limits(density))
     size = NodeSize(
-        millicores=amounts["cpu"], memory_bytes=amounts["memory"], max_pods=pods,
-        boot_disk_bytes=amounts.get("disk"), local_disks=options.local_disks,
-    )  # fmt: skip
+        millicores=amounts["cpu"],
+        memory_bytes=amounts["memory"],
+        max_pods=pods,
+        boot_disk_bytes=amounts.get("disk"),
+        local_disks=options.local_disks,
+    )
     return FormulaNode(
-        name="one node of this size",
-        size=size,
-        limits=limits,
-        notes=tuple(_note_density(limits, density)),
+        name="one node of this size", size=size, limits=limits, notes=tuple(_note_density(limits, density))
     )
 
 
@@ -148,15 +148,24 @@ def type_shape(name: str, options: SizeOptions, density: DensityOptions) -> Form
     # A node's own maxPods counts for what it reserves; a limit of the network is only told beside it.
     pods = options.max_pods or next((limit.pods for limit in limits), DEFAULT_MAX_PODS)
     size = NodeSize(
-        millicores=int(kind.cores * 1000), memory_bytes=kind.memory_mib * MIB, max_pods=pods,
-        lost_bytes=_lost_bytes(kind), architecture=kind.arch, is_shared_core=name in _SHARED_CORE,
-        boot_disk_bytes=amounts.get("disk"), local_disks=options.local_disks,
-    )  # fmt: skip
+        millicores=int(kind.cores * 1000),
+        memory_bytes=kind.memory_mib * MIB,
+        max_pods=pods,
+        lost_bytes=_lost_bytes(kind),
+        architecture=kind.arch,
+        is_shared_core=name in _SHARED_CORE,
+        boot_disk_bytes=amounts.get("disk"),
+        local_disks=options.local_disks,
+    )
     notes = [*_note_density(limits, density), *_note_lost_memory(kind)]
     return FormulaNode(
-        name=name, size=size, limits=limits, notes=tuple(notes), price=price_table().get(name),
+        name=name,
+        size=size,
+        limits=limits,
+        notes=tuple(notes),
+        price=price_table().get(name),
         price_region=listed_region(name),
-    )  # fmt: skip
+    )
 
 
 def _lost_bytes(kind: MachineType) -> int:
@@ -276,9 +285,14 @@ def _cluster_shape(
         limits.append(PodLimit(PodLimitKind.INTERFACES, pod_limits.count_interface_pods(interfaces)))
     limits += _cidr_limits(density)
     return FormulaNode(
-        name=name, size=size, nodes=count, withheld_now=withheld, limits=tuple(limits),
-        price=None if isinstance(price, NotYet) else price, notes=tuple(_note_density(tuple(limits), density)),
-    )  # fmt: skip
+        name=name,
+        size=size,
+        nodes=count,
+        withheld_now=withheld,
+        limits=tuple(limits),
+        price=None if isinstance(price, NotYet) else price,
+        notes=tuple(_note_density(tuple(limits), density)),
+    )
 
 
 def _shape_name(node: NodeInfo) -> str:
@@ -294,9 +308,13 @@ def _node_size(node: NodeInfo, options: SizeOptions, amounts: dict[str, int]) ->
     # Nodes of one type differ by a few pages of memory: in whole mebibytes they are one shape.
     memory = node.capacity["memory"] // MIB * MIB
     return NodeSize(
-        millicores=node.capacity["cpu"], memory_bytes=memory, max_pods=pods, boot_disk_bytes=disk,
-        architecture=node.labels.get("kubernetes.io/arch", "amd64"), local_disks=options.local_disks,
-    )  # fmt: skip
+        millicores=node.capacity["cpu"],
+        memory_bytes=memory,
+        max_pods=pods,
+        boot_disk_bytes=disk,
+        architecture=node.labels.get("kubernetes.io/arch", "amd64"),
+        local_disks=options.local_disks,
+    )
 
 
 def _withheld_now(node: NodeInfo) -> tuple[int, int]:

@@ -12,9 +12,7 @@ from typing import Annotated, Literal
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.autoscaler_processes import Processes, split_processes
-from trimtab.cluster.cluster_autoscaler import (
-    wrong_flags,
-)
+from trimtab.cluster.cluster_autoscaler import wrong_flags
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
@@ -69,13 +67,19 @@ class PlanOptions:
     pool_paths: Annotated[tuple[str, ...], POOLS] = ()
     resize: Annotated[bool, flags.RESIZE] = False
     price_paths: Annotated[tuple[str, ...], flags.PRICES] = ()
-    policy_paths: Annotated[tuple[str, ...], flags.POLICIES.with_help(
-        "Policies that change pods when they are created again after an eviction. Default: the PodPolicies of the "
-        "snapshot."
-    )] = ()  # fmt: skip
-    overhead: Annotated[Literal["server", "webhook"], flags.OVERHEAD.with_help(
-        "The component that writes pod overhead, as for the webhook. The option has an effect only with policies."
-    )] = "server"  # fmt: skip
+    policy_paths: Annotated[
+        tuple[str, ...],
+        flags.POLICIES.with_help(
+            "Policies that change pods when they are created again after an eviction. Default: the PodPolicies of the "
+            "snapshot."
+        ),
+    ] = ()
+    overhead: Annotated[
+        Literal["server", "webhook"],
+        flags.OVERHEAD.with_help(
+            "The component that writes pod overhead, as for the webhook. The option has an effect only with policies."
+        ),
+    ] = "server"
     now: Annotated[str | None, flags.NOW] = None
     autoscaler_flags: Annotated[str, flags.AUTOSCALER_FLAGS] = ""
     presets: Annotated[tuple[str, ...], PRESET] = ()
@@ -230,8 +234,7 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
     unread: list[ConfigError] = []
     cluster_documents, mistakes = parse_documents(
         _read_or_collect(
-            lambda: live_cluster.read_live_objects(cluster, live_cluster.WITH_POLICIES, templates=True),
-            unread,
+            lambda: live_cluster.read_live_objects(cluster, live_cluster.WITH_POLICIES, templates=True), unread
         )
     )
     pool_documents, pool_mistakes = parse_documents(
@@ -328,9 +331,14 @@ def _build_readmission(
 
     try:
         return build_readmission(
-            documents, snapshot, options.policy_paths, options.admission_settings, now, inventory,
+            documents,
+            snapshot,
+            options.policy_paths,
+            options.admission_settings,
+            now,
+            inventory,
             found_pools if options.resize else None,
-        )  # fmt: skip
+        )
     except UsageError as error:
         unread += error.mistakes
         return Readmission()

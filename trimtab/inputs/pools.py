@@ -112,8 +112,9 @@ def _describe_sources(inventory: Inventory) -> str:
     unnamed = sum(not pool_name(node) for node in inventory.machines)
     phrases = [
         f"by the {'label' if source in POOL_LABELS else 'annotation'} {source} ({', '.join(sorted(names))})"
-        for source, names in pools_by_source.items() if source
-    ]  # fmt: skip
+        for source, names in pools_by_source.items()
+        if source
+    ]
     return " and ".join(phrases) + (
         f"; {format_count(unnamed, 'node names no pool and is', 'nodes name no pool and are')} not drained"
         if unnamed

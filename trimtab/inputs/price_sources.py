@@ -30,9 +30,10 @@ def read_price_sources(sources: Sequence[str]) -> tuple[PriceFile, list[ConfigEr
         contents = [_fetch(source)] if is_url else live_cluster.read_paths([source], FOLDER_ENDINGS)
         for name, content in contents:
             price_file, file_mistakes = (
-                read_price_answer(name, content) if is_answer(content)
+                read_price_answer(name, content)
+                if is_answer(content)
                 else read_price_file(name, content.decode("utf-8", "replace"))
-            )  # fmt: skip
+            )
             price_files.append(price_file)
             mistakes += first_mistakes(file_mistakes)
     return merge_price_files(price_files), mistakes

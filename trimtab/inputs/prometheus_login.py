@@ -18,15 +18,21 @@ class PrometheusLogin:
     header_files: Annotated[
         tuple[str, ...], replace(HEADER_FILE, variable="TRIMTAB_RECOMMENDER_PROMETHEUS_HEADER_FILE")
     ] = ()
-    token_file: Annotated[str | None, replace(
-        TOKEN_FILE,
-        variable="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
-        help="The file with a bearer token to log in. TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN may contain the token "
-        "itself instead.",
-    )] = None  # fmt: skip
-    token: Annotated[str | None, option(
-        "--token", help="The bearer token itself.", is_hidden=True, variable="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN"
-    )] = None  # fmt: skip
+    token_file: Annotated[
+        str | None,
+        replace(
+            TOKEN_FILE,
+            variable="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE",
+            help="The file with a bearer token to log in. TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN may contain the token "
+            "itself instead.",
+        ),
+    ] = None
+    token: Annotated[
+        str | None,
+        option(
+            "--token", help="The bearer token itself.", is_hidden=True, variable="TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN"
+        ),
+    ] = None
     ca: Annotated[str | None, replace(CA, variable="TRIMTAB_RECOMMENDER_PROMETHEUS_CA_FILE")] = None
 
     def parse_headers(self) -> dict[str, str]:

@@ -243,9 +243,12 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
     source = HttpApi(server.url, server.headers, server.ca, server.certificate, server.key)
     start, warnings = now - server.days * DAY, list[str]()
     queries = QueryPlan(
-        step_seconds=server.step, rate_window=server.rate, extra_matcher=server.extra, names=server.names,
+        step_seconds=server.step,
+        rate_window=server.rate,
+        extra_matcher=server.extra,
+        names=server.names,
         max_concurrent_queries=server.at_once,
-    )  # fmt: skip
+    )
     prometheus = Prometheus(source, queries, DistinctWarnings(warnings.append))
     try:
         excluded = prometheus.find_excluded_labels(start, now)
@@ -266,8 +269,9 @@ def _note_excluded(labels: Sequence[str]) -> list[str]:
     names = CADVISOR_LABELS if CADVISOR_LABELS[1] in labels else EXPORTED_LABELS
     options = [
         f"--label-name {name}={label}"
-        for name, label in zip(NAMES, names, strict=True) if label in labels or names is CADVISOR_LABELS
-    ]  # fmt: skip
+        for name, label in zip(NAMES, names, strict=True)
+        if label in labels or names is CADVISOR_LABELS
+    ]
     return [
         f"Series with the label {' or '.join(labels)} are left out: their labels namespace, pod and container name the "
         "program that reports them. To read them, scrape with honor_labels: true, or name the labels with "
@@ -422,7 +426,9 @@ def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, 
         raise RuntimeFailure(f"{error}{hint}") from None
     return [
         f"{source} one present sample ({count} series) and no history: use --prometheus, or let the recommender "
-        "collect usage for a day.", *problems]  # fmt: skip
+        "collect usage for a day.",
+        *problems,
+    ]
 
 
 def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:

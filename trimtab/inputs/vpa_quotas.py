@@ -63,8 +63,9 @@ class VpaQuotas:
         replaced = [(own, -1) for key in (owner, *others) for own in self.pods.get(key, ())]
         expected = [
             (_completed(largest, facts, key.namespace), number)
-            for key, (largest, number) in others.items() if key.namespace == owner.namespace
-        ]  # fmt: skip
+            for key, (largest, number) in others.items()
+            if key.namespace == owner.namespace
+        ]
         replaced = [(own, sign) for own, sign in replaced if (own.metadata.namespace or "default") == owner.namespace]
         change_of_use = _sum_usage(quota, [*replaced, *expected, (pod, count - 1)])
         return change(

@@ -91,8 +91,10 @@ def _promise(
             (key.name, resource): ProposedAmounts(
                 _capped_recommendation(current.containers[key], resource, _LARGEST, by_container[key.name])
             )
-            for resource, by_container in ranges.items() for key in containers if key.name in by_container
-        }  # fmt: skip
+            for resource, by_container in ranges.items()
+            for key in containers
+            if key.name in by_container
+        }
         largest = changed_pod(pod, FittedRequests(changes=changes))
     except NotAQuantity:
         return
@@ -129,8 +131,9 @@ def _refuse(
                 (key.name, resource): ProposedAmounts(
                     _capped_recommendation(current.containers[key], resource, recommended, ranges[key.name])
                 )
-                for key in containers if key.name in ranges
-            }  # fmt: skip
+                for key in containers
+                if key.name in ranges
+            }
             changed = changed_pod(pod, FittedRequests(changes=changes))
             refused = (
                 refuse_resources(changed, facts, owner.namespace, by_quotas=False)

@@ -23,13 +23,7 @@ from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.current_requests import RESOURCES, CurrentRequests, read_current_requests
 from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.inputs.vpa_quotas import VpaQuotas
-from trimtab.inputs.vpa_requests import (
-    find_floors,
-    has_pod_level,
-    promise_room,
-    refuse_by_api_server,
-    refuse_by_quotas,
-)
+from trimtab.inputs.vpa_requests import find_floors, has_pod_level, promise_room, refuse_by_api_server, refuse_by_quotas
 from trimtab.policy.cluster_facts import from_snapshot, hpa_target
 from trimtab.usage.series import Series, container_key
 
@@ -59,10 +53,9 @@ class ClusterWorkloads:
 
     def count_containers(self, key: ContainerKey) -> int:
         """Returns the number of containers of the workload's pod that a VPA sizes; 1 if it is not known."""
-        return max(1, sum(
-            other.owner == key.owner and self.is_sized_by_vpa(other)
-            for other in self.current.containers
-        ))  # fmt: skip
+        return max(
+            1, sum(other.owner == key.owner and self.is_sized_by_vpa(other) for other in self.current.containers)
+        )
 
     def is_sized_by_vpa(self, key: ContainerKey) -> bool:
         """Returns whether a VPA would set the container's requests: a VPA leaves out init containers and sidecars."""
@@ -81,9 +74,13 @@ def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkl
         raise UsageError([*mistakes, *built.mistakes])
     current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
     return ClusterWorkloads(
-        current, True, _vpas_by_target(documents), _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler)),
-        tuple(documents), _pods_by_owner(built.snapshot.objects_of(Pod), current),
-    )  # fmt: skip
+        current,
+        True,
+        _vpas_by_target(documents),
+        _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler)),
+        tuple(documents),
+        _pods_by_owner(built.snapshot.objects_of(Pod), current),
+    )
 
 
 def _pods_by_owner(pods: Iterable[Pod], current: CurrentRequests) -> dict[OwnerKey, tuple[Pod, ...]]:
@@ -195,7 +192,9 @@ def build_histories(
         count = max(len(keys), workloads.count_containers(keys[0]))
         histories.append(
             WorkloadHistory(
-                namespace=workload.namespace, kind=workload.kind, name=workload.name,
+                namespace=workload.namespace,
+                kind=workload.kind,
+                name=workload.name,
                 replicas=max((_replicas(workloads, key) for key in keys), default=0),
                 containers=tuple(summarize_container(key.name, grouped[key], containers=count) for key in keys),
                 max_allowed={key.name: _largest_request(workloads.current, key) for key in keys},
@@ -206,9 +205,10 @@ def build_histories(
                 refuse_by_quotas=refuse_by_quotas(workloads.current, workload, keys, quotas),
                 promise_requests=promise_room(workloads.current, workload, keys, quotas),
                 initial_requests={key.name: workloads.initial_requests(key) for key in keys},
-                vpas=workloads.vpas.get(workload, ()), taken_names=frozenset(taken_names[workload.namespace]),
+                vpas=workloads.vpas.get(workload, ()),
+                taken_names=frozenset(taken_names[workload.namespace]),
             )
-        )  # fmt: skip
+        )
         taken_names[workload.namespace].add(workload.name)
     return histories
 

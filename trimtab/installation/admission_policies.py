@@ -50,15 +50,19 @@ def render_write_policies(policies: Iterable[WritePolicy], values: InstallValues
 
 def _render_write_policy(policy: WritePolicy) -> Iterator[Manifest]:
     rule: Manifest = {
-        "apiGroups": [policy.group], "apiVersions": [policy.version], "operations": list(policy.operations),
-        "resources": list(policy.resources), "scope": "Namespaced" if policy.is_namespaced else "Cluster",
-    }  # fmt: skip
+        "apiGroups": [policy.group],
+        "apiVersions": [policy.version],
+        "operations": list(policy.operations),
+        "resources": list(policy.resources),
+        "scope": "Namespaced" if policy.is_namespaced else "Cluster",
+    }
     if policy.names:
         rule["resourceNames"] = list(policy.names)
     checks = [(condition.expression, condition.message) for condition in policy.conditions]
     for operation, expression in (
-        (UPDATE, unchanged_cel(policy.may_change)), (CREATE, created_cel(policy.may_set or policy.may_change)),
-    ):  # fmt: skip
+        (UPDATE, unchanged_cel(policy.may_change)),
+        (CREATE, created_cel(policy.may_set or policy.may_change)),
+    ):
         if operation in policy.operations:
             other = "" if len(policy.operations) == 1 else f"request.operation != '{operation}' || "
             checks.append((other + expression, policy.message))
@@ -77,9 +81,12 @@ def _pool_status_policy() -> Iterator[Manifest]:
     migrated by such updates.
     """
     rule = {
-        "apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
-        "resources": [POOL_STATUSES, f"{POOL_STATUSES}/*"], "scope": "Namespaced",
-    }  # fmt: skip
+        "apiGroups": [GROUP],
+        "apiVersions": ["*"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [POOL_STATUSES, f"{POOL_STATUSES}/*"],
+        "scope": "Namespaced",
+    }
     account = f"request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':{COMPACTOR_ACCOUNT}'"
     same = " && ".join(
         f"has(object.{name}) == has(oldObject.{name}) && (!has(object.{name}) || object.{name} == oldObject.{name})"
@@ -87,9 +94,13 @@ def _pool_status_policy() -> Iterator[Manifest]:
     )
     message = "only the compactor of this namespace writes a PoolStatus; the settings of a pool are in its ConfigMap"
     yield from render_policy(
-        "compactor", POOL_STATUSES, rule, f"!({account})",
-        [(f"request.operation == 'UPDATE' && {same}", message)], condition="not-the-compactor",
-    )  # fmt: skip
+        "compactor",
+        POOL_STATUSES,
+        rule,
+        f"!({account})",
+        [(f"request.operation == 'UPDATE' && {same}", message)],
+        condition="not-the-compactor",
+    )
 
 
 def account_cel(process: str) -> str:
@@ -191,6 +202,9 @@ def _common_fields(name: str, path: str, values: InstallValues) -> Manifest:
 
 def _webhook_rule(group: str, version: str, resource: str, *operations: str, scope: str) -> Manifest:
     return {
-        "apiGroups": [group], "apiVersions": [version], "resources": [resource], "operations": list(operations),
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "resources": [resource],
+        "operations": list(operations),
         "scope": scope,
-    }  # fmt: skip
+    }

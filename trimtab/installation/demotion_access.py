@@ -25,10 +25,12 @@ def render_demotion_access(values: InstallValues) -> Iterator[Manifest]:
     rules = [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "update"], "resourceNames": [MAP_NAME]},
         {
-            "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"],
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "verbs": ["get"],
             "resourceNames": [*split_status_names(values.autoscaler_status)],
         },
-    ]  # fmt: skip
+    ]
     yield build_manifest(_RBAC, "Role", ROLE_NAME, there, component="recommender", rules=rules)
     account = {"kind": "ServiceAccount", "name": account_name("recommender"), "namespace": values.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ROLE_NAME}

@@ -30,8 +30,10 @@ from trimtab.runtime.settings import Settings
 
 _USER = 65532
 RESTRICTED: Manifest = {
-    "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
-}  # fmt: skip
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
 INTENDED_LIMIT = {
     "trimtab.dev/lint-ignore": "L36 the limit is far above the measured use "
     "(docs/explanation/what-our-processes-need.md), so a process that exceeds it probably leaks"
@@ -83,19 +85,24 @@ def _restricted_pod_spec(process: str) -> Manifest:
     return {
         "serviceAccountName": account_name(process),
         "securityContext": {
-            "runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER,
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         # No process reads the variables that the kubelet sets for every Service of the namespace.
         "enableServiceLinks": False,
-    }  # fmt: skip
+    }
 
 
 def _spread_constraint(process: str, key: str) -> dict[str, Any]:
     return {
-        "topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
+        "topologyKey": key,
+        "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": component_labels(process)},
-    }  # fmt: skip
+    }
 
 
 def render_probe(path: str, port: str, scheme: str, **more: int) -> Manifest:
@@ -135,9 +142,11 @@ def render_certificate(values: InstallValues, name: str, secret: str, component:
     full = f"{name}.{values.namespace}.svc"
     yield build_manifest("cert-manager.io/v1", "Issuer", name, values, component=component, spec={"selfSigned": {}})
     spec = {
-        "secretName": secret, "dnsNames": [full, f"{full}.cluster.local"], "privateKey": {"algorithm": "ECDSA"},
+        "secretName": secret,
+        "dnsNames": [full, f"{full}.cluster.local"],
+        "privateKey": {"algorithm": "ECDSA"},
         "issuerRef": {"kind": "Issuer", "name": name},
-    }  # fmt: skip
+    }
     yield build_manifest("cert-manager.io/v1", "Certificate", name, values, component=component, spec=spec)
 
 
@@ -199,9 +208,10 @@ def webhook_environment(values: InstallValues) -> dict[str, str]:
     }
     if not values.cert_manager:
         own |= {
-            "TRIMTAB_WEBHOOK_CERTS_SECRET": CERTIFICATE_SECRET, "TRIMTAB_WEBHOOK_SERVICE_NAME": WEBHOOK_NAME,
+            "TRIMTAB_WEBHOOK_CERTS_SECRET": CERTIFICATE_SECRET,
+            "TRIMTAB_WEBHOOK_SERVICE_NAME": WEBHOOK_NAME,
             "TRIMTAB_WEBHOOK_CONFIGURATION_NAME": CONFIGURATION_NAME,
-        }  # fmt: skip
+        }
     return own
 
 
@@ -221,14 +231,19 @@ PROMETHEUS_LOGIN_PATH = "/var/run/trimtab/prometheus"
 """The folder of the files that the recommender's `TRIMTAB_RECOMMENDER_PROMETHEUS_TOKEN_FILE` and `_CA_FILE` may
 name."""
 _VOLUME_MOUNTS: dict[str, Manifest] = {
-    "recommender": {"volumeMounts": [{"name": "prometheus", "mountPath": PROMETHEUS_LOGIN_PATH, "readOnly": True}]},
+    "recommender": {"volumeMounts": [{"name": "prometheus", "mountPath": PROMETHEUS_LOGIN_PATH, "readOnly": True}]}
 }
 _VOLUMES: dict[str, Manifest] = {
     # An empty folder until the Secret is created, so that the Deployment needs no change for it.
-    "recommender": {"volumes": [
-        {"name": "prometheus", "secret": {"secretName": "trimtab-prometheus", "defaultMode": 0o440, "optional": True}},
-    ]},
-}  # fmt: skip
+    "recommender": {
+        "volumes": [
+            {
+                "name": "prometheus",
+                "secret": {"secretName": "trimtab-prometheus", "defaultMode": 0o440, "optional": True},
+            }
+        ]
+    }
+}
 
 
 def render_workers(values: InstallValues) -> Iterator[Manifest]:
@@ -240,9 +255,10 @@ def render_workers(values: InstallValues) -> Iterator[Manifest]:
     for process in WORKERS:
         containers = [_process_container(process, values)]
         spec = {
-            "terminationGracePeriodSeconds": PROCESS_GRACE_SECONDS[process], "containers": containers,
+            "terminationGracePeriodSeconds": PROCESS_GRACE_SECONDS[process],
+            "containers": containers,
             **_VOLUMES.get(process, {}),
-        }  # fmt: skip
+        }
         yield render_deployment(process, values, replicas=REPLICAS, spec=spec)
 
 
@@ -255,11 +271,12 @@ def process_environment(process: str, values: InstallValues) -> dict[str, str]:
         "TRIMTAB_COMPACTOR_SCALE_NAMESPACES": ":".join(values.scale_namespaces),
     }
     return {
-        variable_name(process, "listen"): f"0.0.0.0:{PORT}", "TRIMTAB_NAMESPACE": values.namespace,
+        variable_name(process, "listen"): f"0.0.0.0:{PORT}",
+        "TRIMTAB_NAMESPACE": values.namespace,
         "TRIMTAB_LOG_FORMAT": "json",
         **(compactor if process == "compactor" else {}),
         **(_recommender_environment(values) if process == "recommender" else {}),
-    }  # fmt: skip
+    }
 
 
 def _recommender_environment(values: InstallValues) -> dict[str, str]:
@@ -269,7 +286,7 @@ def _recommender_environment(values: InstallValues) -> dict[str, str]:
         "TRIMTAB_AUTOSCALER_NAMESPACE": values.autoscaler_namespace,
         "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
         variable_name("recommender", "demote_groups"): "true",
-    }  # fmt: skip
+    }
     return {**parameters, **(demotion if values.demote_groups else {})}
 
 

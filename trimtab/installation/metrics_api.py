@@ -54,9 +54,7 @@ def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
     yield build_manifest("policy/v1", "PodDisruptionBudget", NAME, values, component=METRICS_API, spec=budget)
     ingress = [{"ports": [{"protocol": "TCP", "port": "https"}]}]
     network = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}
-    yield build_manifest(
-        "networking.k8s.io/v1", "NetworkPolicy", NAME, values, component=METRICS_API, spec=network
-    )  # fmt: skip
+    yield build_manifest("networking.k8s.io/v1", "NetworkPolicy", NAME, values, component=METRICS_API, spec=network)
     if values.cert_manager:
         yield from render_certificate(values, NAME, CERTIFICATE_SECRET, METRICS_API)
     else:
@@ -72,14 +70,21 @@ def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
 def render_api_service(values: InstallValues) -> Manifest:
     """Returns the APIService, without its caBundle, which the replicas or cert-manager write."""
     spec = {
-        "group": GROUP, "version": VERSION, "groupPriorityMinimum": 100, "versionPriority": 200,
+        "group": GROUP,
+        "version": VERSION,
+        "groupPriorityMinimum": 100,
+        "versionPriority": 200,
         "service": {"name": NAME, "namespace": values.namespace, "port": values.service_port},
-    }  # fmt: skip
+    }
     annotations = {INJECT: f"{values.namespace}/{NAME}"} if values.cert_manager else None
     return build_manifest(
-        "apiregistration.k8s.io/v1", "APIService", API_SERVICE_NAME, component=METRICS_API, annotations=annotations,
+        "apiregistration.k8s.io/v1",
+        "APIService",
+        API_SERVICE_NAME,
+        component=METRICS_API,
+        annotations=annotations,
         spec=spec,
-    )  # fmt: skip
+    )
 
 
 def _render_reader_binding(values: InstallValues) -> Manifest:

@@ -49,9 +49,12 @@ def _render_guard(values: InstallValues) -> Iterator[Manifest]:
     """Yields the policy that lets no account but the recommender's write ConfigMaps of this name."""
     user = f"system:serviceaccount:{values.namespace}:{account_name('recommender')}"
     rule = {
-        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"],
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["configmaps"],
         "scope": "Namespaced",
-    }  # fmt: skip
+    }
     message = (
         f"only {account_name('recommender')} may write ConfigMap {PARAMETERS_NAME}, because policies read "
         "requests from this ConfigMap"

@@ -81,7 +81,8 @@ _UNINSTALL = {
 _CLUSTER = {
     "webhook": _FACTS,
     "watchdog": {
-        **_FACTS, "pods": "to read the running pods, which the watchdog compares with the policies",
+        **_FACTS,
+        "pods": "to read the running pods, which the watchdog compares with the policies",
         "podpolicies/status": "to write the status of each policy, and to set a policy that harms pods to `warn`",
         "events": "to report pods that the webhook missed",
     },
@@ -93,21 +94,24 @@ _CLUSTER = {
         "apiservices": "to write the caBundle with which API servers trust the metrics API",
     },
     "uninstall": _UNINSTALL,
-}  # fmt: skip
+}
 """Process → resource → what its permissions in the whole cluster are for."""
 _OWN_NAMESPACE = {
     "webhook": {"configmaps": _RECOMMENDATIONS, "secrets": _SIGNING_KEY},
     "watchdog": {"configmaps": _RECOMMENDATIONS, "leases": _OWN_LEASE},
     "compactor": {
-        "leases": _OWN_LEASE, "secrets": _SIGNING_KEY,
-        "configmaps":
-            "to read the pools, and to store the state of each pool", "poolstatuses": _COMPACTOR["poolstatuses"],
+        "leases": _OWN_LEASE,
+        "secrets": _SIGNING_KEY,
+        "configmaps": "to read the pools, and to store the state of each pool",
+        "poolstatuses": _COMPACTOR["poolstatuses"],
     },
-    "recommender": {"leases": _OWN_LEASE, "configmaps":
-        "to store the recommender's checkpoints and the recommendations"},
+    "recommender": {
+        "leases": _OWN_LEASE,
+        "configmaps": "to store the recommender's checkpoints and the recommendations",
+    },
     METRICS_API: {"configmaps": "to read the rules of the metrics"},
     "uninstall": _UNINSTALL,
-}  # fmt: skip
+}
 """Process → resource → what its permissions in Trimtab's own namespace are for."""
 
 

@@ -79,10 +79,12 @@ _READMISSION = (
     Rule("", ("limitranges", "resourcequotas"), WATCH),
     Rule("apps", ("daemonsets",), WATCH),
     Rule("batch", ("cronjobs",), WATCH),
-    *(rule for rule in _FACTS if rule.group in (
-        "autoscaling", "autoscaling.k8s.io", "node.k8s.io", "scheduling.k8s.io", "trimtab.dev",
-    )),
-)  # fmt: skip
+    *(
+        rule
+        for rule in _FACTS
+        if rule.group in ("autoscaling", "autoscaling.k8s.io", "node.k8s.io", "scheduling.k8s.io", "trimtab.dev")
+    ),
+)
 """The rules for the objects that determine the requests of a pod that replaces an evicted pod. Rules that a plan needs
 anyway are not repeated."""
 
@@ -148,11 +150,7 @@ CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
         # Whether a user may read a metric. TokenReviews are not needed: API servers name the user.
         Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         Rule(
-            "apiregistration.k8s.io",
-            ("apiservices",),
-            ("get", "update"),
-            (API_SERVICE_NAME,),
-            is_for_certificate=True,
+            "apiregistration.k8s.io", ("apiservices",), ("get", "update"), (API_SERVICE_NAME,), is_for_certificate=True
         ),
     ),
     "uninstall": (
@@ -308,11 +306,7 @@ CONDITIONAL_PERMISSIONS: dict[tuple[str, str, str], str] = {
     ("compactor", "patch", "events"): "an earlier Event of the node or pool is repeated within an hour",
     ("compactor", "get", "events"): _EARLIER_EVENT,
     ("uninstall", "delete", "apiservices"): "the metrics API is installed",
-    (
-        METRICS_API,
-        "update",
-        "apiservices",
-    ): "the certificate has a new authority",
+    (METRICS_API, "update", "apiservices"): "the certificate has a new authority",
     (METRICS_API, "update", "secrets"): "a certificate is due for renewal",
     ("recommender", "create", "leases"): _NO_LEASE,
     ("recommender", "list", "verticalpodautoscalers"): _VPA,

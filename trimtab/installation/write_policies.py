@@ -142,46 +142,73 @@ def _annotation(name: str) -> FieldPath:
 
 
 _CA_BUNDLE = WritePolicy(
-    process="webhook", subject="cabundle", group="admissionregistration.k8s.io", kinds=(
-        "mutatingwebhookconfigurations", "validatingwebhookconfigurations",
-    ),
-    names=(CONFIGURATION_NAME,), may_change=(("webhooks", EachEntry("name"), "clientConfig", "caBundle"),),
-    what="change the caBundle of a webhook configuration", is_namespaced=False, is_for_certificate=True,
-)  # fmt: skip
+    process="webhook",
+    subject="cabundle",
+    group="admissionregistration.k8s.io",
+    kinds=("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+    names=(CONFIGURATION_NAME,),
+    may_change=(("webhooks", EachEntry("name"), "clientConfig", "caBundle"),),
+    what="change the caBundle of a webhook configuration",
+    is_namespaced=False,
+    is_for_certificate=True,
+)
 
 
 def _secrets(process: str, *names: str) -> WritePolicy:
     return WritePolicy(
-        process=process, subject="secrets", group="", kinds=("secrets",), names=names, may_change=(("data",),),
+        process=process,
+        subject="secrets",
+        group="",
+        kinds=("secrets",),
+        names=names,
+        may_change=(("data",),),
         what="change the data of its Secrets",
-    )  # fmt: skip
+    )
 
 
 def _lease(process: str) -> WritePolicy:
     fields = ("holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime", "leaseTransitions")
     return WritePolicy(
-        process=process, subject="lease", group="coordination.k8s.io", kinds=("leases",),
-        operations=(CREATE, UPDATE), names=(account_name(process),),
-        may_change=tuple(("spec", field) for field in fields), what="write who holds its Lease, and for how long",
-    )  # fmt: skip
+        process=process,
+        subject="lease",
+        group="coordination.k8s.io",
+        kinds=("leases",),
+        operations=(CREATE, UPDATE),
+        names=(account_name(process),),
+        may_change=tuple(("spec", field) for field in fields),
+        what="write who holds its Lease, and for how long",
+    )
 
 
 _NEW_EVENT_FIELDS = (
-    "eventTime", "reportingController", "reportingInstance", "action", "reason", "note", "type", "regarding", "series",
-)  # fmt: skip
+    "eventTime",
+    "reportingController",
+    "reportingInstance",
+    "action",
+    "reason",
+    "note",
+    "type",
+    "regarding",
+    "series",
+)
 
 
 def _events(process: str, controller: str) -> WritePolicy:
     return WritePolicy(
-        process=process, subject="events", group="events.k8s.io", kinds=("events",), operations=(CREATE, UPDATE),
-        may_change=(("series",),), may_set=tuple((field,) for field in _NEW_EVENT_FIELDS),
+        process=process,
+        subject="events",
+        group="events.k8s.io",
+        kinds=("events",),
+        operations=(CREATE, UPDATE),
+        may_change=(("series",),),
+        may_set=tuple((field,) for field in _NEW_EVENT_FIELDS),
         what="report an Event, and count how often it has occurred",
         conditions=(
             WriteCondition(
                 f"object.reportingController == '{controller}'", f"this account reports only as {controller}"
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _config_maps(process: str, names: tuple[str, ...], labels: tuple[str, ...]) -> WritePolicy:
@@ -189,15 +216,20 @@ def _config_maps(process: str, names: tuple[str, ...], labels: tuple[str, ...]) 
     `names`, and of their labels the process writes only `labels`."""
     by_name = " || ".join(f"request.name.startsWith('{name}')" for name in names)
     return WritePolicy(
-        process=process, subject="configmaps", group="", kinds=("configmaps",), operations=(CREATE, UPDATE, DELETE),
-        place=Place.OWN_NAMESPACE, may_change=(("data",), ("binaryData",), *map(_label, labels)),
+        process=process,
+        subject="configmaps",
+        group="",
+        kinds=("configmaps",),
+        operations=(CREATE, UPDATE, DELETE),
+        place=Place.OWN_NAMESPACE,
+        may_change=(("data",), ("binaryData",), *map(_label, labels)),
         what=f"write the data of its ConfigMaps, and of the labels {_LABELS}… only {' and '.join(labels)}",
         conditions=(
             WriteCondition(
                 by_name, f"this account may write only ConfigMaps whose name begins with {' or '.join(names)}"
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _nodes(process: str) -> WritePolicy:
@@ -206,26 +238,37 @@ def _nodes(process: str) -> WritePolicy:
     own = ", ".join(f"'{key}'" for key in SOFT_TAINTS)
     message = "a taint of Trimtab has the effect PreferNoSchedule"
     return WritePolicy(
-        process=process, subject="nodes", group="", kinds=("nodes",), is_namespaced=False,
+        process=process,
+        subject="nodes",
+        group="",
+        kinds=("nodes",),
+        is_namespaced=False,
         may_change=(
-            ("spec", "unschedulable"), ("spec", "taints", OwnEntries("key", SOFT_TAINTS)), _annotation(CORDONED_BY_US),
+            ("spec", "unschedulable"),
+            ("spec", "taints", OwnEntries("key", SOFT_TAINTS)),
+            _annotation(CORDONED_BY_US),
         ),
         what=f"cordon a node, write {CORDONED_BY_US} on it, and give it the soft taint {LEAVING} or {RESERVED}",
         conditions=(
             WriteCondition(
                 "!has(object.spec.taints) || "
-                f"object.spec.taints.all(t, !(t.key in [{own}]) || t.effect == 'PreferNoSchedule')", message,
+                f"object.spec.taints.all(t, !(t.key in [{own}]) || t.effect == 'PreferNoSchedule')",
+                message,
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _scale(process: str, *, steps: str, what: str) -> WritePolicy:
     return WritePolicy(
-        process=process, subject="scale", group="apps", kinds=("deployments/scale",),
-        may_change=(("spec", "replicas"),), what=what,
+        process=process,
+        subject="scale",
+        group="apps",
+        kinds=("deployments/scale",),
+        may_change=(("spec", "replicas"),),
+        what=what,
         conditions=(WriteCondition(f"{' == '.join(_REPLICAS)} || {steps}", f"this account may only {what}"),),
-    )  # fmt: skip
+    )
 
 
 _REPLICAS = "oldObject.?spec.?replicas.orValue(0)", "object.?spec.?replicas.orValue(0)"
@@ -237,8 +280,14 @@ WRITE_POLICIES: tuple[WritePolicy, ...] = (
     _CA_BUNDLE,
     _secrets("webhook", WEBHOOK_SIGNING, CERTIFICATE_SECRET),
     WritePolicy(
-        process="watchdog", subject="podpolicies", group=GROUP, version="*", kinds=(PLURAL,), is_namespaced=False,
-        may_change=(("status",),), what="write the status of a PodPolicy",
+        process="watchdog",
+        subject="podpolicies",
+        group=GROUP,
+        version="*",
+        kinds=(PLURAL,),
+        is_namespaced=False,
+        may_change=(("status",),),
+        what="write the status of a PodPolicy",
     ),
     _lease("watchdog"),
     _events("watchdog", WATCHDOG_CONTROLLER),
@@ -246,14 +295,23 @@ WRITE_POLICIES: tuple[WritePolicy, ...] = (
     _config_maps("compactor", (STATE_NAMES,), (STATE_LABEL, UNREADABLE_STATE_LABEL)),
     _secrets("compactor", COMPACTOR_SIGNING),
     WritePolicy(
-        process="compactor", subject="poolstatus-fields", group=GROUP, version="*", kinds=(POOL_STATUSES,),
-        operations=(CREATE, UPDATE), may_change=(("pool",), ("status",), _label("app.kubernetes.io/name")),
+        process="compactor",
+        subject="poolstatus-fields",
+        group=GROUP,
+        version="*",
+        kinds=(POOL_STATUSES,),
+        operations=(CREATE, UPDATE),
+        may_change=(("pool",), ("status",), _label("app.kubernetes.io/name")),
         what="write the pool and the status of a PoolStatus",
     ),
     _nodes("compactor"),
     _events("compactor", COMPACTOR_CONTROLLER),
     WritePolicy(
-        process="compactor", subject="evictions", group="", kinds=("pods/eviction",), operations=(CREATE,),
+        process="compactor",
+        subject="evictions",
+        group="",
+        kinds=("pods/eviction",),
+        operations=(CREATE,),
         may_change=(("deleteOptions", "dryRun"), ("deleteOptions", "preconditions", "uid")),
         what="evict a pod by its uid, with the grace period that the pod has",
         conditions=(
@@ -264,24 +322,30 @@ WRITE_POLICIES: tuple[WritePolicy, ...] = (
         ),
     ),
     WritePolicy(
-        process="compactor", subject="resizes", group="", kinds=("pods/resize",),
+        process="compactor",
+        subject="resizes",
+        group="",
+        kinds=("pods/resize",),
         may_change=tuple(
             ("spec", part, EachEntry("name"), "resources", "requests") for part in ("containers", "initContainers")
         ),
         what="change the requests of the containers of a pod",
     ),
-    _scale(
-        "compactor", steps=_SURGE, what="scale a Deployment from one replica to two, and back",
-    ),
+    _scale("compactor", steps=_SURGE, what="scale a Deployment from one replica to two, and back"),
     _lease("recommender"),
     _config_maps(
-        "recommender", _RECOMMENDER_NAMES,
+        "recommender",
+        _RECOMMENDER_NAMES,
         (RECOMMENDATIONS_LABEL, USAGE_LABEL, DAMAGED_LABEL, RESERVATIONS_LABEL, HISTORY_LABEL),
     ),
     WritePolicy(
-        process="recommender", subject="parameters", group="", kinds=("configmaps",),
+        process="recommender",
+        subject="parameters",
+        group="",
+        kinds=("configmaps",),
         operations=(CREATE, UPDATE, DELETE),
-        place=Place.OTHER_NAMESPACES, excluded_name=MAP_NAME,
+        place=Place.OTHER_NAMESPACES,
+        excluded_name=MAP_NAME,
         may_change=(("data",), ("binaryData",), _label(PARAMETERS_LABEL)),
         what=f"write the data of ConfigMap {PARAMETERS_NAME} in another namespace",
         conditions=(
@@ -292,31 +356,46 @@ WRITE_POLICIES: tuple[WritePolicy, ...] = (
         ),
     ),
     WritePolicy(
-        process="recommender", subject="priorities", group="", kinds=("configmaps",), names=(MAP_NAME,),
+        process="recommender",
+        subject="priorities",
+        group="",
+        kinds=("configmaps",),
+        names=(MAP_NAME,),
         place=Place.OTHER_NAMESPACES,
         may_change=(("data",), _annotation(BASE_ANNOTATION), _annotation(DEMOTIONS_ANNOTATION)),
         what="write the data of the autoscaler's priority map, and two annotations of it",
     ),
-)  # fmt: skip
+)
 """The policies of the accounts that every installation has."""
 
 METRICS_API_POLICIES: tuple[WritePolicy, ...] = (
     WritePolicy(
-        process=METRICS_API, subject="cabundle", group="apiregistration.k8s.io", kinds=("apiservices",),
-        names=(API_SERVICE_NAME,), may_change=(("spec", "caBundle"),), what="change the caBundle of an APIService",
-        is_namespaced=False, is_for_certificate=True,
+        process=METRICS_API,
+        subject="cabundle",
+        group="apiregistration.k8s.io",
+        kinds=("apiservices",),
+        names=(API_SERVICE_NAME,),
+        may_change=(("spec", "caBundle"),),
+        what="change the caBundle of an APIService",
+        is_namespaced=False,
+        is_for_certificate=True,
     ),
     _secrets(METRICS_API, f"{account_name(METRICS_API)}-tls"),
-)  # fmt: skip
+)
 
 UNINSTALL_POLICIES: tuple[WritePolicy, ...] = (
     _nodes(UNINSTALL),
     _scale(
-        UNINSTALL, what="scale a Deployment to zero or from two replicas to one",
+        UNINSTALL,
+        what="scale a Deployment to zero or from two replicas to one",
         steps=f"{Place.OWN_NAMESPACE} && {_REPLICAS[1]} == 0 || [{', '.join(_REPLICAS)}] == [2, 1]",
     ),
     WritePolicy(
-        process=UNINSTALL, subject="configmaps", group="", kinds=("configmaps",), operations=(DELETE,),
+        process=UNINSTALL,
+        subject="configmaps",
+        group="",
+        kinds=("configmaps",),
+        operations=(DELETE,),
         what="delete what the processes have stored",
         conditions=(
             WriteCondition(
@@ -325,21 +404,30 @@ UNINSTALL_POLICIES: tuple[WritePolicy, ...] = (
             ),
         ),
     ),
-)  # fmt: skip
+)
 """The policies of the account of Helm's uninstall hook, which only the chart installs."""
 
 UNRESTRICTED_WRITES: tuple[UnrestrictedWrite, ...] = (
     UnrestrictedWrite(
-        group="authorization.k8s.io", resource="subjectaccessreviews", operation=CREATE, processes=(METRICS_API,),
+        group="authorization.k8s.io",
+        resource="subjectaccessreviews",
+        operation=CREATE,
+        processes=(METRICS_API,),
         reason="the API server answers the review, and stores nothing",
     ),
     UnrestrictedWrite(
-        group=GROUP, resource=POOL_STATUSES, operation=DELETE, processes=("compactor", UNINSTALL),
+        group=GROUP,
+        resource=POOL_STATUSES,
+        operation=DELETE,
+        processes=("compactor", UNINSTALL),
         reason="the compactor writes a deleted PoolStatus again, and no process reads one",
     ),
     *(
         UnrestrictedWrite(
-            group=group, resource=resource, operation=DELETE, processes=(UNINSTALL,),
+            group=group,
+            resource=resource,
+            operation=DELETE,
+            processes=(UNINSTALL,),
             reason="the permission names the objects, and deleting them is what it is for",
         )
         for group, resource in (
@@ -349,7 +437,7 @@ UNRESTRICTED_WRITES: tuple[UnrestrictedWrite, ...] = (
             ("coordination.k8s.io", "leases"),
         )
     ),
-)  # fmt: skip
+)
 
 
 def find_restriction(

@@ -209,9 +209,15 @@ class Client:
         `doing`, a description of the operation."""
         doing = doing or f"{method} {path}"
         response = self.send_request(
-            method, path, deadline=deadline, query=query, body=body, content_type=content_type, doing=doing,
+            method,
+            path,
+            deadline=deadline,
+            query=query,
+            body=body,
+            content_type=content_type,
+            doing=doing,
             accept=accept,
-        )  # fmt: skip
+        )
         if response.status >= 300:
             raise refusal_of_response(doing, response.status, response.content, response.headers.get("Retry-After"))
         return response.content

@@ -98,8 +98,13 @@ class TooManyRequests(RequestRefused):
 
 
 _BY_CODE: dict[int, type[RequestRefused]] = {
-    401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 410: ResourceVersionGone, 429: TooManyRequests,
-}  # fmt: skip
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    410: ResourceVersionGone,
+    429: TooManyRequests,
+}
 
 
 def refusal_of_response(doing: str, code: int, body: bytes, retry_after: str | None = None) -> RequestRefused:

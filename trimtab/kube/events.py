@@ -102,10 +102,18 @@ class Recorder:
         """Creates an Event. If an earlier process has created it, continues that Event's count."""
         namespace = about.namespace or "default"
         body = {
-            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace},
-            "eventTime": self._micro_time(), "reportingController": self.controller, "reportingInstance": self.instance,
-            "action": action, "reason": reason, "note": note, "type": kind, "regarding": _reference(about),
-        }  # fmt: skip
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "eventTime": self._micro_time(),
+            "reportingController": self.controller,
+            "reportingInstance": self.instance,
+            "action": action,
+            "reason": reason,
+            "note": note,
+            "type": kind,
+            "regarding": _reference(about),
+        }
         doing = f"create an Event {reason} about {about.kind} {about.name}"
         try:
             self.writer.write("POST", collection_path(LIST_SOURCES["Event"], namespace), body, doing=doing)

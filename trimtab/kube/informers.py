@@ -48,12 +48,16 @@ class ClusterInformers:
         reconnect_gate = ReconnectGate()
         self.reflectors: tuple[Reflector[Any], ...] = tuple(
             Reflector(
-                client, source, self._holds.get(source.kind) or FieldPruner(), settings=terms, lock=self._lock,
+                client,
+                source,
+                self._holds.get(source.kind) or FieldPruner(),
+                settings=terms,
+                lock=self._lock,
                 on_change=on_change,
                 reconnect_gate=reconnect_gate,
             )
             for source in lists
-        )  # fmt: skip
+        )
         self._threads: list[threading.Thread] = []
 
     def start(self) -> ClusterInformers:

@@ -233,9 +233,13 @@ def create_leader_process(
     two replicas to write at the same time."""
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     election = LeaderElector(
-        client, settings.namespace, lease_name_of(name), identity, timings=settings.lease_timings,
+        client,
+        settings.namespace,
+        lease_name_of(name),
+        identity,
+        timings=settings.lease_timings,
         on_trouble=lambda trouble: log.warning("election.trouble", error=trouble),
-    )  # fmt: skip
+    )
     return LeaderProcess(
         name=name,
         settings=settings,

@@ -245,10 +245,12 @@ class Reflector(Generic[V]):
         """Reads one stream to its end."""
         initial = self.store.begin_list() if self._version is None else None
         stream = self._client.stream(
-            self.source.list_path, self._query(initial is not None),
-            idle=self.settings.idle_seconds, doing=f"watch {self.source}",
+            self.source.list_path,
+            self._query(initial is not None),
+            idle=self.settings.idle_seconds,
+            doing=f"watch {self.source}",
             accept=self.source.accept_header("PartialObjectMetadata"),
-        )  # fmt: skip
+        )
         self._reconnect_gate.report_success()
         self._stream = stream
         started, events_before = elapsed_seconds(), self.health.events

@@ -9,12 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import quote
 
-from trimtab.cluster.api.admissionregistration import (
-    SERVICE_LABEL,
-    Custom,
-    EndpointSlice,
-    MutatingWebhookConfiguration,
-)
+from trimtab.cluster.api.admissionregistration import SERVICE_LABEL, Custom, EndpointSlice, MutatingWebhookConfiguration
 from trimtab.cluster.api.core import DatedRuntimeClass, Lease
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import ScrapedPod
@@ -107,7 +102,7 @@ def _sources_of_group(
         plural = name.lower() + ("es" if name.endswith("s") else "s")
         yield ListSource(
             kind=name, group_version=group_version, plural=plural, namespaced=namespaced, optional=optional
-        )  # fmt: skip
+        )
 
 
 LIST_SOURCES: dict[str, ListSource] = {
@@ -188,9 +183,12 @@ LIST_SOURCES["APIService"] = ListSource(
 def autoscaler_status(namespace: str = STATUS_NAMESPACE, name: str = STATUS_NAME) -> ListSource:
     """Returns a list with only the cluster autoscaler's status ConfigMap, under a kind of its own."""
     return ListSource(
-        kind="AutoscalerStatus", group_version="v1", plural="configmaps", namespace=namespace,
+        kind="AutoscalerStatus",
+        group_version="v1",
+        plural="configmaps",
+        namespace=namespace,
         field_selector=f"metadata.name={name}",
-    )  # fmt: skip
+    )
 
 
 def list_sources(kinds: Iterable[str] = tuple(SHAPES_BY_KIND)) -> tuple[ListSource, ...]:
@@ -216,9 +214,12 @@ def fact_list_sources(
     only Trimtab's recommendations.
     """
     shards = ListSource(
-        kind="ConfigMap", group_version="v1", plural="configmaps", namespace=own_namespace,
+        kind="ConfigMap",
+        group_version="v1",
+        plural="configmaps",
+        namespace=own_namespace,
         label_selector=f"{RECOMMENDATIONS}=v1",
-    )  # fmt: skip
+    )
     whole, read_as_objects = [LIST_SOURCES[kind] for kind in sorted(kinds)], frozenset(counted)
     return (
         *whole,

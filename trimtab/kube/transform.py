@@ -266,8 +266,9 @@ def _prune_state(state: Any) -> Any:
     retained = ("reason", "exitCode", "finishedAt")
     return {
         phase: {name: value for name, value in details.items() if name in retained}
-        for phase, details in state.items() if isinstance(details, dict)
-    }  # fmt: skip
+        for phase, details in state.items()
+        if isinstance(details, dict)
+    }
 
 
 _MAX_PLANNER_PARTS = 20_000

@@ -18,11 +18,27 @@ from trimtab.kube.errors import KubeFault
 from trimtab.kube.listing import iter_pages
 from trimtab.kube.resources import LIST_SOURCES, ListSource
 
-_LEFT_OUT = frozenset((
-    "events", "secrets", "leases", "componentstatuses", "controllerrevisions", "bindings", "csinodes", "csidrivers",
-    "csistoragecapacities", "volumeattachments", "flowschemas", "prioritylevelconfigurations", "podmetrics",
-    "ipaddresses", "servicecidrs", "certificatesigningrequests", "customresourcedefinitions",
-))  # fmt: skip
+_LEFT_OUT = frozenset(
+    (
+        "events",
+        "secrets",
+        "leases",
+        "componentstatuses",
+        "controllerrevisions",
+        "bindings",
+        "csinodes",
+        "csidrivers",
+        "csistoragecapacities",
+        "volumeattachments",
+        "flowschemas",
+        "prioritylevelconfigurations",
+        "podmetrics",
+        "ipaddresses",
+        "servicecidrs",
+        "certificatesigningrequests",
+        "customresourcedefinitions",
+    )
+)
 """Resources that refer to nothing that is searched for, or that change all the time."""
 _LEFT_OUT_GROUPS = ("metrics.k8s.io", "authorization.k8s.io", "authentication.k8s.io", "events.k8s.io")
 """API groups whose objects are computed for each HTTP request. The first entry also excludes groups whose names end in

@@ -119,11 +119,18 @@ def _parse_table(text: str) -> Iterable[MachineType]:
         elif line and line[0] != "#":
             name, arch, cores, memory, visible, pods, volumes, coremark, use = line.split()
             yield MachineType(
-                name=name, cloud=cloud, arch=arch, cores=float(cores), memory_mib=int(memory),
-                visible_mib=_number(visible), max_pods=_number(pods), max_volumes=_number(volumes.rstrip("s")),
-                shares_volumes=volumes.endswith("s"), coremark=_number(coremark),
+                name=name,
+                cloud=cloud,
+                arch=arch,
+                cores=float(cores),
+                memory_mib=int(memory),
+                visible_mib=_number(visible),
+                max_pods=_number(pods),
+                max_volumes=_number(volumes.rstrip("s")),
+                shares_volumes=volumes.endswith("s"),
+                coremark=_number(coremark),
                 use=Use.GENERAL if use == _UNKNOWN else Use(use),
-            )  # fmt: skip
+            )
 
 
 def _number(text: str) -> int | None:

@@ -56,26 +56,37 @@ def render_configuration(name: str, weights: ResourceWeights, lease_namespace: s
     to the caller. The score NodeResourcesBalancedAllocation is disabled, because it would work against filling nodes.
     """
     configuration: dict[str, Any] = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-        "profiles": [{
-            "schedulerName": name,
-            "plugins": {"score": {
-                "disabled": [{"name": "NodeResourcesBalancedAllocation"}],
-                "enabled": [{"name": "NodeResourcesFit", "weight": 10}],
-            }},
-            "pluginConfig": [{
-                "name": "NodeResourcesFit",
-                "args": {
-                    "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "NodeResourcesFitArgs",
-                    "scoringStrategy": render_strategy(weights),
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "schedulerName": name,
+                "plugins": {
+                    "score": {
+                        "disabled": [{"name": "NodeResourcesBalancedAllocation"}],
+                        "enabled": [{"name": "NodeResourcesFit", "weight": 10}],
+                    }
                 },
-            }],
-        }],
-    }  # fmt: skip
+                "pluginConfig": [
+                    {
+                        "name": "NodeResourcesFit",
+                        "args": {
+                            "apiVersion": "kubescheduler.config.k8s.io/v1",
+                            "kind": "NodeResourcesFitArgs",
+                            "scoringStrategy": render_strategy(weights),
+                        },
+                    }
+                ],
+            }
+        ],
+    }
     if lease_namespace is not None:
         configuration["leaderElection"] = {
-            "leaderElect": True, "resourceLock": "leases", "resourceName": name, "resourceNamespace": lease_namespace
-        }  # fmt: skip
+            "leaderElect": True,
+            "resourceLock": "leases",
+            "resourceName": name,
+            "resourceNamespace": lease_namespace,
+        }
     return configuration
 
 
@@ -87,9 +98,11 @@ def render_eks(weights: ResourceWeights) -> dict[str, Any]:
 def render_aks(configuration_text: str) -> dict[str, Any]:
     """Returns the SchedulerConfiguration object of AKS (preview) with a KubeSchedulerConfiguration as text."""
     return {
-        "apiVersion": "aks.azure.com/v1alpha1", "kind": "SchedulerConfiguration", "metadata": {"name": "upstream"},
+        "apiVersion": "aks.azure.com/v1alpha1",
+        "kind": "SchedulerConfiguration",
+        "metadata": {"name": "upstream"},
         "spec": {"rawConfig": configuration_text},
-    }  # fmt: skip
+    }
 
 
 GKE_COMMAND = "gcloud container clusters update CLUSTER --autoscaling-profile=optimize-utilization"
@@ -108,64 +121,89 @@ def render_manifests(name: str, namespace: str, image: str, configuration_text: 
         _bind_cluster_role(f"{name}-scheduler", "system:kube-scheduler", labels, subject),
         _bind_cluster_role(f"{name}-volumes", "system:volume-scheduler", labels, subject),
         {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
             "metadata": {"name": f"{name}-authentication", "namespace": "kube-system", "labels": labels},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
-                        "name": "extension-apiserver-authentication-reader"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "Role",
+                "name": "extension-apiserver-authentication-reader",
+            },
             "subjects": subject,
         },
         {
             # system:kube-scheduler may use the Lease kube-scheduler alone.
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta,
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": meta,
             "rules": [
                 {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
-                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [name],
-                 "verbs": ["get", "update", "patch"]},
+                {
+                    "apiGroups": ["coordination.k8s.io"],
+                    "resources": ["leases"],
+                    "resourceNames": [name],
+                    "verbs": ["get", "update", "patch"],
+                },
             ],
         },
         {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}, "subjects": subject,
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": subject,
         },
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": configuration_text}},
         _render_deployment(name, meta, labels, image),
-    ]  # fmt: skip
+    ]
 
 
 def _bind_cluster_role(name: str, role: str, labels: Mapping[str, str], subject: list[Any]) -> dict[str, Any]:
     return {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
         "metadata": {"name": name, "labels": dict(labels)},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": subject,
-    }  # fmt: skip
+    }
 
 
 def _render_deployment(name: str, meta: Mapping[str, Any], labels: Mapping[str, str], image: str) -> dict[str, Any]:
     container = {
-        "name": "kube-scheduler", "image": image,
+        "name": "kube-scheduler",
+        "image": image,
         "command": ["kube-scheduler", "--config=/etc/scheduler/config.yaml"],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
         "livenessProbe": {"httpGet": {"path": "/livez", "port": 10259, "scheme": "HTTPS"}, "initialDelaySeconds": 15},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": 10259, "scheme": "HTTPS"}},
-        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
-                            "capabilities": {"drop": ["ALL"]}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
         "volumeMounts": [{"name": "config", "mountPath": "/etc/scheduler", "readOnly": True}],
-    }  # fmt: skip
+    }
     spread = {
-        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": dict(labels)},
-    }  # fmt: skip
+    }
     pod = {
-        "serviceAccountName": name, "priorityClassName": "system-cluster-critical",
+        "serviceAccountName": name,
+        "priorityClassName": "system-cluster-critical",
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}},
-        "topologySpreadConstraints": [spread], "containers": [container],
+        "topologySpreadConstraints": [spread],
+        "containers": [container],
         "volumes": [{"name": "config", "configMap": {"name": name}}],
-    }  # fmt: skip
+    }
     return {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": dict(meta),
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": dict(meta),
         "spec": {
-            "replicas": 2, "selector": {"matchLabels": dict(labels)},
+            "replicas": 2,
+            "selector": {"matchLabels": dict(labels)},
             "template": {"metadata": {"labels": dict(labels)}, "spec": pod},
         },
-    }  # fmt: skip
+    }

@@ -71,9 +71,12 @@ def _list_assets(data: Any) -> Iterator[_PricedNode]:
             amount = parse_price(cost * 60 / minutes) if minutes and cost else None
             if asset.get("type") == "Node" and name and amount is not None:
                 yield _PricedNode(
-                    name=name, kind=_text(asset, "nodeType"), region=_region_of(asset.get("labels")), amount=amount,
+                    name=name,
+                    kind=_text(asset, "nodeType"),
+                    region=_region_of(asset.get("labels")),
+                    amount=amount,
                     is_spot=_positive_number(asset.get("preemptible")) is not None,
-                )  # fmt: skip
+                )
 
 
 def _list_series(data: Any) -> Iterator[_PricedNode]:
@@ -87,7 +90,7 @@ def _list_series(data: Any) -> Iterator[_PricedNode]:
         if name and amount is not None:
             yield _PricedNode(
                 name=name, kind=_text(labels, "instance_type"), region=_text(labels, "region"), amount=amount
-            )  # fmt: skip
+            )
 
 
 def _region_of(labels: Any) -> str:

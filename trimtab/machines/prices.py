@@ -48,8 +48,13 @@ NOT_A_MACHINE = Code(
     "The node is not a machine that you pay for, so it has no price.",
     "Nothing to do: a serverless platform bills the pods on the node.",
 )
-SPOT_LABELS = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot",
-        "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-preemptible")  # fmt: skip
+SPOT_LABELS = (
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "cloud.google.com/gke-spot",
+    "kubernetes.azure.com/scalesetpriority",
+    "cloud.google.com/gke-preemptible",
+)
 PRICE_KEYS = (PRICE_LABEL, INSTANCE_TYPE_LABEL, REGION_LABEL, *SPOT_LABELS)
 """The labels on which the price of a node depends."""
 SPOT_DISCOUNT_PERCENT = 65
@@ -145,11 +150,11 @@ def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | N
     if amount and own_region and own_region != region:
         return NotYet(
             reason=OTHER_REGION(
-                f"the list price of {kind} is known for {region}, but node {node.name} is in {own_region}"),
-            have=
-                f"type {kind} in {own_region}, with a list price only for {region}", need=
-                f"a price of this type in {own_region}",
-        )  # fmt: skip
+                f"the list price of {kind} is known for {region}, but node {node.name} is in {own_region}"
+            ),
+            have=f"type {kind} in {own_region}, with a list price only for {region}",
+            need=f"a price of this type in {own_region}",
+        )
     return _unknown_price(node)
 
 
@@ -181,8 +186,9 @@ def _unknown_price(node: NodeInfo) -> NotYet:
     kind = node.labels.get(INSTANCE_TYPE_LABEL, "") or "unknown"
     return NotYet(
         reason=NO_PRICE(f"the price of node {node.name} is not known"),
-        have=f"type {kind}{' on spot' if is_spot(node) else ''}", need="a price of this type",
-    )  # fmt: skip
+        have=f"type {kind}{' on spot' if is_spot(node) else ''}",
+        need="a price of this type",
+    )
 
 
 def with_estimates(prices: Mapping[T, int | NotYet], cores: Mapping[T, int]) -> dict[T, int]:

@@ -50,9 +50,14 @@ def build_access_review(user: RemoteUser, request: MetricRequest | DiscoveryRequ
         spec["nonResourceAttributes"] = {"path": request.path, "verb": "get"}
     else:
         spec["resourceAttributes"] = {
-            "namespace": request.namespace, "verb": "get", "group": GROUP, "version": VERSION, "resource": "pods",
-            "subresource": request.metric, "name": request.name,
-        }  # fmt: skip
+            "namespace": request.namespace,
+            "verb": "get",
+            "group": GROUP,
+            "version": VERSION,
+            "resource": "pods",
+            "subresource": request.metric,
+            "name": request.name,
+        }
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 

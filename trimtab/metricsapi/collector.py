@@ -203,10 +203,15 @@ class Collector:
             if isinstance(value, MetricValue):
                 values.append(
                     PodMetric(
-                        namespace=pod.namespace, name=pod.name, uid=pod.uid, metric=rule.name, milli=value.milli,
-                        timestamp=int(value.at + offset), window_seconds=value.window_seconds,
+                        namespace=pod.namespace,
+                        name=pod.name,
+                        uid=pod.uid,
+                        metric=rule.name,
+                        milli=value.milli,
+                        timestamp=int(value.at + offset),
+                        window_seconds=value.window_seconds,
                     )
-                )  # fmt: skip
+                )
         return values
 
     def _scrape(self, target: ScrapeTarget, filters: tuple[SeriesFilter, ...]) -> None:
@@ -263,8 +268,9 @@ class Collector:
         self.metrics.failures.labels(problem.code.name).inc()
         self._failures[key] = count = self._failures.get(key, 0) + 1
         if is_power_of_two(count):
-            self.log.warning("metrics are not collected", source=name, times=count, code=problem.code.name,
-                             why=problem.sentence)  # fmt: skip
+            self.log.warning(
+                "metrics are not collected", source=name, times=count, code=problem.code.name, why=problem.sentence
+            )
 
     def _record_fault(self, kind: str, source: ScrapeTarget | str, error: Exception) -> None:
         self.metrics.failures.labels("internal-error").inc()

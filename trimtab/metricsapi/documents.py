@@ -64,12 +64,16 @@ def render_values(values: Iterable[PodMetric]) -> bytes:
 def _item_of(value: PodMetric) -> dict[str, Any]:
     item: dict[str, Any] = {
         "describedObject": {
-            "kind": "Pod", "namespace": value.namespace, "name": value.name, "uid": value.uid, "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": value.namespace,
+            "name": value.name,
+            "uid": value.uid,
+            "apiVersion": "v1",
         },
         "metric": {"name": value.metric, "selector": None},
         "timestamp": format_timestamp(value.timestamp),
         "value": canonical_form(f"{value.milli}m"),
-    }  # fmt: skip
+    }
     if value.window_seconds is not None:
         item["windowSeconds"] = value.window_seconds
     return item
@@ -78,9 +82,14 @@ def _item_of(value: PodMetric) -> dict[str, Any]:
 def render_status(status: int, reason: str, message: str) -> ApiReply:
     """Returns a Status that says why a request is not answered."""
     document = {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
-        "reason": reason, "code": status,
-    }  # fmt: skip
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": status,
+    }
     return ApiReply(status, msgspec.json.encode(document))
 
 

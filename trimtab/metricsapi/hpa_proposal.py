@@ -100,9 +100,14 @@ def propose_hpa(points: Sequence[LoadPoint], terms: ProposalTerms) -> HpaProposa
         reason = REQUEST_TOO_SMALL(f"with at most {wanted:.3g} cores for each pod, the load would need {needed}")
         return NotYet(reason=reason, have=f"{wanted:.3g} cores", need=f"a load for at most {MAX_REPLICAS:,} pods")
     return HpaProposal(
-        threshold=threshold, requests_per_core=1 / slope, base_cores=base, correlation=correlation,
-        min_replicas=least, max_replicas=most, points=len(points),
-    )  # fmt: skip
+        threshold=threshold,
+        requests_per_core=1 / slope,
+        base_cores=base,
+        correlation=correlation,
+        min_replicas=least,
+        max_replicas=most,
+        points=len(points),
+    )
 
 
 def _fit_line(points: Sequence[LoadPoint]) -> tuple[float, float, float]:
@@ -139,7 +144,8 @@ def render_hpa(proposal: HpaProposal, terms: ProposalTerms) -> dict[str, Any]:
     target = {"type": "AverageValue", "averageValue": canonical_form(f"{max(1, round(proposal.threshold * 1000))}m")}
     behavior = {
         "scaleUp": {
-            "stabilizationWindowSeconds": 0, "selectPolicy": "Max",
+            "stabilizationWindowSeconds": 0,
+            "selectPolicy": "Max",
             "policies": [
                 {"type": "Percent", "value": 100, "periodSeconds": 60},
                 {"type": "Pods", "value": 4, "periodSeconds": 60},
@@ -149,12 +155,13 @@ def render_hpa(proposal: HpaProposal, terms: ProposalTerms) -> dict[str, Any]:
             "stabilizationWindowSeconds": terms.scale_down_window_seconds,
             "policies": [{"type": "Percent", "value": 20, "periodSeconds": 60}],
         },
-    }  # fmt: skip
+    }
     spec = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": terms.deployment},
-        "minReplicas": proposal.min_replicas, "maxReplicas": proposal.max_replicas,
+        "minReplicas": proposal.min_replicas,
+        "maxReplicas": proposal.max_replicas,
         "metrics": [{"type": "Pods", "pods": {"metric": {"name": terms.metric}, "target": target}}],
         "behavior": behavior,
-    }  # fmt: skip
+    }
     metadata = {"name": terms.deployment, "namespace": terms.namespace}
     return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}

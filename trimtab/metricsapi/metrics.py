@@ -59,9 +59,10 @@ class Metrics:
         )
         self.seconds = LabelledHistogram(
             "trimtab_metrics_api_request_duration_seconds",
-                "The duration of a response in seconds, including the authorization.", _BOUNDS,
+            "The duration of a response in seconds, including the authorization.",
+            _BOUNDS,
             registry,
-        )  # fmt: skip
+        )
 
     def count_inputs(self, rules: int, targets: int) -> None:
         """Sets the number of rules and targets."""
@@ -93,9 +94,9 @@ class Metrics:
         """Adds a metric with the time at which the serving certificate expires."""
         Gauge(
             "trimtab_metrics_api_certificate_expiry_timestamp_seconds",
-                "The time at which the serving certificate expires, in seconds since 1970.",
+            "The time at which the serving certificate expires, in seconds since 1970.",
             registry=self.registry,
-        ).set_function(nan_on_error(read))  # fmt: skip
+        ).set_function(nan_on_error(read))
 
 
 class _PodValues(RegistryCollector):

@@ -49,9 +49,7 @@ METADATA_SERVICES = (
     ),
     MetadataService("Scaleway over IPv6", "fd00:42::42/128", "scaleway.com/en/docs/instances/how-to/use-metadata-api"),
     MetadataService(
-        "Akamai over IPv6",
-        "fd00:a9fe:a9fe::1/128",
-        "techdocs.akamai.com/cloud-computing/docs/metadata-service",
+        "Akamai over IPv6", "fd00:a9fe:a9fe::1/128", "techdocs.akamai.com/cloud-computing/docs/metadata-service"
     ),
 )
 """Metadata services at addresses that a pod could have. Most others are link-local, such as 169.254.169.254 (AWS,

@@ -332,10 +332,18 @@ def _selection_inputs(subject: PodContext) -> tuple[object, ...]:
     pod: Pod = subject.pod
     spec, metadata = pod.spec, pod.metadata
     return (
-        metadata.labels, spec.runtime_class_name, spec.priority_class_name, subject.owners,
-        metadata.name, metadata.generate_name, subject.namespace, subject.opt_out, spec.service_account_name,
-        [_container_inputs(container) for container in (*spec.containers, *spec.init_containers)], len(spec.containers),
-    )  # fmt: skip
+        metadata.labels,
+        spec.runtime_class_name,
+        spec.priority_class_name,
+        subject.owners,
+        metadata.name,
+        metadata.generate_name,
+        subject.namespace,
+        subject.opt_out,
+        spec.service_account_name,
+        [_container_inputs(container) for container in (*spec.containers, *spec.init_containers)],
+        len(spec.containers),
+    )
 
 
 def _container_inputs(container: Container) -> tuple[object, ...]:

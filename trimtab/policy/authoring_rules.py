@@ -48,11 +48,12 @@ def authoring_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError]:
     for path in image_conditions(spec):
         if path[-1] == "images":
             yield document.error_at(
-                path, "no images here, because an action is `required` and the pod's author chooses the image",
+                path,
+                "no images here, because an action is `required` and the pod's author chooses the image",
                 "images",
                 "select the images that need no action with `notImages` under `match.containers`, match by namespace, "
                 "or remove `required`",
-            )  # fmt: skip
+            )
         else:
             pattern = spec.match.containers.not_images[int(path[-1])] if spec.match.containers is not None else ""
             yield document.error_at(
@@ -61,7 +62,7 @@ def authoring_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError]:
                 "`required` and the pod's author can choose another registry",
                 repr(pattern),
                 "write the registry with at least the last two parts of its domain, or remove `required`",
-            )  # fmt: skip
+            )
     for path in exclude_conditions(spec):
         field = str(path[-1])
         advice = (
@@ -70,6 +71,8 @@ def authoring_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError]:
             else ""
         )
         yield document.error_at(
-            path, f"no {field} here, because an action is `required` and the pod's author chooses {field}", field,
+            path,
+            f"no {field} here, because an action is `required` and the pod's author chooses {field}",
+            field,
             f"{advice}exclude by namespace, or remove `required`",
-        )  # fmt: skip
+        )

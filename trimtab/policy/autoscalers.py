@@ -326,9 +326,13 @@ def _read_vpa(vpa: VerticalPodAutoscaler, subject: PodContext) -> _VpaContent:
     containers."""
     policies, targets, upper = _BY_NAME.value_for(vpa)
     return _VpaContent(
-        name=vpa.metadata.name, uncorrected=_why_not_corrected(vpa, subject), policies=policies, targets=targets,
-        upper=upper, resizes=vpa.spec.update_policy.update_mode in RESIZING,
-    )  # fmt: skip
+        name=vpa.metadata.name,
+        uncorrected=_why_not_corrected(vpa, subject),
+        policies=policies,
+        targets=targets,
+        upper=upper,
+        resizes=vpa.spec.update_policy.update_mode in RESIZING,
+    )
 
 
 def _by_name(

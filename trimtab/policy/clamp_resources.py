@@ -66,13 +66,18 @@ def clamp_resources(pod_changes: PodChanges) -> None:
     )
     resources = [
         _ContainerResource(
-            subject=subject, place=key[0], resource=key[1], bounds=bounds.get(key[1], _NO_BOUNDS),
-            request=pod_changes.requests.get(key), limit=pod_changes.limits.get(key),
+            subject=subject,
+            place=key[0],
+            resource=key[1],
+            bounds=bounds.get(key[1], _NO_BOUNDS),
+            request=pod_changes.requests.get(key),
+            limit=pod_changes.limits.get(key),
             written_request=requests_of(key[0].container.resources).get(key[1]),
-            written_limit=limits_of(key[0].container.resources).get(key[1]), vpa=vpa_constraints.constraints_for(*key),
+            written_limit=limits_of(key[0].container.resources).get(key[1]),
+            vpa=vpa_constraints.constraints_for(*key),
         )
         for key in keys
-    ]  # fmt: skip
+    ]
     steps, obstacles, clamped = _drop_steps(pod_changes), _Obstacles(pod_changes), []
     for state in resources:
         for step in steps:
@@ -173,9 +178,13 @@ def _clamp(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles"
     if request_want is not None and request_reason is not None:
         request_want = replace(request_want, reason=request_reason)
     return ClampedResource(
-        place=state.place, resource=state.resource, request=request, limit=limit, request_want=request_want,
+        place=state.place,
+        resource=state.resource,
+        request=request,
+        limit=limit,
+        request_want=request_want,
         limit_want=state.limit,
-    )  # fmt: skip
+    )
 
 
 def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:

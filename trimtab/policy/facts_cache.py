@@ -60,12 +60,18 @@ class FactsCache:
         self._nodes = NodeFacts(self._owners)
         self._shards = RecommendationShards()
         self._parts: dict[str, FactsTable] = {
-            "Namespace": self._namespaces, "RuntimeClass": self._runtime_classes,
-            "PriorityClass": self._priority_classes, "LimitRange": self._limit_ranges, "ResourceQuota": self._quotas,
-            "VerticalPodAutoscaler": self._vpas, "HorizontalPodAutoscaler": self._hpas, "Node": self._nodes,
-            "ConfigMap": self._shards, AUTOSCALER: AutoscalerStatus(self._nodes),
+            "Namespace": self._namespaces,
+            "RuntimeClass": self._runtime_classes,
+            "PriorityClass": self._priority_classes,
+            "LimitRange": self._limit_ranges,
+            "ResourceQuota": self._quotas,
+            "VerticalPodAutoscaler": self._vpas,
+            "HorizontalPodAutoscaler": self._hpas,
+            "Node": self._nodes,
+            "ConfigMap": self._shards,
+            AUTOSCALER: AutoscalerStatus(self._nodes),
             **{kind: KindOwnerFacts(kind, self._owners) for kind in OWNERS},
-        }  # fmt: skip
+        }
         self._last = ClusterFacts()
 
     def put(self, kind: str, key: Key, retained: Any) -> None:
@@ -82,9 +88,12 @@ class FactsCache:
         return self._namespaces.paused
 
     def build_facts(
-        self, listed_kinds: frozenset[str] = ALL_KINDS, *, vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE,
+        self,
+        listed_kinds: frozenset[str] = ALL_KINDS,
+        *,
+        vpa_reach: tuple[WebhookReach, ...] = EVERYWHERE,
         fresh_leases: frozenset[str] | None = None,
-    ) -> ClusterFacts:  # fmt: skip
+    ) -> ClusterFacts:
         """Returns the facts from everything received so far; the same `ClusterFacts` object as last time if nothing
         differs."""
         # Equal becomes identical: readers compare by identity to see that nothing changed.

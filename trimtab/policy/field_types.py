@@ -117,9 +117,10 @@ def _check_usage_rule(value: Any) -> str:
 
 
 UsageRule = Annotated[
-    str, BeforeValidator(_check_usage_rule),
+    str,
+    BeforeValidator(_check_usage_rule),
     WithJsonSchema({"type": "string", "pattern": r"^\s*(adaptive|max|[Pp][0-9]{1,2}|\+)"}),
-]  # fmt: skip
+]
 """Which number of the usage becomes the request, in the grammar of `cluster.usage_rule`: adaptive, p95, p99 +15%,
 max.
 """

@@ -68,12 +68,15 @@ def lint(
     for index, policy in enumerate(policies.all):
         before = policies.all[:index]
         policy_reasons = [
-            *_find_inactive(policy), *_find_missing_objects(policy, facts),
+            *_find_inactive(policy),
+            *_find_missing_objects(policy, facts),
             *find_unmatched_conditions(policy, facts.namespaces if facts is not None else {}, pod_values),
-            *_find_author_choices(policy), *_find_avoidable(policy),
+            *_find_author_choices(policy),
+            *_find_avoidable(policy),
             *find_odd_fields(policy),
-            *find_overruled(policy, before), *find_disagreements(policy, before),
-        ]  # fmt: skip
+            *find_overruled(policy, before),
+            *find_disagreements(policy, before),
+        ]
         findings += [LintFinding(policy=policy.name, reason=reason) for reason in policy_reasons]
     requiring = {policy.name for policy in policies.all if policy.spec.mode == "apply" and _requires_class(policy)}
     # `sorted` is stable: within the two groups the order of the policies stays.
@@ -179,8 +182,9 @@ _CONTAINERS = "containers; the image of a running container can be changed as we
 def _find_avoidable(policy: PodPolicy) -> Iterator[Reason]:
     """Yields a finding for each field for which the policy could not be created any more."""
     for code, paths in (
-        (IMAGE_CHOSEN, image_conditions(policy.spec)), (EXCLUDE_CHOSEN, exclude_conditions(policy.spec)),
-    ):  # fmt: skip
+        (IMAGE_CHOSEN, image_conditions(policy.spec)),
+        (EXCLUDE_CHOSEN, exclude_conditions(policy.spec)),
+    ):
         for path in paths:
             field = ".".join(map(str, path[1:]))
             yield code(f"an action is required, but the pod's author chooses what `{field}` reads")

@@ -65,10 +65,9 @@ def _matches_all_pods_of(other: PodPolicy, policy: PodPolicy) -> bool:
     spec = other.spec
     is_fully_effective = spec.enabled and spec.mode == "apply" and spec.rollout == 100
     # A policy that leaves pods alone which this one changes does not decide all of its fields.
-    reaches_less = (
-        (spec.opt_out != policy.spec.opt_out and spec.opt_out != "nobody")
-        or (spec.guaranteed == "leave" and policy.spec.guaranteed == "change")
-    )  # fmt: skip
+    reaches_less = (spec.opt_out != policy.spec.opt_out and spec.opt_out != "nobody") or (
+        spec.guaranteed == "leave" and policy.spec.guaranteed == "change"
+    )
     return is_fully_effective and not reaches_less and spec.match in (Match(), policy.spec.match)
 
 

@@ -53,9 +53,10 @@ def wanted_values(actions: Actions) -> Mapping[str, str]:
     if actions.limits is not None:
         values |= {f"limits.{resource}": rule for resource, rule in limit_rules(actions.limits)}
     for field, choice in (
-        ("runtimeClassName", actions.runtime_class), ("priorityClassName", actions.priority_class),
+        ("runtimeClassName", actions.runtime_class),
+        ("priorityClassName", actions.priority_class),
         ("schedulerName", actions.scheduler_name),
-    ):  # fmt: skip
+    ):
         if choice is not None:
             values[field] = choice.name
     values |= dict(_volume_values(actions))

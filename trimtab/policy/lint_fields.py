@@ -78,14 +78,23 @@ EVERY_CONTAINER = Code(
 )
 
 KINDS = (
-    "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "ReplicationController", "Pod", "Rollout",
-)  # fmt: skip
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "ReplicaSet",
+    "ReplicationController",
+    "Pod",
+    "Rollout",
+)
 _MIN_MEMORY = quantity.scheduler_value("memory", "1Mi")
 # More than the largest machine that cloud providers rent out.
 _MAX_AMOUNTS = {
-    "cpu": quantity.scheduler_value("cpu", "448"), "memory": quantity.scheduler_value("memory", "32Ti"),
+    "cpu": quantity.scheduler_value("cpu", "448"),
+    "memory": quantity.scheduler_value("memory", "32Ti"),
     "ephemeral-storage": quantity.scheduler_value("memory", "256Ti"),
-}  # fmt: skip
+}
 _MAX_NUMBER = 2**63
 _MIN_ODD_CORES = 100
 """From so many cores on, a request that a policy sets is taken for a forgotten `m`."""

@@ -15,14 +15,7 @@ from trimtab.cluster.resources import Amounts, requests_of, requests_without_ove
 from trimtab.cluster.selectors import labels_match, name_matcher
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.image_names import image_test
-from trimtab.policy.pod_context import (
-    CRITICAL,
-    MIRROR,
-    OPT_OUT,
-    AdmissionSettings,
-    ContainerRef,
-    PodContext,
-)
+from trimtab.policy.pod_context import CRITICAL, MIRROR, OPT_OUT, AdmissionSettings, ContainerRef, PodContext
 from trimtab.policy.podpolicy import (
     AmountCondition,
     Conditions,

@@ -125,19 +125,34 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
         # Every collection only grows, and dicts keep the order of insertion: a length says which entries are older.
         # Lengths cost far less than copies, and most savepoints are never restored.
         return (
-            self.metadata, self.spec, self.denied, len(self.changes), len(self.requests), len(self.limits),
-            len(self.shares), len(self._deciders), len(self._decided_this_round), len(self.guesses),
-            len(self.fields_kept), len(self.bounds),
-        )  # fmt: skip
+            self.metadata,
+            self.spec,
+            self.denied,
+            len(self.changes),
+            len(self.requests),
+            len(self.limits),
+            len(self.shares),
+            len(self._deciders),
+            len(self._decided_this_round),
+            len(self.guesses),
+            len(self.fields_kept),
+            len(self.bounds),
+        )
 
     def restore_savepoint(self, savepoint: tuple[Any, ...]) -> None:
         """Undoes everything that happened after the savepoint."""
         self.metadata, self.spec, self.denied, changes, *counts = savepoint
         del self.changes[changes:]
         grown: tuple[dict[Any, Any], ...] = (
-            self.requests, self.limits, self.shares, self._deciders, self._decided_this_round, self.guesses,
-            self.fields_kept, self.bounds,
-        )  # fmt: skip
+            self.requests,
+            self.limits,
+            self.shares,
+            self._deciders,
+            self._decided_this_round,
+            self.guesses,
+            self.fields_kept,
+            self.bounds,
+        )
         for collected, count in zip(grown, counts, strict=True):
             while len(collected) > count:
                 collected.popitem()

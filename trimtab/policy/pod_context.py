@@ -186,9 +186,14 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         if self._last_successor is not None and self._last_successor.pod is pod:
             return self._last_successor
         context = PodContext(
-            pod=pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=self.withheld,
-            body=self.body, reads=self.reads,
-        )  # fmt: skip
+            pod=pod,
+            namespace=self.namespace,
+            facts=self.facts,
+            settings=self.settings,
+            withheld=self.withheld,
+            body=self.body,
+            reads=self.reads,
+        )
         before, after = self.pod.metadata, pod.metadata
         if before.owner_references == after.owner_references and before.labels == after.labels:
             context.__dict__["owners"] = self.owners  # where `computed_property` stores its value
@@ -206,9 +211,14 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
         """Returns the context of the same pod with these actions withheld. Everything that was computed about the pod
         is kept."""
         context = PodContext(
-            pod=self.pod, namespace=self.namespace, facts=self.facts, settings=self.settings, withheld=withheld,
-            body=self.body, reads=self.reads,
-        )  # fmt: skip
+            pod=self.pod,
+            namespace=self.namespace,
+            facts=self.facts,
+            settings=self.settings,
+            withheld=withheld,
+            body=self.body,
+            reads=self.reads,
+        )
         # Computed now, so that both contexts share the same dicts.
         self._computed, self._usage, self.computed_of_owners  # noqa: B018
         context.__dict__.update(self.__dict__)

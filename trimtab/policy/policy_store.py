@@ -21,9 +21,7 @@ def load_object(item: Custom) -> Loaded:
     """Returns the policy of a PodPolicy object in the cluster, or the mistakes in it, with the same messages as for
     files. A policy that the harm brake holds has the mode `warn`."""
     metadata = {"name": item.metadata.name, "generation": item.metadata.generation}
-    value = {
-        "apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": item.spec, "status": item.status,
-    }  # fmt: skip
+    value = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": item.spec, "status": item.status}
     policy, mistakes = load_document(Document(file=KIND, index=0, value=value))
     return tuple(mistakes) if policy is None else policy
 

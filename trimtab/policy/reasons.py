@@ -30,9 +30,7 @@ FROM_DEFAULT = Code(
     "Wait for a day of usage, or write a request into the pod's template.",
 )
 FROM_LIMIT = Code(
-    "from-limit",
-    "The request is a share of the container's limit; the policy sets the percentage.",
-    "Nothing to do.",
+    "from-limit", "The request is a share of the container's limit; the policy sets the percentage.", "Nothing to do."
 )
 FROM_REQUEST = Code(
     "from-request",
@@ -292,11 +290,7 @@ VPA_RATIO = Code(
     "A VPA keeps the ratio of limit to request. If Trimtab lowered the request, the VPA would multiply the limit.",
     "Remove the limit with a policy, or set `controlledValues: RequestsOnly` in the VPA.",
 )
-VPA_BOOSTS = Code(
-    "vpa-boosts",
-    "The VPA raises this container's cpu during its start.",
-    "Nothing to do.",
-)
+VPA_BOOSTS = Code("vpa-boosts", "The VPA raises this container's cpu during its start.", "Nothing to do.")
 RUNTIME_CLASS_NOT_FOUND = Code(
     "runtimeclass-not-found",
     "The RuntimeClass does not exist. The API server would refuse a pod that names it.",

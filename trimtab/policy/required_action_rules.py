@@ -32,9 +32,11 @@ def requirement_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError
     if namespaces is None or not (namespaces.include or namespaces.selector):
         path = ("spec", "match") if namespaces is None else ("spec", "match", "namespaces")
         yield document.error_at(
-            path, "namespaces with `include` or `selector`, because an action is `required`", "none",
+            path,
+            "namespaces with `include` or `selector`, because an action is `required`",
+            "none",
             "name the namespaces in which a pod may be denied",
-        )  # fmt: skip
+        )
     elif namespaces.include:
         is_included, is_excluded = name_matcher(namespaces.include), name_matcher(namespaces.exclude)
         protected = sorted({*DEFAULT_SETTINGS.system_namespaces, DEFAULT_SETTINGS.own_namespace})
@@ -43,8 +45,9 @@ def requirement_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError
             yield document.error_at(
                 ("spec", "match", "namespaces", "include"),
                 "namespaces other than those of Kubernetes and of Trimtab, because an action is `required`",
-                ", ".join(included), "exclude these namespaces with `exclude`, or narrow the pattern",
-            )  # fmt: skip
+                ", ".join(included),
+                "exclude these namespaces with `exclude`, or narrow the pattern",
+            )
     yield from _author_condition_mistakes(document, spec.match, ("spec", "match"))
     for index, excluded in enumerate(spec.match.exclude):
         yield from _author_condition_mistakes(document, excluded, ("spec", "match", "exclude", index))
@@ -58,9 +61,11 @@ def _author_condition_mistakes(
         if values:
             word = to_camel(name)
             yield document.error_at(
-                (*path, word), f"no {word}, because an action is `required` and the pod's author chooses {word}",
-                ", ".join(values), "match by namespace, or remove `required`",
-            )  # fmt: skip
+                (*path, word),
+                f"no {word}, because an action is `required` and the pod's author chooses {word}",
+                ", ".join(values),
+                "match by namespace, or remove `required`",
+            )
 
 
 def chosen_place_mistakes(document: Document, spec: Spec) -> Iterator[ConfigError]:
@@ -80,7 +85,7 @@ def chosen_place_mistakes(document: Document, spec: Spec) -> Iterator[ConfigErro
     if label_keys and not is_bounded:
         yield document.error_at(
             ("spec", "match"),
-            "namespaces with `include` or `selector`, because a label of "
-            "the pod chooses its placement", ", ".join(label_keys),
+            "namespaces with `include` or `selector`, because a label of the pod chooses its placement",
+            ", ".join(label_keys),
             "name the namespaces whose pods may choose among the values that are listed",
-        )  # fmt: skip
+        )

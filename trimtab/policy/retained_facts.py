@@ -77,12 +77,19 @@ def projections_by_kind(own_namespace: str) -> Mapping[str, Hold]:
         return decode_shard(config_map, own_namespace)
 
     return {
-        "Namespace": retain_namespace, "RuntimeClass": retain_named, "PriorityClass": retain_named,
-        "LimitRange": retain_named, "ResourceQuota": retain_quota, "VerticalPodAutoscaler": retain_vpa,
-        "HorizontalPodAutoscaler": retain_named, "Node": shaped_node, "ConfigMap": shard, AUTOSCALER: growing_groups,
+        "Namespace": retain_namespace,
+        "RuntimeClass": retain_named,
+        "PriorityClass": retain_named,
+        "LimitRange": retain_named,
+        "ResourceQuota": retain_quota,
+        "VerticalPodAutoscaler": retain_vpa,
+        "HorizontalPodAutoscaler": retain_named,
+        "Node": shaped_node,
+        "ConfigMap": shard,
+        AUTOSCALER: growing_groups,
         "Lease": retain_lease,
         **{kind: owner_projection(kind) for kind in OWNERS},
-    }  # fmt: skip
+    }
 
 
 def retain_namespace(item: Namespace) -> RetainedNamespace:

@@ -85,11 +85,7 @@ def json_schema() -> Schema:
         "properties": {
             "apiVersion": {"enum": [API_VERSION]},
             "kind": {"enum": [KIND]},
-            "metadata": {
-                "type": "object",
-                "required": ["name"],
-                "properties": {"name": _NAME},
-            },
+            "metadata": {"type": "object", "required": ["name"], "properties": {"name": _NAME}},
             "spec": spec_schema(),
             "status": {"type": "object"},
         },

@@ -125,9 +125,15 @@ def encode_status(status: PolicyStatus) -> dict[str, Any]:
 def status_schema() -> dict[str, Any]:
     """Returns the JSON Schema of the status, for the CustomResourceDefinition."""
     numbers = {
-        "observedGeneration": OBSERVED, "brakedGeneration": BRAKED, "matched": MATCHED, "changed": CHANGED,
-        "unpatched": UNPATCHED, "would": WOULD, "skipped": SKIPPED, "overruled": OVERRULED,
-    }  # fmt: skip
+        "observedGeneration": OBSERVED,
+        "brakedGeneration": BRAKED,
+        "matched": MATCHED,
+        "changed": CHANGED,
+        "unpatched": UNPATCHED,
+        "would": WOULD,
+        "skipped": SKIPPED,
+        "overruled": OVERRULED,
+    }
     return {
         "type": "object",
         "description": "The effect of the policy on running pods, as the watchdog observes it.",

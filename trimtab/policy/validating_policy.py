@@ -51,10 +51,7 @@ def compile_validating_policy(policy: PodPolicy, *, enforce: bool = False) -> Co
 def _build_metadata(policy: str) -> Manifest:
     """Returns the metadata of the compiled policy, with the label by which the `trimtab` command finds, lists and
     removes it."""
-    return {
-        "name": _object_name(policy),
-        "labels": {"app.kubernetes.io/managed-by": "trimtab", POLICY_LABEL: policy},
-    }
+    return {"name": _object_name(policy), "labels": {"app.kubernetes.io/managed-by": "trimtab", POLICY_LABEL: policy}}
 
 
 def _object_name(policy: str) -> str:

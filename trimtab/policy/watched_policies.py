@@ -92,9 +92,11 @@ class WatchedPolicies:
         self._leases.clear()
 
     def build_facts(
-        self, vpa_reach: tuple[WebhookReach, ...] | None = None, now: Seconds | None = None,
+        self,
+        vpa_reach: tuple[WebhookReach, ...] | None = None,
+        now: Seconds | None = None,
         listed_kinds: frozenset[str] = ALL_KINDS,
-    ) -> ClusterFacts:  # fmt: skip
+    ) -> ClusterFacts:
         """Returns the facts from everything received so far; the same object as last time if nothing differs.
 
         `vpa_reach`: the pods for which the VPA's webhook is assumed to act; None: as its configurations and endpoints

@@ -120,9 +120,7 @@ class ReservationMetrics:
         self._pool = Bounded()
 
         def gauge(name: str, help_text: str, *labels: str) -> Gauge:
-            return Gauge(
-                f"trimtab_recommender_{name}", help_text, ("pool", "runtime", *labels), registry=registry
-            )  # fmt: skip
+            return Gauge(f"trimtab_recommender_{name}", help_text, ("pool", "runtime", *labels), registry=registry)
 
         self.overhead = gauge(
             "node_overhead",
@@ -143,14 +141,14 @@ class ReservationMetrics:
         )
         self.reserved = gauge(
             "node_reserved",
-                "The present reservation (kube and system) of most nodes in the pool by resource, in cores or "
-                "bytes.",
+            "The present reservation (kube and system) of most nodes in the pool by resource, in cores or bytes.",
             "resource",
-        )  # fmt: skip
+        )
         self.recommended = gauge(
-            "node_reserved_recommended", "The recommended reservation of a node by resource, in cores or bytes.",
+            "node_reserved_recommended",
+            "The recommended reservation of a node by resource, in cores or bytes.",
             "resource",
-        )  # fmt: skip
+        )
         self.coverage = gauge(
             "overhead_coverage_ratio", "The share of the pool's nodes whose kubelet usage is known, from 0 to 1."
         )
@@ -168,8 +166,16 @@ class ReservationMetrics:
 
     def set_pools(self, pools: list[PoolReservation]) -> None:
         """Sets the metrics of all pools. Those of pools that no longer exist are removed."""
-        for family in (self.overhead, self.base, self.per_pod, self.reserved, self.recommended, self.coverage,
-                       self.change, self.dollars):  # fmt: skip
+        for family in (
+            self.overhead,
+            self.base,
+            self.per_pod,
+            self.reserved,
+            self.recommended,
+            self.coverage,
+            self.change,
+            self.dollars,
+        ):
             family.clear()
         for pool in pools:
             self._set_pool((self._pool(pool.key.pool), pool.key.runtime), pool)

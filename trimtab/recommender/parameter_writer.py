@@ -33,10 +33,11 @@ from trimtab.policy.cluster_facts import hpa_target, vpa_target
 from trimtab.runtime.log import Logger
 
 _KINDS = (
-    ("LimitRange", "v1", "limitranges"), ("ResourceQuota", "v1", "resourcequotas"),
+    ("LimitRange", "v1", "limitranges"),
+    ("ResourceQuota", "v1", "resourcequotas"),
     ("HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers"),
     ("VerticalPodAutoscaler", "autoscaling.k8s.io/v1", "verticalpodautoscalers"),
-)  # fmt: skip
+)
 PARAMETERS_LABEL = "trimtab.dev/parameters"
 
 
@@ -80,9 +81,11 @@ class ParameterWriter:
             return False
         if built.not_carried:
             self.log.warning(
-                "parameters.incomplete", namespace=namespace, containers=len(built.not_carried),
+                "parameters.incomplete",
+                namespace=namespace,
+                containers=len(built.not_carried),
                 first=built.not_carried[0],
-            )  # fmt: skip
+            )
         meta = {"name": PARAMETERS_NAME, "namespace": namespace, "labels": {PARAMETERS_LABEL: "v1"}}
         objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": dict(built.data)})
         self._written[namespace] = built.data
@@ -104,9 +107,11 @@ def summarize_rules(snapshot: Snapshot) -> NamespaceRules:
     targets = map(hpa_target, filter(scales_by_utilization, snapshot.objects_of(HorizontalPodAutoscaler)))
     managed = map(vpa_target, snapshot.objects_of(VerticalPodAutoscaler))
     return NamespaceRules(
-        limit_ranges=len(snapshot.objects_of(LimitRange)), quotas=len(snapshot.objects_of(ResourceQuota)),
-        hpas=list_owner_keys(targets), vpas=list_owner_keys(target for target in managed if target.name),
-    )  # fmt: skip
+        limit_ranges=len(snapshot.objects_of(LimitRange)),
+        quotas=len(snapshot.objects_of(ResourceQuota)),
+        hpas=list_owner_keys(targets),
+        vpas=list_owner_keys(target for target in managed if target.name),
+    )
 
 
 def list_containers(workloads: Workloads, namespace: str) -> dict[tuple[OwnerKey, str], ContainerUsage]:

@@ -153,13 +153,22 @@ class Process:
             max_stored_bytes=ceiling,
         )
         return Loop(
-            history=history, source=source, pod_state=watcher.state, checkpointer=checkpoints,
+            history=history,
+            source=source,
+            pod_state=watcher.state,
+            checkpointer=checkpoints,
             publisher=Publisher(recommendations, history, settings.publish_tolerance_percent / 100, half_budget()),
-            metrics=self.metrics, log=self.log, parameters=parameters, measurer=self._measurer(),
-            demoter=self._demoter(), daily_history=self._daily_history(),
-            publish_interval_seconds=settings.publish_interval_seconds, now=_now,
-            elapsed=clock.elapsed_seconds, alive=self.replica.may_continue,
-        )  # fmt: skip
+            metrics=self.metrics,
+            log=self.log,
+            parameters=parameters,
+            measurer=self._measurer(),
+            demoter=self._demoter(),
+            daily_history=self._daily_history(),
+            publish_interval_seconds=settings.publish_interval_seconds,
+            now=_now,
+            elapsed=clock.elapsed_seconds,
+            alive=self.replica.may_continue,
+        )
 
     def _measurer(self) -> ReservationMeasurer | None:
         """Returns the object that measures reservations, or None if that is not switched on."""
@@ -171,8 +180,10 @@ class Process:
             read_nodes=lambda: list_nodes(client),
             read_overheads=partial(read_from_prometheus, server) if server else partial(read_from_kubelets, client),
             store=configmap_store(self.replica.fenced_writer, settings.namespace),
-            metrics=self.metrics.reservations, log=self.log, interval_seconds=settings.reservation_interval_seconds,
-        )  # fmt: skip
+            metrics=self.metrics.reservations,
+            log=self.log,
+            interval_seconds=settings.reservation_interval_seconds,
+        )
 
     def _demoter(self) -> GroupDemoter | None:
         """Returns the object that demotes node groups without nodes, or None if that is not switched on."""
@@ -180,9 +191,12 @@ class Process:
         if not settings.demote_groups:
             return None
         return GroupDemoter(
-            writer=self.replica.fenced_writer, namespace=settings.autoscaler_namespace,
-            status_name=settings.autoscaler_status_configmap, metrics=self.metrics.demotions, log=self.log,
-        )  # fmt: skip
+            writer=self.replica.fenced_writer,
+            namespace=settings.autoscaler_namespace,
+            status_name=settings.autoscaler_status_configmap,
+            metrics=self.metrics.demotions,
+            log=self.log,
+        )
 
     def _daily_history(self) -> DailyHistoryWriter | None:
         """Returns the object that writes days that are over to a store, or None if that is not switched on."""

@@ -53,11 +53,15 @@ def compute_recommendations(history: LiveHistory, now: int) -> ContainerRecommen
 
 def _statistics(history: LiveHistory, container: ContainerKey, resource: str, now: int) -> UsageStatistics | NotYet:
     return summarize_usage(
-        resource, history.get_window(container, resource), now, history.running_peaks(container, resource),
-        kind=container.kind, running_seconds=history.get_window(container, "cpu").observed_seconds,
+        resource,
+        history.get_window(container, resource),
+        now,
+        history.running_peaks(container, resource),
+        kind=container.kind,
+        running_seconds=history.get_window(container, "cpu").observed_seconds,
         oom=history.oom_records.get(container),
         pods=history.average_pod_uses(container, resource),
-    )  # fmt: skip
+    )
 
 
 def _last_sample(history: LiveHistory, container: ContainerKey) -> int | None:
@@ -223,6 +227,10 @@ def render_missing(recommendations: ContainerRecommendations | None) -> bytes:
 
 def _missing_recommendation(container: ContainerKey, resource: str, not_yet: NotYet) -> MissingRecommendation:
     return MissingRecommendation(
-        container=str(container), resource=resource, reason=not_yet.reason.code.name, text=str(not_yet.reason),
-        have=not_yet.have, need=not_yet.need,
-    )  # fmt: skip
+        container=str(container),
+        resource=resource,
+        reason=not_yet.reason.code.name,
+        text=str(not_yet.reason),
+        have=not_yet.have,
+        need=not_yet.need,
+    )

@@ -146,10 +146,14 @@ class ReservationMeasurer:
         self._previous[reading.node] = reading
         self.histories.setdefault(key, OverheadHistory(max_days=HISTORY_DAYS)).add_sample(
             OverheadSample(
-                node=counted.node, second=counted.second, pods=counted.pods, millicores=counted.millicores,
-                memory_bytes=counted.memory_bytes, max_memory_bytes=counted.max_memory_bytes,
+                node=counted.node,
+                second=counted.second,
+                pods=counted.pods,
+                millicores=counted.millicores,
+                memory_bytes=counted.memory_bytes,
+                max_memory_bytes=counted.max_memory_bytes,
             )
-        )  # fmt: skip
+        )
 
     def _publish(self, now: int) -> None:
         """Writes the recommendations if one of them differs from the published one."""
@@ -234,11 +238,15 @@ def _published_pool(pool: PoolReservation, reserved: Reserved, now: int) -> Publ
     assert not isinstance(pool.use, NotYet)
     cpu, memory = pool.use.cpu.fit, pool.use.memory.fit
     return PublishedReservation(
-        pool=pool.key.pool, runtime=pool.key.runtime, millicores=reserved.millicores,
-        memory_bytes=reserved.memory_bytes, nodes=pool.use.nodes, since=now,
+        pool=pool.key.pool,
+        runtime=pool.key.runtime,
+        millicores=reserved.millicores,
+        memory_bytes=reserved.memory_bytes,
+        nodes=pool.use.nodes,
+        since=now,
         base_millicores=round(cpu.base, 3) if isinstance(cpu, OverheadFit) else None,
         millicores_per_pod=round(cpu.per_pod, 3) if isinstance(cpu, OverheadFit) else None,
         base_bytes=round(memory.base) if isinstance(memory, OverheadFit) else None,
         bytes_per_pod=round(memory.per_pod) if isinstance(memory, OverheadFit) else None,
         days=round(pool.use.span_seconds / DAY_SECONDS, 2),
-    )  # fmt: skip
+    )

@@ -312,9 +312,12 @@ class ConfigMapShardBackend:
     def texts_by_name(self) -> Mapping[str, str]:
         """Returns name → text for all ConfigMaps with the label, whatever their names are."""
         source = ListSource(
-            kind="ConfigMap", group_version="v1", plural="configmaps", label_selector=f"{self.label}=v1",
+            kind="ConfigMap",
+            group_version="v1",
+            plural="configmaps",
+            label_selector=f"{self.label}=v1",
             namespace=self.namespace,
-        )  # fmt: skip
+        )
         try:
             config_maps = listing.list_kinds(self.writer.client, (source,)).snapshot.objects_of(ConfigMap)
         except KubeFault as error:

@@ -42,16 +42,26 @@ def encode_history(history: OverheadHistory) -> str:
     """Returns the history as text. Equal histories give equal texts."""
     groups = tuple(
         _Group(
-            day, resource, pod_group, group.count, group.pods, round(group.maximum, 1),
+            day,
+            resource,
+            pod_group,
+            group.count,
+            group.pods,
+            round(group.maximum, 1),
             tuple((sample_hash, round(amount, 1)) for sample_hash, amount in group.kept),
         )
         for (day, resource, pod_group), group in sorted(history.groups.items())
-    )  # fmt: skip
+    )
     content = _History(
-        version=_VERSION, first=history.first, last=history.last, moments=history.moments, complete=history.complete,
-        nodes=dict(sorted(history.nodes.items())), max_pods_by_day=dict(sorted(history.max_pods_by_day.items())),
+        version=_VERSION,
+        first=history.first,
+        last=history.last,
+        moments=history.moments,
+        complete=history.complete,
+        nodes=dict(sorted(history.nodes.items())),
+        max_pods_by_day=dict(sorted(history.max_pods_by_day.items())),
         groups=groups,
-    )  # fmt: skip
+    )
     # Without a time in the header, equal histories have equal bytes.
     return base64.b64encode(gzip.compress(msgspec.json.encode(content), 6, mtime=0)).decode()
 
@@ -67,12 +77,17 @@ def decode_history(where: str, text: str, max_days: int) -> OverheadHistory | Un
     if content.version != _VERSION:
         return Unreadable(where, f"the history has version {content.version}, but this release reads {_VERSION}")
     return OverheadHistory(
-        max_days=max_days, nodes=content.nodes, moments=content.moments, complete=content.complete,
-        first=content.first, last=content.last, max_pods_by_day=content.max_pods_by_day,
+        max_days=max_days,
+        nodes=content.nodes,
+        moments=content.moments,
+        complete=content.complete,
+        first=content.first,
+        last=content.last,
+        max_pods_by_day=content.max_pods_by_day,
         groups={
             (group.day, group.resource, group.pod_group): SampleGroup(
                 count=group.count, pods=group.pods, maximum=group.maximum, kept=list(group.kept)
             )
             for group in content.groups
         },
-    )  # fmt: skip
+    )

@@ -120,9 +120,13 @@ def _reserve_terms(
     reserved = sum((term.amount for term in terms), ZERO)
     is_kube = profile.reserved_as is ReservedAs.KUBE
     return ResourceReservation(
-        size=size, lost=lost, eviction=eviction, terms=terms,
-        kube=reserved if is_kube else ZERO, system=ZERO if is_kube else reserved,
-    )  # fmt: skip
+        size=size,
+        lost=lost,
+        eviction=eviction,
+        terms=terms,
+        kube=reserved if is_kube else ZERO,
+        system=ZERO if is_kube else reserved,
+    )
 
 
 def _planned_loss(rule: LossRule, size: NodeSize) -> Fraction:
@@ -139,9 +143,11 @@ def _reserve_disk(profile: Profile, size: NodeSize) -> ResourceReservation | Non
     reserved = _disk_amount(rule, disk, size.local_disks)
     is_kube = profile.reserved_as is ReservedAs.KUBE
     return ResourceReservation(
-        size=disk, eviction=profile.eviction_disk * disk,
-        kube=reserved if is_kube else ZERO, system=ZERO if is_kube else reserved,
-    )  # fmt: skip
+        size=disk,
+        eviction=profile.eviction_disk * disk,
+        kube=reserved if is_kube else ZERO,
+        system=ZERO if is_kube else reserved,
+    )
 
 
 def _disk_amount(rule: DiskRule, disk: Fraction, local_disks: int) -> Fraction:

@@ -70,16 +70,19 @@ def measure_pool(history: OverheadHistory, silent_nodes: int = 0) -> PoolUse | N
     if not history.groups:
         return NotYet(
             reason=reasons.NO_SAMPLES("no kubelet of the pool reported its own usage"),
-            have=
-                f"{format_count(history.moments, 'response')} without the usage of the kubelet, and "
-                f"{format_count(silent_nodes, 'node that does', 'nodes that do')} not answer",
+            have=f"{format_count(history.moments, 'response')} without the usage of the kubelet, and "
+            f"{format_count(silent_nodes, 'node that does', 'nodes that do')} not answer",
             need="one node whose kubelet reports its usage",
-        )  # fmt: skip
+        )
     return PoolUse(
-        cpu=_resource_use(history, CPU), memory=_resource_use(history, MEMORY), nodes=len(history.nodes),
-        silent_nodes=silent_nodes, coverage=history.coverage, span_seconds=history.span_seconds,
+        cpu=_resource_use(history, CPU),
+        memory=_resource_use(history, MEMORY),
+        nodes=len(history.nodes),
+        silent_nodes=silent_nodes,
+        coverage=history.coverage,
+        span_seconds=history.span_seconds,
         max_pods=history.max_pods,
-    )  # fmt: skip
+    )
 
 
 def _resource_use(history: OverheadHistory, resource: str) -> ResourceUse:
@@ -91,9 +94,12 @@ def _resource_use(history: OverheadHistory, resource: str) -> ResourceUse:
         residual = max(0.0, weighted_percentile(beyond, 0.95))
     pairs = [(amount, weight) for _, amount, weight in amounts]
     return ResourceUse(
-        fit=fit, p50=weighted_percentile(pairs, 0.5), p95=weighted_percentile(pairs, 0.95),
-        maximum=history.maximum_of(resource), residual_p95=residual,
-    )  # fmt: skip
+        fit=fit,
+        p50=weighted_percentile(pairs, 0.5),
+        p95=weighted_percentile(pairs, 0.95),
+        maximum=history.maximum_of(resource),
+        residual_p95=residual,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +119,11 @@ def recommend_reservation(use: PoolUse, max_pods: int | None = None) -> Reserved
         return NotYet(
             reason=reasons.LOW_COVERAGE(
                 f"{format_count(use.nodes, 'node was', 'nodes were')} measured, but "
-                f"{format_count(use.silent_nodes, 'node did', 'nodes did')} not answer"),
-            have=
-                f"at least {use.node_coverage:.0%} of the nodes and "
-                f"{use.coverage:.0%} of the samples", need=f"{MIN_COVERAGE:.0%}",
-        )  # fmt: skip
+                f"{format_count(use.silent_nodes, 'node did', 'nodes did')} not answer"
+            ),
+            have=f"at least {use.node_coverage:.0%} of the nodes and {use.coverage:.0%} of the samples",
+            need=f"{MIN_COVERAGE:.0%}",
+        )
     pods = use.max_pods if max_pods is None else max_pods
     cpu = max(use.cpu.p95, _predicted_use(use.cpu, pods))
     memory = max(use.memory.maximum, _predicted_use(use.memory, pods))

@@ -135,10 +135,13 @@ class OverheadHistory:
     def list_points(self, resource: str) -> list[OverheadPoint]:
         """Returns the median of every group of samples, as points for the fit."""
         return [
-            OverheadPoint(group.pods / group.count, weighted_median((amount, 1.0) for _, amount in group.kept),
-                          min(group.count, MAX_SAMPLES))
+            OverheadPoint(
+                group.pods / group.count,
+                weighted_median((amount, 1.0) for _, amount in group.kept),
+                min(group.count, MAX_SAMPLES),
+            )
             for _, group in self.iter_groups(resource)
-        ]  # fmt: skip
+        ]
 
     def iter_groups(self, resource: str) -> Iterator[tuple[int, SampleGroup]]:
         """Yields (day, samples of a group) for a resource, sorted by day and number of pods."""

@@ -134,9 +134,7 @@ def _parse_count(value: Any, path: Path) -> int:
 
 def _parse_word(value: Any, path: Path, *, words: Mapping[str, Any]) -> Any:
     if value not in words:
-        raise _InvalidField(
-            path, f"one of {', '.join(words)}", quote_value(value), suggest_name(str(value), words)
-        )  # fmt: skip
+        raise _InvalidField(path, f"one of {', '.join(words)}", quote_value(value), suggest_name(str(value), words))
     return words[value]
 
 
@@ -145,10 +143,13 @@ def _words_parser(words: Iterable[Any]) -> Parse:
 
 
 _PROFILE_FIELDS: Mapping[str, Parse] = {
-    "name": _parse_text, "title": _parse_text, "source": _parse_text, "processIds": _parse_count,
+    "name": _parse_text,
+    "title": _parse_text,
+    "source": _parse_text,
+    "processIds": _parse_count,
     "reservedAs": _words_parser(ReservedAs),
     "memorySize": partial(_parse_word, words={"capacity": False, "installed": True}),
-}  # fmt: skip
+}
 _PROFILE_SECTIONS = ("memory", "cpu", "eviction", "ephemeralStorage", "loss", "smallest")
 
 
@@ -173,37 +174,50 @@ class _Reader:
         if self.mistakes:
             return None
         return Profile(
-            name=values["name"], title=values.get("title", values["name"]), source=values.get("source", ""),
-            reserved_as=values.get("reservedAs", ReservedAs.KUBE), cpu=rules["cpu"], memory=rules["memory"],
-            counts_installed_memory=values.get("memorySize", False), process_ids=values.get("processIds"),
-            disk=disk, loss=loss, eviction_disk=eviction.get("diskPercent", ZERO),
+            name=values["name"],
+            title=values.get("title", values["name"]),
+            source=values.get("source", ""),
+            reserved_as=values.get("reservedAs", ReservedAs.KUBE),
+            cpu=rules["cpu"],
+            memory=rules["memory"],
+            counts_installed_memory=values.get("memorySize", False),
+            process_ids=values.get("processIds"),
+            disk=disk,
+            loss=loss,
+            eviction_disk=eviction.get("diskPercent", ZERO),
             **({"eviction_memory": eviction["memory"]} if "memory" in eviction else {}),
             smallest=(int(smallest.get("cpu", 1000)), int(smallest.get("memory", 1 << 30))),
-        )  # fmt: skip
+        )
 
     def _amount_rule(self, profile: Mapping[str, Any], key: str, parse: Parse) -> AmountRule:
         simple: dict[str, Parse] = {
-            "base": parse, "perPod": parse, "minimum": parse, "maxPercent": _parse_share, "sharedCore": parse,
-        }  # fmt: skip
+            "base": parse,
+            "perPod": parse,
+            "minimum": parse,
+            "maxPercent": _parse_share,
+            "sharedCore": parse,
+        }
         roundings = ("roundSize", "roundBrackets", "round")
         section = self._section(profile.get(key), (key,), (*simple, *roundings, "brackets", "smallMachine"))
         values = self._fields(section, (key,), simple)
         small = self._known_fields(section, "smallMachine", {"below": parse, "reserve": parse}, (key,))
-        size_rounding, bracket_rounding, rounding = (
-            self._rounding(section, name, parse, (key,)) for name in roundings
-        )  # fmt: skip
+        size_rounding, bracket_rounding, rounding = (self._rounding(section, name, parse, (key,)) for name in roundings)
         return AmountRule(
-            base=values.get("base", ZERO), per_pod=values.get("perPod", ZERO), minimum=values.get("minimum", ZERO),
-            max_share=values.get("maxPercent"), shared_core=values.get("sharedCore"),
+            base=values.get("base", ZERO),
+            per_pod=values.get("perPod", ZERO),
+            minimum=values.get("minimum", ZERO),
+            max_share=values.get("maxPercent"),
+            shared_core=values.get("sharedCore"),
             brackets=self._brackets(section.get("brackets"), (key, "brackets"), parse),
-            small_below=small.get("below"), small_amount=small.get("reserve", ZERO),
-            size_rounding=size_rounding, bracket_rounding=bracket_rounding, rounding=rounding,
-        )  # fmt: skip
+            small_below=small.get("below"),
+            small_amount=small.get("reserve", ZERO),
+            size_rounding=size_rounding,
+            bracket_rounding=bracket_rounding,
+            rounding=rounding,
+        )
 
     def _brackets(self, value: Any, path: Path, parse: Parse) -> tuple[Bracket, ...]:
-        fields: dict[str, Parse] = {
-            "upTo": parse, "percent": _parse_share, "widthBeyond": parse, "countedFrom": parse
-        }  # fmt: skip
+        fields: dict[str, Parse] = {"upTo": parse, "percent": _parse_share, "widthBeyond": parse, "countedFrom": parse}
         brackets: list[Bracket] = []
         low: Fraction | None = ZERO
         for index, item in enumerate(self._items(value, path)):
@@ -212,14 +226,22 @@ class _Reader:
             if "percent" not in values and not self.mistakes:
                 self._add(_InvalidField((*path, index, "percent"), "a percentage from 0 to 100", "none"))
             if low is None or (end is not None and end <= low):
-                self._add(_InvalidField((*path, index),
-                    "brackets in ascending order, and only the last one without upTo",
-                                        "a bracket that begins after its end"))  # fmt: skip
+                self._add(
+                    _InvalidField(
+                        (*path, index),
+                        "brackets in ascending order, and only the last one without upTo",
+                        "a bracket that begins after its end",
+                    )
+                )
                 break
             brackets.append(
-                Bracket(up_to=end, share=values.get("percent", ZERO), width_beyond=values.get("widthBeyond"),
-                        counted_from=values.get("countedFrom"))
-            )  # fmt: skip
+                Bracket(
+                    up_to=end,
+                    share=values.get("percent", ZERO),
+                    width_beyond=values.get("widthBeyond"),
+                    counted_from=values.get("countedFrom"),
+                )
+            )
             low = end
         return tuple(brackets)
 
@@ -305,9 +327,7 @@ class _Reader:
     def _add(self, invalid: _InvalidField) -> None:
         # One more than are reported: `first_mistakes` then says that there are more.
         if len(self.mistakes) <= MAX_MISTAKES:
-            self.mistakes.append(
-                self.document.error_at(invalid.path, invalid.expected, invalid.got, invalid.todo)
-            )  # fmt: skip
+            self.mistakes.append(self.document.error_at(invalid.path, invalid.expected, invalid.got, invalid.todo))
 
 
 _PARSE_BY_RESOURCE: Mapping[str, Parse] = {"memory": _parse_memory, "cpu": _parse_cpu}

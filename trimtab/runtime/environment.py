@@ -100,9 +100,10 @@ def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], proce
     others = tuple(f"{PREFIX}{other.upper()}_" for other in PROCESSES if other != process)
     common = {variable_name(process, field) for field in COMMON_SETTINGS}
     unknown = (
-        name for name in sorted(environ)
+        name
+        for name in sorted(environ)
         if name.startswith(PREFIX) and name not in names and name not in common and not name.startswith(others)
-    )  # fmt: skip
+    )
     return [
         _renamed_variable(name, process)
         or _variable_error(name, "the name of a setting", quote_value(name), _suggest_variable(name, names, process))

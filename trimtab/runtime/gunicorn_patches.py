@@ -126,8 +126,10 @@ def apply_patches(worker: Any, *, max_connections: int, max_by_address: int, tel
         if missing := patch.missing_attributes(worker):
             log.warning(
                 "a patch does not fit this version of gunicorn and is not applied",
-                patch=patch.name, missing=", ".join(missing), gunicorn=gunicorn.__version__,
-            )  # fmt: skip
+                patch=patch.name,
+                missing=", ".join(missing),
+                gunicorn=gunicorn.__version__,
+            )
         else:
             patch.apply(patch_settings)
 
@@ -283,18 +285,33 @@ is answered."""
 PATCHES = (
     Patch(
         "bounded parser",
-        ("_setup_callback_parser", "_http1_buffered", "_handle_h1c_exception", "_send_error_response",
-         "_close_transport", "_resume_reading", "_on_headers_complete", "_on_body", "_on_message_complete"),
+        (
+            "_setup_callback_parser",
+            "_http1_buffered",
+            "_handle_h1c_exception",
+            "_send_error_response",
+            "_close_transport",
+            "_resume_reading",
+            "_on_headers_complete",
+            "_on_body",
+            "_on_message_complete",
+        ),
         _patch_parser,
     ),
     Patch("let go", ("_close_transport", "connection_lost"), _patch_release),
-    Patch("door", ("connection_made", "connection_lost", "_keepalive_timeout", "worker._get_ssl_context"),
-          _patch_connection_count),
+    Patch(
+        "door",
+        ("connection_made", "connection_lost", "_keepalive_timeout", "worker._get_ssl_context"),
+        _patch_connection_count,
+    ),
     Patch("one timer", ("connection_made", "_arm_keepalive_timer", "_cancel_keepalive_timer"), _patch_idle_timer),
-    Patch("unread answers", ("pause_writing", "resume_writing", "_pause_reading", "_maybe_resume_reading"),
-          _patch_write_pause),
+    Patch(
+        "unread answers",
+        ("pause_writing", "resume_writing", "_pause_reading", "_maybe_resume_reading"),
+        _patch_write_pause,
+    ),
     Patch("inline application", ("_serve_http_request", "_handle_http_request"), _patch_inline_serving),
-)  # fmt: skip
+)
 """The patches for every server, in the order in which they are applied."""
 
 

@@ -65,9 +65,21 @@ def _accept_head() -> bool:
 
 
 _SLOTS = (
-    "_base", "_room", "_address", "_head_is_here", "_part_is_here", "_end_is_here",
-    "_next", "_left", "_needs_line_end", "_chunks", "_aside", "_partial", "_ahead", "_held",
-)  # fmt: skip
+    "_base",
+    "_room",
+    "_address",
+    "_head_is_here",
+    "_part_is_here",
+    "_end_is_here",
+    "_next",
+    "_left",
+    "_needs_line_end",
+    "_chunks",
+    "_aside",
+    "_partial",
+    "_ahead",
+    "_held",
+)
 
 
 class _FramedParser:

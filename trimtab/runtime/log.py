@@ -119,9 +119,10 @@ def _json_line(event: Any, **_: Any) -> str:
 
 def _console_processors() -> list[structlog.typing.Processor]:
     return [
-        *_common_processors(), _replace_control_characters,
+        *_common_processors(),
+        _replace_control_characters,
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
-    ]  # fmt: skip
+    ]
 
 
 def _replace_control_characters(_logger: Any, _method: str, event: Any) -> Any:

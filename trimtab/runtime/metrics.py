@@ -46,9 +46,11 @@ def add_build_info(registry: CollectorRegistry) -> None:
     except PackageNotFoundError:
         own_version = "unknown"  # the sources are on the path, and nothing was installed
     info = Gauge(
-        "trimtab_build_info", "Always 1, with the versions of Trimtab and of Python as labels.", ["version", "python"],
+        "trimtab_build_info",
+        "Always 1, with the versions of Trimtab and of Python as labels.",
+        ["version", "python"],
         registry=registry,
-    )  # fmt: skip
+    )
     info.labels(own_version, python_version()).set(1)
 
 

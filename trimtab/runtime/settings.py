@@ -6,10 +6,17 @@ from typing import ClassVar, Literal, Protocol
 
 PROCESSES = ("webhook", "compactor", "recommender", "watchdog", "metrics_api")
 """The processes, as they are named in environment variables."""
-COMMON_SETTINGS = frozenset({
-    "namespace", "policies", "overhead", "autoscaler_namespace", "autoscaler_status_configmap", "log_level",
-    "log_format",
-})  # fmt: skip
+COMMON_SETTINGS = frozenset(
+    {
+        "namespace",
+        "policies",
+        "overhead",
+        "autoscaler_namespace",
+        "autoscaler_status_configmap",
+        "log_level",
+        "log_format",
+    }
+)
 """The fields whose variable has no process in its name, because the processes of an installation must agree on them, or
 because one log collector reads the logs of all."""
 

@@ -134,16 +134,22 @@ class PodClassifier:
         return pod_class
 
     def _create(
-        self, key: object, pod: PodInfo, readmitted_requests: Amounts, claims: Sequence[Claim | None],
+        self,
+        key: object,
+        pod: PodInfo,
+        readmitted_requests: Amounts,
+        claims: Sequence[Claim | None],
         conditions: RunConditions = ANYWHERE,
-    ) -> PodClass:  # fmt: skip
+    ) -> PodClass:
         bound = [claim for claim in claims if claim is not None] if claims else ()
         pod_class = PodClass(
-            number=len(self.classes), ask=pod.requirements,
+            number=len(self.classes),
+            ask=pod.requirements,
             volumes=tuple([c.nodes for c in bound if c.nodes is not None]) if bound else (),
-            unjudged_reason=self._unknown_reason(pod, claims), workload=self._workload_number(pod),
+            unjudged_reason=self._unknown_reason(pod, claims),
+            workload=self._workload_number(pod),
             conditions=conditions,
-        )  # fmt: skip
+        )
         requests = {} if isinstance(pod.requirements.requests, Unreadable) else pod.requirements.requests
         if readmitted_requests:
             requests = larger_amounts(requests, readmitted_requests)
@@ -378,14 +384,19 @@ class PodClassifier:
         # adds.
         leaves = honours and not node_filters.tolerates_cordon(ask)
         group = self.topology_groups.group_selecting(
-            ((frozenset((ask.namespace,)), selector),), constraint.topology_key, lasting=False,
-            eligible=self._eligible_nodes(ask, constraint, honours), per_node=leaves,
-        )  # fmt: skip
+            ((frozenset((ask.namespace,)), selector),),
+            constraint.topology_key,
+            lasting=False,
+            eligible=self._eligible_nodes(ask, constraint, honours),
+            per_node=leaves,
+        )
         return SpreadRule(
-            group=group, max_skew=constraint.max_skew, self_count=int(group.matches_pod(ask.namespace, ask.labels)),
+            group=group,
+            max_skew=constraint.max_skew,
+            self_count=int(group.matches_pod(ask.namespace, ask.labels)),
             domain_count=group.domain_count,
             min_domains=constraint.min_domains if isinstance(constraint.min_domains, int) else 1,
-        )  # fmt: skip
+        )
 
     def _eligible_nodes(
         self, ask: SchedulingRequirements, constraint: TopologySpreadConstraint, honours: bool

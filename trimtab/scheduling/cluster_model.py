@@ -121,14 +121,23 @@ def build_cluster_model(inventory: Inventory, again: Again | None = None) -> Clu
             last = pod_class
     classifier.assign_numbers([pod_class for pod_class in classifier.classes if pod_class in movable])
     model = ClusterModel(
-        inventory=inventory, nodes=nodes, node_numbers=index, pods=placed, node_of=node_of, class_of=classes,
+        inventory=inventory,
+        nodes=nodes,
+        node_numbers=index,
+        pods=placed,
+        node_of=node_of,
+        class_of=classes,
         successor_class_of=next_classes,
-        pods_on_node=_pods_by_node(node_of, len(nodes)), pending_pods=pending,
-        buffer_pods=buffered, daemon_pods=daemons,
+        pods_on_node=_pods_by_node(node_of, len(nodes)),
+        pending_pods=pending,
+        buffer_pods=buffered,
+        daemon_pods=daemons,
         groups=classifier.topology_groups.groups,
-        node_sets=classifier.node_sets, unfit_sets=classifier.unfit_sets, main_resources=classifier.main_resources,
+        node_sets=classifier.node_sets,
+        unfit_sets=classifier.unfit_sets,
+        main_resources=classifier.main_resources,
         other_resources=classifier.other_resources,
-    )  # fmt: skip
+    )
     _fill_capacity(model)
     _sum_growth(model, [number for number, requests in enumerate(answers) if isinstance(requests, GrowingAmounts)])
     return model
@@ -355,9 +364,14 @@ class FreeCapacity:
     def save_state(self) -> SavedCapacity:
         """Returns a copy of the state, for `restore_state`."""
         return SavedCapacity(
-            self.major[:], self.minor[:], self.slots[:], [amounts[:] for amounts in self.other_free],
-            [counts.copy() for counts in self.group_counts], bytes(self.closed_nodes), frozenset(self.draining_nodes),
-        )  # fmt: skip
+            self.major[:],
+            self.minor[:],
+            self.slots[:],
+            [amounts[:] for amounts in self.other_free],
+            [counts.copy() for counts in self.group_counts],
+            bytes(self.closed_nodes),
+            frozenset(self.draining_nodes),
+        )
 
     def restore_state(self, saved: SavedCapacity) -> None:
         """Restores a saved state. The lists and dicts stay the same objects, because other objects refer to them."""

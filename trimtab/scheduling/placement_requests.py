@@ -118,9 +118,11 @@ class PlacementRequests:
         if any(group.is_per_node_domain for group in affinity_groups):
             return None
         groups = [
-            *(self.model.groups[number] for number in pod_class.member_groups), *pod_class.forbidden_groups,
-            *(spread.group for spread in pod_class.spreads), *affinity_groups,
-        ]  # fmt: skip
+            *(self.model.groups[number] for number in pod_class.member_groups),
+            *pod_class.forbidden_groups,
+            *(spread.group for spread in pod_class.spreads),
+            *affinity_groups,
+        ]
         return tuple(
             {(g.key, id(g.domain_of)): g for g in groups if not (g.is_per_node_domain or g.is_preference_only)}.values()
         )

@@ -125,9 +125,12 @@ def _runtime_reason(conditions: RunConditions, node: NodeInfo) -> Reason | None:
         used = conditions.handlers or {""} & node.runtime_handlers.keys()
         for feature, is_used, described in (
             (HandlerFeature.USER_NAMESPACES, conditions.uses_user_namespace, "user namespaces (hostUsers: false)"),
-            (HandlerFeature.RECURSIVE_READ_ONLY_MOUNTS, conditions.mounts_recursively,
-             "recursive read-only mounts (recursiveReadOnly: Enabled)"),
-        ):  # fmt: skip
+            (
+                HandlerFeature.RECURSIVE_READ_ONLY_MOUNTS,
+                conditions.mounts_recursively,
+                "recursive read-only mounts (recursiveReadOnly: Enabled)",
+            ),
+        ):
             if is_used and not all(feature in node.runtime_handlers[name] for name in used):
                 return NODE_FEATURE_MISSING(f"the container runtime of node {node.name} has no {described}")
     undeclared_features = conditions.declared_features - (node.declared_features or frozenset())
@@ -222,19 +225,23 @@ class RunConditionsReader:
         used_drivers = self.partial_drivers.intersection((*drivers, *needs.volume_drivers))
         systems, architectures, builds = self._platforms(ask, homes) if self.mixes_platforms else (_ANY, _ANY, _ANY)
         conditions = RunConditions(
-            systems=systems, architectures=architectures, windows_builds=builds,
+            systems=systems,
+            architectures=architectures,
+            windows_builds=builds,
             handlers=self._handlers(needs.runtime_class, homes) if self.mixes_runtimes else _ANY,
-            uses_user_namespace=needs.uses_user_namespace, uses_strict_groups=needs.uses_strict_groups,
+            uses_user_namespace=needs.uses_user_namespace,
+            uses_strict_groups=needs.uses_strict_groups,
             mounts_recursively=needs.mounts_recursively,
             # Where no node declares features, nothing is known about them.
             declared_features=needs.declared_features if self.declares_features else _ANY,
-            drivers=used_drivers, preventing_drivers=used_drivers & self.inventory.preventing_drivers,
+            drivers=used_drivers,
+            preventing_drivers=used_drivers & self.inventory.preventing_drivers,
             selected_keys=self.reserved_keys.intersection(_required_keys(ask)) if self.reserved_keys else _ANY,
             selects_only_reserved=self.has_reserved_nodes and self._selects_only_reserved(ask),
             ready_platforms=frozenset(
                 sign.platform for home in homes if (sign := home.nature.reserved_sign) is not None
             ),
-        )  # fmt: skip
+        )
         return self._conditions.setdefault(conditions, conditions)
 
     def _homes(self, pod: PodInfo) -> tuple[NodeInfo, ...]:
@@ -306,9 +313,7 @@ def _platform_of(node: NodeInfo) -> tuple[str, str, str]:
 
 def _runtime_of(node: NodeInfo) -> object:
     handlers = node.runtime_handlers
-    return (
-        None if handlers is None else frozenset(handlers.items()), node.has_strict_groups, node.declared_features,
-    )  # fmt: skip
+    return (None if handlers is None else frozenset(handlers.items()), node.has_strict_groups, node.declared_features)
 
 
 def _required_terms(ask: SchedulingRequirements) -> tuple[NodeSelectorTerm, ...]:

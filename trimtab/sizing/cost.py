@@ -43,9 +43,9 @@ class SandboxCost:
     def pod_fixed(self) -> dict[str, str]:
         """The overhead in the form of a RuntimeClass's `overhead.podFixed`."""
         return {
-            "cpu": quantity.format_quantity("cpu", self.millicores), "memory": quantity.format_quantity("memory",
-            self.memory_bytes)
-        }  # fmt: skip
+            "cpu": quantity.format_quantity("cpu", self.millicores),
+            "memory": quantity.format_quantity("memory", self.memory_bytes),
+        }
 
 
 def sandbox_cost(uses: Iterable[SandboxUse]) -> SandboxCost | NotYet:

@@ -101,9 +101,11 @@ def _describe_nodes(nodes: list[NodeInfo]) -> PoolNodes:
     most = min(reserved, key=lambda amount: (-reserved[amount], amount.memory_bytes, amount.millicores), default=None)
     pods = [node.allocatable.get("pods", 0) for node in nodes if not isinstance(node.allocatable, Unreadable)]
     return PoolNodes(
-        names=frozenset(node.name for node in nodes), reserved=most, price=_unit_price(nodes),
+        names=frozenset(node.name for node in nodes),
+        reserved=most,
+        price=_unit_price(nodes),
         max_pods=max(pods, default=0),
-    )  # fmt: skip
+    )
 
 
 def reserved_of_node(node: NodeInfo, eviction_bytes: int = ASSUMED_EVICTION_BYTES) -> Reserved | None:
@@ -145,10 +147,15 @@ def assess_pools(
     than the tolerance.
     """
     return [
-        _assess_pool(key, nodes.get(key, PoolNodes(names=frozenset())), histories.get(key, OverheadHistory()), max_pods,
-                     (published or {}).get(key))
+        _assess_pool(
+            key,
+            nodes.get(key, PoolNodes(names=frozenset())),
+            histories.get(key, OverheadHistory()),
+            max_pods,
+            (published or {}).get(key),
+        )
         for key in sorted(nodes.keys() | histories.keys())
-    ]  # fmt: skip
+    ]
 
 
 def _assess_pool(

@@ -28,12 +28,15 @@ def build_container_usage(
     if not statistics:
         return None
     return ContainerUsage(
-        cpu=_percentiles_or_none(cpu), memory=_percentiles_or_none(memory),
+        cpu=_percentiles_or_none(cpu),
+        memory=_percentiles_or_none(memory),
         days=max(one.observed_days for one in statistics),
-        samples=max(one.samples for one in statistics), confidence=min(one.confidence for one in statistics),
-        computed_at=now, last_sample_at=last,
+        samples=max(one.samples for one in statistics),
+        confidence=min(one.confidence for one in statistics),
+        computed_at=now,
+        last_sample_at=last,
         ends_at=None if last is None else last + VALIDITY_SECONDS,
-    )  # fmt: skip
+    )
 
 
 def build_percentiles(statistics: UsageStatistics) -> Percentiles:
@@ -56,12 +59,19 @@ def build_percentiles(statistics: UsageStatistics) -> Percentiles:
     if request is None:
         return plain
     return msgspec.structs.replace(
-        plain, request=_format_amount(resource, request.amount), share=round(request.share, 4),
-        passed=request.days_exceeded, record=request.days_compared, bound=request.bound,
+        plain,
+        request=_format_amount(resource, request.amount),
+        share=round(request.share, 4),
+        passed=request.days_exceeded,
+        record=request.days_compared,
+        bound=request.bound,
         floor=_format_amount(resource, request.floor) if request.floor else None,
-        kills=request.kills, killed=request.last_kill, signs=request.doubts, pod=request.pod,
+        kills=request.kills,
+        killed=request.last_kill,
+        signs=request.doubts,
+        pod=request.pod,
         pod_use=_format_amount(resource, request.pod_use) if request.pod else None,
-    )  # fmt: skip
+    )
 
 
 def _percentiles_or_none(statistics: UsageStatistics | NotYet) -> Percentiles | None:

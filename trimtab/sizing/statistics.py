@@ -128,10 +128,21 @@ def summarize_usage(
     adaptive = adaptive_request(resource, window, end, running=running, oom=oom, pods=pods)
     base_confidence = compute_confidence(resource, seconds, samples, _seconds_since_last(window, now))
     return UsageStatistics(
-        resource=resource, p5=p5, p50=p50, p90=p90, p95=p95, p99=p99, max=whole.top, samples=samples,
-        observed_seconds=seconds, confidence=round(base_confidence * adaptive.remaining_confidence, 2),
-        days_with_usage=window.observed_days, is_young=young, adaptive=adaptive, extra_percentiles=others,
-    )  # fmt: skip
+        resource=resource,
+        p5=p5,
+        p50=p50,
+        p90=p90,
+        p95=p95,
+        p99=p99,
+        max=whole.top,
+        samples=samples,
+        observed_seconds=seconds,
+        confidence=round(base_confidence * adaptive.remaining_confidence, 2),
+        days_with_usage=window.observed_days,
+        is_young=young,
+        adaptive=adaptive,
+        extra_percentiles=others,
+    )
 
 
 def _is_long_enough(window: DailyHistograms) -> bool:

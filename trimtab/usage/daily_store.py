@@ -150,8 +150,10 @@ class DailyStore:
         infos = ((info, _parse_path(self._relative(info.path))) for info in file_infos if info.is_file)
         return sorted(
             StoredDay(cluster, day, self._relative(info.path), info.size)
-            for info, place in infos if place is not None for cluster, day in (place,)
-        )  # fmt: skip
+            for info, place in infos
+            if place is not None
+            for cluster, day in (place,)
+        )
 
     def _relative(self, path: str) -> str:
         root = self._root.rstrip("/")
@@ -201,9 +203,11 @@ class DailyStore:
 
 
 WRITE_OPTIONS: dict[str, Any] = {
-    "compression": "zstd", "write_page_checksum": True, "row_group_size": 32_768,
+    "compression": "zstd",
+    "write_page_checksum": True,
+    "row_group_size": 32_768,
     "use_dictionary": ["namespace", "kind", "workload", "container", "resource"],
-}  # fmt: skip
+}
 
 
 def day_path(cluster: str, day: int, name: str = FILE_NAME) -> str:

@@ -183,11 +183,16 @@ class Rows:
                     self.mistakes.append(ConfigError(file=self.file, expected=f"usage in {quantity[0]}", got=got))
                 continue
             yield Series(
-                namespace=namespace or "default", pod=pod,
+                namespace=namespace or "default",
+                pod=pod,
                 container=container or ("" if self.has_containers and (pod or workload) else "app"),
                 workload=workload or _default_workload(pod),
-                resource=quantity[0].resource, times=usage[0], values=usage[1], origin=origin, identity=identity,
-            )  # fmt: skip
+                resource=quantity[0].resource,
+                times=usage[0],
+                values=usage[1],
+                origin=origin,
+                identity=identity,
+            )
 
 
 def _default_workload(pod: str) -> str:

@@ -213,9 +213,12 @@ _AUTH_HINT = (
 _REDIRECT_HINT = (
     " (the server redirects to another address: either a log-in page, or the URL lacks a path such as /prometheus)"
 )
-_HINTS = {401: _AUTH_HINT, 403: _AUTH_HINT, 404:
-    " (check whether the API is at this address or below a path such as /prometheus)",
-         **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECT_HINT)}  # fmt: skip
+_HINTS = {
+    401: _AUTH_HINT,
+    403: _AUTH_HINT,
+    404: " (check whether the API is at this address or below a path such as /prometheus)",
+    **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECT_HINT),
+}
 
 
 class _ErrorBody(msgspec.Struct, frozen=True):

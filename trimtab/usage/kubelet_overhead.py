@@ -106,11 +106,15 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
     if not node.node_name or second is None:
         raise InvalidResponse("the summary of a kubelet has no node.nodeName or no time")
     return NodeOverhead(
-        node=node.node_name, second=second, pods=len(summary.pods or ()),
-        millicores=None if cpu is None else cpu / _MILLI, memory_bytes=memory,
-        cpu_source=cpu_source, memory_source=memory_source,
+        node=node.node_name,
+        second=second,
+        pods=len(summary.pods or ()),
+        millicores=None if cpu is None else cpu / _MILLI,
+        memory_bytes=memory,
+        cpu_source=cpu_source,
+        memory_source=memory_source,
         cpu_seconds={name: value / quantity.NANO_PER_UNIT for name, value in seconds.items() if value is not None},
-    )  # fmt: skip
+    )
 
 
 def _known_use(
@@ -178,8 +182,9 @@ def settings_of_configz(body: bytes) -> KubeletSettings:
         return KubeletSettings(
             reserved_millicores=sum(quantity.to_milli(part.get("cpu", "0")) for part in parts),
             reserved_memory_bytes=sum(quantity.to_whole_units(part.get("memory", "0")) for part in parts),
-            eviction_memory=config.eviction_hard.get("memory.available", "100Mi"), max_pods=config.max_pods,
-        )  # fmt: skip
+            eviction_memory=config.eviction_hard.get("memory.available", "100Mi"),
+            max_pods=config.max_pods,
+        )
     except (msgspec.DecodeError, NotAQuantity) as error:
         raise InvalidResponse(f"the configuration of a kubelet: {error}") from None
 

@@ -38,8 +38,14 @@ _CPU_WORDS = (("cpu", "usage"), ("cpu", "time"))
 OpenTelemetry's container.cpu.usage and container.cpu.time (https://opentelemetry.io, semantic conventions)."""
 _MEMORY_WORDS = (("memory", "working", "set"),)
 """What the names of metrics of the working set say: cAdvisor's, the kubelet's and OpenTelemetry's are the same."""
-_SUBJECTS = (("container",), ("k8s", "container"), ("kube", "container"), ("kube", "pod", "container"),
-             ("pod", "container"), ("namespace", "pod", "container"))  # fmt: skip
+_SUBJECTS = (
+    ("container",),
+    ("k8s", "container"),
+    ("kube", "container"),
+    ("kube", "pod", "container"),
+    ("pod", "container"),
+    ("namespace", "pod", "container"),
+)
 """Whose usage it is, as the first words of a metric's name say."""
 
 
@@ -54,10 +60,16 @@ _NAMES_OPERATION = re.compile(
 
 
 _WORDS = {
-    "cpu": Quantity.CORES, "core": Quantity.CORES, "cores": Quantity.CORES,
-    "cpu-seconds": Quantity.CPU_SECONDS, "cpu_seconds": Quantity.CPU_SECONDS, "cpu_seconds_total": Quantity.CPU_SECONDS,
-    "memory": Quantity.BYTES, "byte": Quantity.BYTES, "bytes": Quantity.BYTES,
-}  # fmt: skip
+    "cpu": Quantity.CORES,
+    "core": Quantity.CORES,
+    "cores": Quantity.CORES,
+    "cpu-seconds": Quantity.CPU_SECONDS,
+    "cpu_seconds": Quantity.CPU_SECONDS,
+    "cpu_seconds_total": Quantity.CPU_SECONDS,
+    "memory": Quantity.BYTES,
+    "byte": Quantity.BYTES,
+    "bytes": Quantity.BYTES,
+}
 """The words of a column or of the label `resource` that say what a value is."""
 
 

@@ -52,7 +52,7 @@ def kills_of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tu
         ("used", names.usage_query("memory", prometheus.join_matchers(used), "1h")),
         ("limits", _ALLOWED_QUERY % ("limits", memory)),
         ("requests", _ALLOWED_QUERY % ("requests", memory)),
-    ):  # fmt: skip
+    ):
         amount_series = prometheus.query_range(
             amount_query, first, end, _STEP_SECONDS, f"read the memory {name} of killed containers"
         )
@@ -60,11 +60,19 @@ def kills_of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tu
             _container_of(series): dict(zip(series.times, series.values, strict=True)) for series in amount_series
         }
     return [
-        (series, OomKill(at=int(at), **{
-            field: amounts[name].get(key, {}).get(at, 0.0)
-            for field, name in (("used", "used"), ("limit", "limits"), ("request", "requests"))}))
-        for key, series in killed.items() for at in series.times
-    ]  # fmt: skip
+        (
+            series,
+            OomKill(
+                at=int(at),
+                **{
+                    field: amounts[name].get(key, {}).get(at, 0.0)
+                    for field, name in (("used", "used"), ("limit", "limits"), ("request", "requests"))
+                },
+            ),
+        )
+        for key, series in killed.items()
+        for at in series.times
+    ]
 
 
 def _container_of(series: Series) -> tuple[str, str, str]:

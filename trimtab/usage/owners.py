@@ -57,14 +57,14 @@ NAME_SHAPES = (
     NameShape(re.compile(r"(.+)-(\d{1,5})"), (STATEFUL_SET,), STATEFUL_SET),
     # The number of a rollout, after which a DeploymentConfig names its ReplicationController
     # (docs.openshift.com, "Understanding deployments"); or the index of an indexed Job.
+    NameShape(re.compile(rf"(.+)-(\d{{1,5}})-{_TAIL}{{5}}"), (JOB, _DEPLOYMENT_CONFIG), _DEPLOYMENT_CONFIG),
     NameShape(
-        re.compile(rf"(.+)-(\d{{1,5}})-{_TAIL}{{5}}"), (JOB, _DEPLOYMENT_CONFIG), _DEPLOYMENT_CONFIG,
-    ),
-    NameShape(
-        re.compile(rf"(.+)-{_TAIL}{{5}}"), (DAEMON_SET, JOB, _REPLICATION_CONTROLLER, REPLICA_SET), DAEMON_SET,
+        re.compile(rf"(.+)-{_TAIL}{{5}}"),
+        (DAEMON_SET, JOB, _REPLICATION_CONTROLLER, REPLICA_SET),
+        DAEMON_SET,
         frozenset({"CloneSet"}),
     ),
-)  # fmt: skip
+)
 """From the most to the least specific shape: a later one also matches names of earlier ones."""
 _SHAPES_BY_KIND_NAME = {
     name: index

@@ -53,11 +53,15 @@ def read_overhead_series(server: Prometheus, start: int, end: int) -> Iterator[N
             at["kubelet memory"], at["runtime memory"], at["node memory"], at["pods memory"]
         )
         yield NodeOverhead(
-            node=node, second=second, pods=round(at["pods running"] or 0),
-            millicores=None if cpu is None else cpu * MILLICORES, memory_bytes=memory,
-            cpu_source=cpu_source, memory_source=memory_source,
+            node=node,
+            second=second,
+            pods=round(at["pods running"] or 0),
+            millicores=None if cpu is None else cpu * MILLICORES,
+            memory_bytes=memory,
+            cpu_source=cpu_source,
+            memory_source=memory_source,
             max_memory_bytes=_max_memory(memory_source, at),
-        )  # fmt: skip
+        )
 
 
 def _max_memory(source: OverheadSource | None, amounts: Mapping[str, float | None]) -> float | None:

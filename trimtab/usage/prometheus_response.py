@@ -75,8 +75,15 @@ class SeriesLabels(
     @property
     def origin(self) -> Origin:
         """The labels of the series that distinguish clusters."""
-        values = (self.cluster, self.cluster_name, self.k8s_cluster_name, self.prometheus, self.tenant,
-                  self.tenant_id, self.hidden_tenant_id)  # fmt: skip
+        values = (
+            self.cluster,
+            self.cluster_name,
+            self.k8s_cluster_name,
+            self.prometheus,
+            self.tenant,
+            self.tenant_id,
+            self.hidden_tenant_id,
+        )
         return tuple(pair for pair in zip(LABELS, values, strict=True) if pair[1]) if any(values) else ()
 
 
@@ -159,9 +166,16 @@ def parse_series(
         if subject.conflict:
             continue
         yield Series(
-            namespace=subject.namespace, pod=subject.pod, container=subject.container, resource=resource, times=times,
-            values=values, queried_from=queried_from, dropped_values=left_out, origin=metric.origin,
-        )  # fmt: skip
+            namespace=subject.namespace,
+            pod=subject.pod,
+            container=subject.container,
+            resource=resource,
+            times=times,
+            values=values,
+            queried_from=queried_from,
+            dropped_values=left_out,
+            origin=metric.origin,
+        )
 
 
 def read_head(body: bytes) -> AnswerHead:

@@ -91,13 +91,15 @@ class RepeatedSeries:
         """Returns a mistake for each of the first containers of whose name there are series of other containers."""
         return [
             ConfigError(
-                file="--usage", expected="series of one container for each namespace, pod and container",
+                file="--usage",
+                expected="series of one container for each namespace, pod and container",
                 got=f"series named {container} with different values of the label `{label}` at the same time, so the "
                 "labels name the program that reports them and not the container that they describe",
                 todo="scrape with honor_labels: true, or keep the labels exported_pod or "
                 "container_label_io_kubernetes_pod_name (with those of the namespace and the container)",
-            ) for container, label in islice(self._mixed.items(), 5)
-        ]  # fmt: skip
+            )
+            for container, label in islice(self._mixed.items(), 5)
+        ]
 
     def notes(self) -> list[str]:
         """Returns a note about the series of which samples were left out, if there are any."""

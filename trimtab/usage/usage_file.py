@@ -141,9 +141,16 @@ class UsageFile:
             self._add_doubt(labels, quantity[0], usage)
             return None
         return Series(
-            namespace=subject.namespace, pod=subject.pod, container=subject.container, resource=quantity[0].resource,
-            times=usage[0], values=usage[1], dropped_values=dropped, origin=labels.origin, identity=labels.identity,
-        )  # fmt: skip
+            namespace=subject.namespace,
+            pod=subject.pod,
+            container=subject.container,
+            resource=quantity[0].resource,
+            times=usage[0],
+            values=usage[1],
+            dropped_values=dropped,
+            origin=labels.origin,
+            identity=labels.identity,
+        )
 
     def _quantity_of(self, labels: SeriesLabels) -> tuple[Quantity, float] | None:
         """Returns what the values of a series are, and their factor; None if that is not known, or if they are not the
@@ -166,16 +173,22 @@ class UsageFile:
         nameless = self._foreign.pop("", 0)
         if nameless:
             todo = f"say what they are: --quantity {'|'.join(Quantity)}, or --quantity FILE=… for one of several files"
-            self._add_mistake(f"{format_count(nameless, 'series', 'series')} without the name of a metric", todo,
-                              expected="the name of a metric (__name__), or --quantity")  # fmt: skip
+            self._add_mistake(
+                f"{format_count(nameless, 'series', 'series')} without the name of a metric",
+                todo,
+                expected="the name of a metric (__name__), or --quantity",
+            )
         names = [name for name, _ in self._foreign.most_common(_MAX_NAMES)]
         more = len(self._foreign) - len(names)
         foreign = ", ".join(names) + (f" and {more} more" if more else "")
         if names and self._count:
             self.notes.append(f"{self.file}: series that are not the usage of containers are left out: {foreign}.")
         elif names:
-            self._add_mistake(foreign, "save container_cpu_usage_seconds_total or container_memory_working_set_bytes, "
-                              "or say with --quantity what a metric of your own is")  # fmt: skip
+            self._add_mistake(
+                foreign,
+                "save container_cpu_usage_seconds_total or container_memory_working_set_bytes, "
+                "or say with --quantity what a metric of your own is",
+            )
         for what, count in self._left_out.items():
             text = f"{format_count(count, 'series', 'series')} {what}"
             if self._count or self.mistakes:

@@ -95,11 +95,7 @@ class CheckpointSource:
         self.targets[namespace, vpa.metadata.name] = target
         for container, resource, advice in vpa_recommendations(vpa):
             self.vpa_recommendations.setdefault(
-                (
-                    ContainerKey(namespace, kind_of_reference(target), target.name, container),
-                    resource,
-                ),
-                advice,
+                (ContainerKey(namespace, kind_of_reference(target), target.name, container), resource), advice
             )
 
     def add_to_batch(self, history: BatchHistory) -> None:

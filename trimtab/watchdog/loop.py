@@ -163,11 +163,17 @@ class Loop:
     def _observe_policy(self, policy: ObservedPolicy, tally: PolicyTally, counts: Counts | None) -> PolicyObservation:
         is_braked = policy.name in self._stopped_now
         return PolicyObservation(
-            name=policy.name, generation=policy.generation,
-            mode="warn" if is_braked else policy.mode, spec_written_at=policy.spec_written_at,
-            mistakes=self.state_builder.policy_mistakes(policy.name), tally=tally, counts=counts, braked=is_braked,
-            verdict=self._verdicts.get(policy.name), before=policy.status,
-        )  # fmt: skip
+            name=policy.name,
+            generation=policy.generation,
+            mode="warn" if is_braked else policy.mode,
+            spec_written_at=policy.spec_written_at,
+            mistakes=self.state_builder.policy_mistakes(policy.name),
+            tally=tally,
+            counts=counts,
+            braked=is_braked,
+            verdict=self._verdicts.get(policy.name),
+            before=policy.status,
+        )
 
     def _event_object(self, finding: AuditFinding) -> About:
         """Returns the object for an Event about a finding: the topmost owner whose UID is known; otherwise the direct
@@ -180,8 +186,13 @@ class Loop:
                 return About(kind=owner.kind, name=owner.name, namespace=namespace, uid=uid, api_version=version)
         nearest = finding.alike.pod.metadata.controller_owner
         if nearest is not None:
-            return About(kind=nearest.kind_name, name=nearest.name, namespace=namespace, uid=nearest.uid,
-                         api_version=nearest.api_version or "v1")  # fmt: skip
+            return About(
+                kind=nearest.kind_name,
+                name=nearest.name,
+                namespace=namespace,
+                uid=nearest.uid,
+                api_version=nearest.api_version or "v1",
+            )
         pod = min(finding.pods, key=lambda pod: pod.name)
         return About(kind="Pod", name=pod.name, namespace=namespace, uid=pod.uid)
 

@@ -126,28 +126,32 @@ class Metrics:
             "runtime_class_node_types",
             "The number of node types on which pods of the RuntimeClass may run; if it is 0, the pods stay Pending.",
             "runtime_class",
-        )  # fmt: skip
+        )
         self.class_without_nodes = gauge(
             "runtime_class_without_nodes",
             "1 if no node accepts the pods of a RuntimeClass according to the RuntimeClass: no-label, cordoned, "
             "tainted (each pod must tolerate the taints), may-come (an autoscaler may add a node).",
-            "runtime_class", "reason",
-        )  # fmt: skip
+            "runtime_class",
+            "reason",
+        )
         self.class_dollars = gauge(
             "overhead_dollars_per_hour",
             "The cost of pod overhead in dollars an hour, by requests; absent while no price of a node is known.",
             "runtime_class",
-        )  # fmt: skip
+        )
         self.namespace_dollars = gauge(
             "namespace_dollars_per_hour",
             "The cost of the running pods of a namespace in dollars an hour, by requests, with the part workload "
-            "(containers) or sandbox (overhead); absent while no node has a price.", "namespace", "part",
-        )  # fmt: skip
+            "(containers) or sandbox (overhead); absent while no node has a price.",
+            "namespace",
+            "part",
+        )
         self.evictions = Counter(
             "trimtab_runtime_class_evictions",
-                "The number of pods that kubelets have evicted since the watchdog started.",
-            ["runtime_class"], registry=registry,
-        )  # fmt: skip
+            "The number of pods that kubelets have evicted since the watchdog started.",
+            ["runtime_class"],
+            registry=registry,
+        )
         self.refused = gauge(
             "would_deny_pods", "The number of running pods that would be denied if they were created now."
         )
@@ -161,9 +165,14 @@ class Metrics:
             "policy",
             "state",
         )
-        self.harm = gauge("harm_pods",
+        self.harm = gauge(
+            "harm_pods",
             "The number of pods with a policy's change (after) and without it (before), and how many of them failed.",
-                          "policy", "trouble", "side", "count")  # fmt: skip
+            "policy",
+            "trouble",
+            "side",
+            "count",
+        )
         self.qos = gauge("qos_pods", "The number of running pods by their QoS class.", "qos")
         self.running = gauge("running_pods", "The number of running pods that the watchdog checks.")
         self.alike = gauge(
@@ -177,9 +186,12 @@ class Metrics:
         self.lost = gauge(
             "watchdog_lost_events", "The number of Events that could not be written since the watchdog started."
         )
-        self.brakes = Counter("trimtab_harm_brakes",
+        self.brakes = Counter(
+            "trimtab_harm_brakes",
             "The number of policies that harm pods, by the watchdog's action: set-to-warn, reported, withheld, failed.",
-                              ["policy", "trouble", "done"], registry=registry)  # fmt: skip
+            ["policy", "trouble", "done"],
+            registry=registry,
+        )
         self.faults = Counter(
             "trimtab_watchdog_errors", "The number of checks that failed, by kind.", ["kind"], registry=registry
         )

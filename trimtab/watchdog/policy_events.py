@@ -90,9 +90,7 @@ class PolicyEventRecorder:
         key = (note.about, note.policy, note.reason.name)
         if key not in self._recorded_at:
             owner = f"{note.about.kind} {note.about.namespace}/{note.about.name}"
-            self.log.info(
-                note.reason.name, owner=owner, policy=note.policy or None, pods=note.pods, why=note.text
-            )  # fmt: skip
+            self.log.info(note.reason.name, owner=owner, policy=note.policy or None, pods=note.pods, why=note.text)
         self._recorded_at[key] = self.elapsed()
         self.recorder.record_event(
             note.about, event_reason(note.reason), note.text, action=ACTION, warning=_is_warning(note)

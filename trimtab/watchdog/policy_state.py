@@ -108,9 +108,12 @@ def object_projections(own_namespace: str, reader: AuditedPodReader) -> Holds:
         )
 
     own_projections: dict[str, Callable[[Any], Any]] = {
-        POD: reader, CLASS: reduce_class, CONFIGURATION: _configuration,
-        SLICE: vpa_webhook.retain_endpoints, POLICY: _policy,
-    }  # fmt: skip
+        POD: reader,
+        CLASS: reduce_class,
+        CONFIGURATION: _configuration,
+        SLICE: vpa_webhook.retain_endpoints,
+        POLICY: _policy,
+    }
     return {**projections, **{kind: _owner_projection(projections[kind]) for kind in OWNERS}, **own_projections}
 
 
@@ -136,10 +139,15 @@ def _policy(document: ApiObject) -> ObservedPolicy:
     spec = document.spec if isinstance(document.spec, dict) else {}
     is_held = is_braked({"metadata": {"generation": meta.generation}, "status": document.status})
     return ObservedPolicy(
-        name=meta.name, uid=meta.uid, version=meta.resource_version, generation=meta.generation,
-        spec_written_at=meta.last_written_at("spec") or "", mode=WARN if is_held else str(spec.get("mode", "apply")),
-        loaded=load_object(document), status=read_status(document.status),
-    )  # fmt: skip
+        name=meta.name,
+        uid=meta.uid,
+        version=meta.resource_version,
+        generation=meta.generation,
+        spec_written_at=meta.last_written_at("spec") or "",
+        mode=WARN if is_held else str(spec.get("mode", "apply")),
+        loaded=load_object(document),
+        status=read_status(document.status),
+    )
 
 
 class AuditStateBuilder:

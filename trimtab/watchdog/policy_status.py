@@ -142,9 +142,13 @@ def _condition(
     before = observation.before.find_condition(kind)
     since = before.last_transition_time if before is not None and before.status == value else now
     return StatusCondition(
-        type=kind, status=value, reason=reason, message=message[:_MAX_MESSAGE_CHARACTERS], last_transition_time=since,
+        type=kind,
+        status=value,
+        reason=reason,
+        message=message[:_MAX_MESSAGE_CHARACTERS],
+        last_transition_time=since,
         observed_generation=observation.generation,
-    )  # fmt: skip
+    )
 
 
 _MAX_MESSAGE_CHARACTERS = 2000

@@ -95,9 +95,11 @@ class Settings(LeaderProcessSettings):
     @property
     def harm_terms(self) -> HarmTerms:
         return HarmTerms(
-            window=self.harm_window_seconds, memory=self.harm_retention_seconds,
+            window=self.harm_window_seconds,
+            memory=self.harm_retention_seconds,
             unschedulable_after=self.harm_unschedulable_seconds,
-            least_pods=self.harm_min_pods, least_troubled=self.harm_min_failed_pods,
+            least_pods=self.harm_min_pods,
+            least_troubled=self.harm_min_failed_pods,
             rise=self.harm_min_increase_percent / 100,
             factor=self.harm_min_ratio,
-        )  # fmt: skip
+        )

@@ -44,10 +44,7 @@ def test_the_lowest_global_default_is_named():
     ("spec", "message"),
     [
         ({"priority_class_name": "nope"}, "no PriorityClass with name nope was found"),
-        (
-            {"priority": 5},
-            f"the integer value of priority (5) {COMPUTED} 0 from the given PriorityClass name",
-        ),
+        ({"priority": 5}, f"the integer value of priority (5) {COMPUTED} 0 from the given PriorityClass name"),
         (
             {"priority_class_name": "never", "preemption_policy": "PreemptLowerPriority"},
             f"the string value of PreemptionPolicy (PreemptLowerPriority) {COMPUTED} Never"

@@ -85,10 +85,7 @@ def test_a_quota_of_services_is_none_of_a_pods_business():
             pod(container(requests={"nvidia.com/gpu": "1"}, limits={"nvidia.com/gpu": "1"})),
             {"requests.nvidia.com/gpu": "1"},
         ),
-        (
-            pod(container(requests={"hugepages-2Mi": "4Mi"})),
-            {"hugepages-2Mi": "4Mi", "requests.hugepages-2Mi": "4Mi"},
-        ),
+        (pod(container(requests={"hugepages-2Mi": "4Mi"})), {"hugepages-2Mi": "4Mi", "requests.hugepages-2Mi": "4Mi"}),
     ],
 )
 def test_a_pod_charges_by_the_quotas_names(given_pod, charged):
@@ -104,9 +101,4 @@ def test_overhead_is_charged_on_top_and_limits_only_where_there_are_any():
         resource_list["limits.cpu"],
         resource_list["memory"],
         "limits.memory" in resource_list,
-    ) == (
-        "400m",
-        "500m",
-        "1Mi",
-        False,
-    )
+    ) == ("400m", "500m", "1Mi", False)

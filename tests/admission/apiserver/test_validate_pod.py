@@ -58,16 +58,8 @@ def test_a_pod_that_says_nothing_is_valid():
         ({"cpu": "0.5"}, {"cpu": "500m"}, None),
         ({"memory": "-1"}, {}, f'{FIRST}.requests[memory]: Invalid value: "-1": must be greater than or equal to 0'),
         ({}, {"cpu": "-1m"}, f'{FIRST}.limits[cpu]: Invalid value: "-1m": must be greater than or equal to 0'),
-        (
-            {"a.b/c": "1"},
-            {},
-            f"{FIRST}.limits: Required value: Limit must be set for non overcommitable resources",
-        ),
-        (
-            {"a.b/c": "1"},
-            {"a.b/c": "2"},
-            f'{FIRST}.requests: Invalid value: "1": must be equal to a.b/c limit of 2',
-        ),
+        ({"a.b/c": "1"}, {}, f"{FIRST}.limits: Required value: Limit must be set for non overcommitable resources"),
+        ({"a.b/c": "1"}, {"a.b/c": "2"}, f'{FIRST}.requests: Invalid value: "1": must be equal to a.b/c limit of 2'),
         (
             {"a.b/c": "1500m"},
             {"a.b/c": "1500m"},

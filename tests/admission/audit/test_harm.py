@@ -26,9 +26,13 @@ def test_a_clear_rise_is_harm_and_tells_its_evidence() -> None:
     actual_verdict = verdict(Count(20, 0), Count(10, 3))
     assert isinstance(actual_verdict, HarmEvidence)
     assert_reason(
-        actual_verdict.reason, "harm-brake", failure="oom-killed", after="3 of 10 pods", policy="policy sizes",
+        actual_verdict.reason,
+        "harm-brake",
+        failure="oom-killed",
+        after="3 of 10 pods",
+        policy="policy sizes",
         before="0 of 20 pods",
-    )  # fmt: skip
+    )
 
 
 def test_two_pods_may_be_chance() -> None:

@@ -45,9 +45,10 @@ def test_a_class_that_is_gone_tells_nothing() -> None:
     assert codes(admitted(SANDBOXED, NOTHING, KATA), world=facts()) == []
 
 
-@pytest.mark.parametrize(("on", "setting", "wrong"), [
-    (True, "server", False), (False, "server", True), (True, "webhook", True), (False, "webhook", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("on", "setting", "wrong"),
+    [(True, "server", False), (False, "server", True), (True, "webhook", True), (False, "webhook", False)],
+)
 def test_running_pods_show_a_wrong_setting(on: bool, setting: OverheadBy, wrong: bool) -> None:
     terms = AdmissionSettings(overhead=setting)
     by = ANY if setting == "webhook" else NOTHING

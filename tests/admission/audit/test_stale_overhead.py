@@ -38,10 +38,14 @@ CLOUD = change(BOXES, spec=change(BOXES.spec, provider_id="gce://x/y/z", unsched
 @pytest.mark.parametrize(
     ("nodes", "why"),
     [
-        ([BOXES], None), ([node("n2")], "no-label"), ([TAINTED], "tainted"), ([TAINTED, BOXES], None),
-        ([CLOUD], "cordoned"), ([node("n2", provider="gce://x/y/z")], "may-come"),
+        ([BOXES], None),
+        ([node("n2")], "no-label"),
+        ([TAINTED], "tainted"),
+        ([TAINTED, BOXES], None),
+        ([CLOUD], "cordoned"),
+        ([node("n2", provider="gce://x/y/z")], "may-come"),
     ],
-)  # fmt: skip
+)
 def test_why_no_node_takes_the_pods_of_a_class_is_told(nodes: list[Node], why: str | None):
     assert class_overheads([], facts(KATA, *nodes))["kata"].no_nodes == why
 
@@ -49,6 +53,7 @@ def test_why_no_node_takes_the_pods_of_a_class_is_told(nodes: list[Node], why: s
 def test_a_class_that_tolerates_its_nodes_taints_has_nodes():
     tolerant = runtime_class("kata", node_selector={"sandbox": "kata"}, tolerations=(toleration("kata", "no"),))
     assert class_overheads([], facts(tolerant, TAINTED))["kata"].no_nodes == "tainted"
-    exists = runtime_class("kata", node_selector={"sandbox": "kata"},
-                           tolerations=(toleration("kata", operator="Exists"),))  # fmt: skip
+    exists = runtime_class(
+        "kata", node_selector={"sandbox": "kata"}, tolerations=(toleration("kata", operator="Exists"),)
+    )
     assert class_overheads([], facts(exists, TAINTED))["kata"].no_nodes is None

@@ -24,22 +24,35 @@ DAY = 1_790_000_000
 
 
 def admitted(
-    pod: Pod, by: Policies = NOTHING, world: ClusterFacts | None = None, *, number: int = 0, created: int = DAY,
-    terms: AdmissionSettings = DEFAULT_SETTINGS, owner: str = "ReplicaSet/web-5d8f",
-    namespace: str = NAMESPACE, **server: Any,
-) -> Pod:  # fmt: skip
+    pod: Pod,
+    by: Policies = NOTHING,
+    world: ClusterFacts | None = None,
+    *,
+    number: int = 0,
+    created: int = DAY,
+    terms: AdmissionSettings = DEFAULT_SETTINGS,
+    owner: str = "ReplicaSet/web-5d8f",
+    namespace: str = NAMESPACE,
+    **server: Any,
+) -> Pod:
     """The pod as the cluster shows it some time after its creation, one of several from one template."""
     world = world or ClusterFacts()
     meta = change(pod.metadata, name="", generate_name="web-5d8f-", namespace="", owner_references=owners(owner))
     admission = run_admission_chain(
-        change(pod, metadata=meta), world, namespace,
-        lambda sent: decide(sent, by, world, namespace, terms).pod, **server,
-    )  # fmt: skip
+        change(pod, metadata=meta),
+        world,
+        namespace,
+        lambda sent: decide(sent, by, world, namespace, terms).pod,
+        **server,
+    )
     assert isinstance(admission, PodAdmitted), admission
     named = change(
-        admission.pod.metadata, name=f"web-5d8f-{'bcdfghjklm'[number]}bcdf", namespace=namespace,
-        uid=f"uid-{number}-{created}", creation_timestamp=format_timestamp(created),
-    )  # fmt: skip
+        admission.pod.metadata,
+        name=f"web-5d8f-{'bcdfghjklm'[number]}bcdf",
+        namespace=namespace,
+        uid=f"uid-{number}-{created}",
+        creation_timestamp=format_timestamp(created),
+    )
     status = change(admission.pod.status, phase="Running")
     return change(admission.pod, metadata=named, spec=change(admission.pod.spec, node_name=f"n{number}"), status=status)
 
@@ -50,9 +63,12 @@ def held(*pods: Pod) -> list[AuditedPod]:
 
 
 def looked(
-    pods: list[AuditedPod], by: Policies, world: ClusterFacts | None = None, since: ChangeTimes | None = None,
+    pods: list[AuditedPod],
+    by: Policies,
+    world: ClusterFacts | None = None,
+    since: ChangeTimes | None = None,
     terms: AdmissionSettings = DEFAULT_SETTINGS,
-) -> Findings:  # fmt: skip
+) -> Findings:
     """One look by somebody who has seen nothing before."""
     audit_inputs = AuditInputs(policies=by, facts=world or ClusterFacts(), terms=terms)
     return build_findings(Auditor().audit_pods(pods, audit_inputs), audit_inputs, since or registered())

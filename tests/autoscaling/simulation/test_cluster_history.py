@@ -90,8 +90,11 @@ def test_what_keeps_a_node(volumes: list[Any], annotation: str, is_owned: bool, 
 def test_pods_count_while_they_live() -> None:
     lives = {"web": [(0, 600), (300, 900)], "db": [(0, 900)]}
     assert count_lives(lives, 300) == [
-        (0, {"web": 1, "db": 1}), (300, {"web": 2, "db": 1}), (600, {"web": 2, "db": 1}), (900, {"web": 1, "db": 1}),
-    ]  # fmt: skip
+        (0, {"web": 1, "db": 1}),
+        (300, {"web": 2, "db": 1}),
+        (600, {"web": 2, "db": 1}),
+        (900, {"web": 1, "db": 1}),
+    ]
     assert count_lives({}, 300) == []
 
 

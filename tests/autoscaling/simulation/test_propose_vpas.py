@@ -20,8 +20,14 @@ GB, DAY = 10**9, 86400
 VARYING = ContainerHistory(
     "app", {"cpu": 40, "memory": GB}, {"cpu": 800, "memory": 3 * GB}, {"cpu": 63, "memory": 2 * GB}, 7 * DAY, 2000
 )
-WEB = WorkloadHistory(namespace="shop", kind="Deployment", name="web", replicas=3, containers=(VARYING,),
-                      max_allowed={"app": {"cpu": 3800, "memory": 14 << 30}})  # fmt: skip
+WEB = WorkloadHistory(
+    namespace="shop",
+    kind="Deployment",
+    name="web",
+    replicas=3,
+    containers=(VARYING,),
+    max_allowed={"app": {"cpu": 3800, "memory": 14 << 30}},
+)
 
 
 def one(container: ContainerHistory = VARYING, **more: Any) -> WorkloadHistory:
@@ -29,8 +35,10 @@ def one(container: ContainerHistory = VARYING, **more: Any) -> WorkloadHistory:
 
 
 def existing(**policy: Any) -> tuple[dict[str, Any], ...]:
-    spec = {"updatePolicy": {"updateMode": policy.pop("updateMode", "Recreate")},
-            "resourcePolicy": {"containerPolicies": [{"containerName": "*", **policy}]}}  # fmt: skip
+    spec = {
+        "updatePolicy": {"updateMode": policy.pop("updateMode", "Recreate")},
+        "resourcePolicy": {"containerPolicies": [{"containerName": "*", **policy}]},
+    }
     return ({"metadata": {"name": "mine"}, "spec": spec},)
 
 
@@ -43,9 +51,12 @@ def test_a_large_and_varying_workload_gets_a_vpa_with_bounds() -> None:
     vpa_proposal = propose_vpa(WEB, (1, 33))
     assert vpa_proposal.action is VpaAction.ADD
     assert policy_of(vpa_proposal) == {
-        "containerName": "app", "controlledResources": ["cpu", "memory"], "controlledValues": "RequestsOnly",
-        "minAllowed": {"cpu": "63m", "memory": "1908Mi"}, "maxAllowed": {"cpu": "3800m", "memory": "14Gi"},
-    }  # fmt: skip
+        "containerName": "app",
+        "controlledResources": ["cpu", "memory"],
+        "controlledValues": "RequestsOnly",
+        "minAllowed": {"cpu": "63m", "memory": "1908Mi"},
+        "maxAllowed": {"cpu": "3800m", "memory": "14Gi"},
+    }
     assert vpa_proposal.manifest is not None
     assert vpa_proposal.manifest["spec"]["targetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
@@ -105,9 +116,13 @@ def test_an_existing_vpa_is_told_what_it_lacks() -> None:
     vpa_proposal = propose_vpa(replace(WEB, vpas=existing()), (1, 35))
     assert vpa_proposal.action is VpaAction.CHANGE
     assert_reason(
-        vpa_proposal.reason, "vpa-differs", mode="updateMode Recreate", limits="changes limits", low="no minAllowed",
+        vpa_proposal.reason,
+        "vpa-differs",
+        mode="updateMode Recreate",
+        limits="changes limits",
+        low="no minAllowed",
         high="no maxAllowed",
-    )  # fmt: skip
+    )
 
 
 def test_bounds_and_modes_of_the_author_are_right() -> None:

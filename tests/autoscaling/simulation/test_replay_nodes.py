@@ -28,14 +28,20 @@ DEFAULT = ScaleDownFlags()
 
 
 def history(
-    nodes: Sequence[Mapping[str, int]], moments: Sequence[tuple[int, Mapping[str, int]]] | None = None,
-    workload: ReplayWorkload = WEB, shape: ReplayShape = BIG, min_nodes: int = 0,
-) -> NodeHistory:  # fmt: skip
+    nodes: Sequence[Mapping[str, int]],
+    moments: Sequence[tuple[int, Mapping[str, int]]] | None = None,
+    workload: ReplayWorkload = WEB,
+    shape: ReplayShape = BIG,
+    min_nodes: int = 0,
+) -> NodeHistory:
     constant = [(n * 5 * MINUTE, {}) for n in range(25)]
     return NodeHistory(
-        shapes={shape.name: shape}, workloads={workload.name: workload}, nodes=[(shape.name, pods) for pods in nodes],
-        moments=constant if moments is None else moments, min_nodes={shape.name: min_nodes},
-    )  # fmt: skip
+        shapes={shape.name: shape},
+        workloads={workload.name: workload},
+        nodes=[(shape.name, pods) for pods in nodes],
+        moments=constant if moments is None else moments,
+        min_nodes={shape.name: min_nodes},
+    )
 
 
 def demand(*pods: int, step: int = 5 * MINUTE) -> list[tuple[int, Mapping[str, int]]]:
@@ -104,8 +110,11 @@ def test_an_unknown_price_gives_no_dollars() -> None:
     assert replay_history(history([{}], shape=replace(BIG, price=None)), DEFAULT).dollars is None
 
 
-@given(st.lists(st.integers(0, 8), min_size=1, max_size=6), st.lists(st.integers(0, 30), min_size=2, max_size=12),
-       st.sampled_from(candidate_flags(DEFAULT)))  # fmt: skip
+@given(
+    st.lists(st.integers(0, 8), min_size=1, max_size=6),
+    st.lists(st.integers(0, 30), min_size=2, max_size=12),
+    st.sampled_from(candidate_flags(DEFAULT)),
+)
 def test_nodes_and_pods_add_up(nodes: list[int], pods: list[int], flags: ScaleDownFlags) -> None:
     result = replay_history(history([{"web": count} for count in nodes], demand(*pods)), flags)
     assert result.final_nodes == len(nodes) + result.bought - result.removed
@@ -130,8 +139,9 @@ def test_the_present_flags_stay_where_nothing_is_saved() -> None:
 
 def test_flags_that_remove_in_vain_are_not_chosen() -> None:
     present = ReplayedFlags(DEFAULT, ReplayResult(node_seconds=1000, dollars=None))
-    hasty = ReplayedFlags(replace(DEFAULT, threshold=0.9), ReplayResult(node_seconds=500, dollars=None, removed=10,
-                          bought_back=5))  # fmt: skip
+    hasty = ReplayedFlags(
+        replace(DEFAULT, threshold=0.9), ReplayResult(node_seconds=500, dollars=None, removed=10, bought_back=5)
+    )
     assert choose_flags(present, [present, hasty]).chosen is present
 
 
@@ -148,14 +158,19 @@ def test_of_equal_costs_the_one_with_fewer_evictions_is_chosen() -> None:
 
 def test_flags_are_written_as_arguments() -> None:
     assert replace(DEFAULT, threshold=0.7, unneeded_seconds=90).format_arguments() == (
-        "--scale-down-utilization-threshold=0.7", "--scale-down-unneeded-time=90s", "--scale-down-delay-after-add=10m",
-    )  # fmt: skip
+        "--scale-down-utilization-threshold=0.7",
+        "--scale-down-unneeded-time=90s",
+        "--scale-down-delay-after-add=10m",
+    )
 
 
 def test_the_minimum_of_a_node_group_holds_over_all_its_shapes() -> None:
     shapes = [replace(BIG, name=name, group="workers") for name in "ab"]
     grouped = NodeHistory(
-        shapes={shape.name: shape for shape in shapes}, workloads={}, nodes=[("a", {}), ("a", {}), ("b", {})],
-        moments=[(second, {}) for second in range(0, 3600, 300)], group_minimums={"workers": 2},
-    )  # fmt: skip
+        shapes={shape.name: shape for shape in shapes},
+        workloads={},
+        nodes=[("a", {}), ("a", {}), ("b", {})],
+        moments=[(second, {}) for second in range(0, 3600, 300)],
+        group_minimums={"workers": 2},
+    )
     assert replay_history(grouped, DEFAULT).final_nodes == 2

@@ -41,9 +41,14 @@ def pair(*parts: tuple[float, float], step: int = 300) -> tuple[PodSeries, PodSe
 def minutes_until(outcome: VpaOutcome, above: int, since_hours: float) -> float:
     """Minutes after which every pod had more than so many millicores."""
     pods = {change.pod for change in outcome.changes}
-    seconds = {pod: next(change.second for change in outcome.changes if change.pod == pod
-                       and change.second >= T0 + since_hours * HOUR and change.requests["cpu"] > above)
-             for pod in pods}  # fmt: skip
+    seconds = {
+        pod: next(
+            change.second
+            for change in outcome.changes
+            if change.pod == pod and change.second >= T0 + since_hours * HOUR and change.requests["cpu"] > above
+        )
+        for pod in pods
+    }
     return (max(seconds.values()) - T0 - since_hours * HOUR) / MINUTE
 
 

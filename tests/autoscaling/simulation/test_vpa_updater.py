@@ -35,10 +35,18 @@ def container(requests: dict[str, int], **targets: Any) -> ContainerEstimate:
         ("U6", [container({"cpu": 3000, "memory": 10 * MB}, cpu=6000, memory=20 * MB)], 2.0, False, True),
         ("U8", [container({"cpu": 1000}, cpu=4000), container({"cpu": 2000}, cpu=8000)], 3.0, False, True),
         ("U9", [container({"cpu": 3000}, cpu=1000), container({"cpu": 7000}, cpu=2000)], 0.7, False, False),
-        ("U10", [container({"cpu": 6000, "memory": 10 * MB}, cpu=8000, memory=20 * MB),
-                 container({"cpu": 4000, "memory": 30 * MB}, cpu=7000, memory=30 * MB)], 0.75, False, True),
+        (
+            "U10",
+            [
+                container({"cpu": 6000, "memory": 10 * MB}, cpu=8000, memory=20 * MB),
+                container({"cpu": 4000, "memory": 30 * MB}, cpu=7000, memory=30 * MB),
+            ],
+            0.75,
+            False,
+            True,
+        ),
     ],
-)  # fmt: skip
+)
 def test_u_the_priority_of_an_update(
     case: str, containers: list[ContainerEstimate], difference: float, outside: bool, up: bool
 ) -> None:
@@ -63,9 +71,15 @@ def test_a_missing_request_is_outside_of_every_bound() -> None:
 
 @pytest.mark.parametrize(
     ("difference", "outside", "hours", "due"),
-    [(0.05, True, 0, True), (0.5, False, 11.9, False), (0.5, False, 12, True), (0.09, False, 24, False),
-     (0.1, False, 24, True), (0.0, True, 24, False)],
-)  # fmt: skip
+    [
+        (0.05, True, 0, True),
+        (0.5, False, 11.9, False),
+        (0.5, False, 12, True),
+        (0.09, False, 24, False),
+        (0.1, False, 24, True),
+        (0.0, True, 24, False),
+    ],
+)
 def test_an_update_is_due_outside_of_the_bounds_or_after_half_a_day(
     difference: float, outside: bool, hours: float, due: bool
 ) -> None:
@@ -84,12 +98,18 @@ def test_a_single_replica_may_go_where_the_flag_says_so() -> None:
 @pytest.mark.parametrize(
     ("case", "arguments", "expected"),
     [
-        ("LM1", (2000, 1000, 10_000), 20_000), ("LM2", (None, 1000, 10_000, 2000), 20_000),
-        ("LM3", (None, 1000, 10_000), None), ("LM3", (2000, 1000, 0), None), ("LM4", (2000, None, 10_000), 10_000),
-        ("LM5", (1000, 1000, 10_000), 10_000), ("LM6", (2000, 1500, 1000), 1333), ("LM6", (200, 150, 100), 133),
-        ("LM8", (1000, 20, 300), 15_000), ("LM8", (1000, 500, 300), 600),
+        ("LM1", (2000, 1000, 10_000), 20_000),
+        ("LM2", (None, 1000, 10_000, 2000), 20_000),
+        ("LM3", (None, 1000, 10_000), None),
+        ("LM3", (2000, 1000, 0), None),
+        ("LM4", (2000, None, 10_000), 10_000),
+        ("LM5", (1000, 1000, 10_000), 10_000),
+        ("LM6", (2000, 1500, 1000), 1333),
+        ("LM6", (200, 150, 100), 133),
+        ("LM8", (1000, 20, 300), 15_000),
+        ("LM8", (1000, 500, 300), 600),
     ],
-)  # fmt: skip
+)
 def test_lm_a_limit_keeps_its_ratio(case: str, arguments: Any, expected: int | None) -> None:
     assert scale_limit(*arguments) == expected, case
 
@@ -98,7 +118,9 @@ def test_c2_requests_only_stay_below_the_limits() -> None:
     estimates = {"cpu": VpaEstimate(10, 20, 100), "memory": VpaEstimate(100, 80_000, 90_000)}
     result = cap_to_limits(estimates, {"cpu": 30, "memory": 70_000})
     assert {name: (each.target, each.upper_bound) for name, each in result.items()} == {
-        "cpu": (20, 30), "memory": (70_000, 70_000)}  # fmt: skip
+        "cpu": (20, 30),
+        "memory": (70_000, 70_000),
+    }
     assert cap_to_limits(estimates, {}) == estimates
 
 

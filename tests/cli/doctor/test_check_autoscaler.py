@@ -18,9 +18,10 @@ SCALER = Autoscaler(updated=int(NOW.timestamp()))
 def codes_with_autoscalers(processes: str, *, flags: str) -> list[str]:
     state = AutoscalerState(status_report=SCALER, processes=split_processes(processes))
     both = settings(
-        "compactor", TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS=flags,
+        "compactor",
+        TRIMTAB_COMPACTOR_AUTOSCALER_FLAGS=flags,
         TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP="cluster-autoscaler-status,status-spot",
-    )  # fmt: skip
+    )
     cluster = replace(WELL, autoscaler=state, processes=both)
     return [one.reason.code.name for one in check_autoscaler(cluster) if one.severity is not FindingSeverity.OK]
 
@@ -35,11 +36,13 @@ def test_each_of_several_autoscalers_is_compared_with_its_own_flags() -> None:
 
 def test_a_pool_that_leads_is_compared_with_its_own_autoscaler() -> None:
     members = [
-        replace(SCALER, name=f"kube-system/{name}", groups=(
-            NodeGroupStatus(name=group, healthy=True, scale_up="NoActivity"),
-        ))
+        replace(
+            SCALER,
+            name=f"kube-system/{name}",
+            groups=(NodeGroupStatus(name=group, healthy=True, scale_up="NoActivity"),),
+        )
         for name, group in (("cluster-autoscaler-status", "web"), ("status-spot", "batch"))
-    ]  # fmt: skip
+    ]
     processes = split_processes("--v=4; --status-config-map-name=status-spot --scale-down-utilization-threshold=0.9")
     state = AutoscalerState(status_report=join_autoscalers(members), processes=processes)
 
@@ -49,5 +52,7 @@ def test_a_pool_that_leads_is_compared_with_its_own_autoscaler() -> None:
         return "autoscaler-drains-same-nodes" in {one.reason.code.name for one in findings}
 
     assert {pool: is_competing(pool) for pool in ("web", "batch", "other")} == {
-        "web": False, "batch": True, "other": True,
-    }  # fmt: skip
+        "web": False,
+        "batch": True,
+        "other": True,
+    }

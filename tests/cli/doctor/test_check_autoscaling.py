@@ -13,10 +13,13 @@ from trimtab.kube.resources import LIST_SOURCES
 
 def finding(name: str, severity: LintSeverity = LintSeverity.WARNING) -> RuleFinding:
     return RuleFinding(
-        rule="N13", severity=severity, subject=LintSubject("LimitRange", "shop", name),
+        rule="N13",
+        severity=severity,
+        subject=LintSubject("LimitRange", "shop", name),
         sentence=f"LimitRange shop/{name} sets a cpu limit, but PodPolicy sizes removes it.",
-        outcome="The policy has no effect.", fix="Remove the default limit.",
-    )  # fmt: skip
+        outcome="The policy has no effect.",
+        fix="Remove the default limit.",
+    )
 
 
 def test_a_finding_is_a_warning_whatever_its_severity() -> None:

@@ -8,11 +8,7 @@ import pytest
 from tests.cli.doctor.worlds import CREATED, UNBOUND, WELL, bad
 from trimtab.cli.doctor.command import judge_cluster
 from trimtab.diagnosis.cluster_reader import ClusterProbe
-from trimtab.inputs.compiled_policy_state import (
-    CompiledPolicyState,
-    decode_compiled_policies,
-    read_compiled_policies,
-)
+from trimtab.inputs.compiled_policy_state import CompiledPolicyState, decode_compiled_policies, read_compiled_policies
 from trimtab.kube.errors import ApiStatus, NotFound
 
 

@@ -129,9 +129,13 @@ SIGNED = WELL.signatures
 assert isinstance(SIGNED, SignatureState)
 FORGED = NotAuthentic("n1", "it carries no signature", DrainAnnotation(drain="d1", pool="web", since=1))
 RESTORED_LIMIT = RuleFinding(
-    rule="N13", severity=LintSeverity.WARNING, subject=LintSubject("LimitRange", "shop", "limits"),
-    sentence="LimitRange shop/limits sets a cpu limit.", outcome="The policy has no effect.", fix="Remove it.",
-)  # fmt: skip
+    rule="N13",
+    severity=LintSeverity.WARNING,
+    subject=LintSubject("LimitRange", "shop", "limits"),
+    sentence="LimitRange shop/limits sets a cpu limit.",
+    outcome="The policy has no effect.",
+    fix="Remove it.",
+)
 BESIDE = EstafetteState(running=("Deployment tools/estafette-k8s-node-compactor",), stranded=("a",))
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("kubernetes-too-old", "error", {"version": (1, 29)}),
@@ -264,11 +268,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
         {"policies": (replace(POLICY, invalid_reason="spec.actions: nothing", last_error="x"),)},
     ),
     ("policy-set-to-warn", "warn", {"policies": (replace(POLICY, brake_reason="set to warn: 3 of 5 pods"),)}),
-    (
-        "required-class-missing",
-        "error",
-        {"policies": (replace(POLICY, required_class="kata", is_class_missing=True),)},
-    ),
+    ("required-class-missing", "error", {"policies": (replace(POLICY, required_class="kata", is_class_missing=True),)}),
     ("policy-failing", "warn", {"policies": (replace(POLICY, last_error="division by zero"),)}),
     ("policy-names-what-is-missing", "warn", references(dangling=(("sizes", NOT_CHECKED("no class")),))),
     ("pool-without-nodes", "warn", references(nodes=())),

@@ -106,8 +106,10 @@ def test_the_autoscalers_flags_are_found_in_either_form_and_others_are_not_taken
     def deployment(**container: Any) -> dict[str, Any]:
         return {"spec": {"template": {"spec": {"containers": [container]}}}}
 
-    ours = deployment(image="registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0",
-                      command=["./cluster-autoscaler", "--scale-down-enabled=false", "--v", "4"])  # fmt: skip
+    ours = deployment(
+        image="registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0",
+        command=["./cluster-autoscaler", "--scale-down-enabled=false", "--v", "4"],
+    )
     [arguments] = observed.list_autoscaler_arguments([deployment(image="coredns"), ours])
     assert parse_flags(arguments) == {"scale-down-enabled": "false", "v": "4"}
 
@@ -143,8 +145,12 @@ def rendered(process: str, *, cert_manager: bool) -> set[Permission]:
     """What the roles say that are installed."""
     return {
         Permission(
-            verb=verb, group=group, resource=resource.partition("/")[0], subresource=resource.partition("/")[2],
-            name=name, namespace=role["metadata"].get("namespace", ""),
+            verb=verb,
+            group=group,
+            resource=resource.partition("/")[0],
+            subresource=resource.partition("/")[2],
+            name=name,
+            namespace=role["metadata"].get("namespace", ""),
         )
         for role in render_manifests(InstallValues(cert_manager=cert_manager, metrics_api=True))
         if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == account_name(process)
@@ -153,7 +159,7 @@ def rendered(process: str, *, cert_manager: bool) -> set[Permission]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
         for name in rule.get("resourceNames", [""])
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("cert_manager", [False, True])
@@ -256,8 +262,9 @@ def test_the_policies_of_the_metrics_api_are_expected_where_it_is_installed() ->
     assert names(None) == set()
     assert names(DeploymentState(replicas=2, ready_replicas=2)) == {"trimtab-metrics-api-secrets"}
     assert names(DeploymentState(replicas=2, ready_replicas=2, settings=own)) == {
-        "trimtab-metrics-api-secrets", "trimtab-metrics-api-cabundle",
-    }  # fmt: skip
+        "trimtab-metrics-api-secrets",
+        "trimtab-metrics-api-cabundle",
+    }
 
 
 def test_where_cert_manager_keeps_the_pair_no_right_to_it_is_missed() -> None:

@@ -34,9 +34,11 @@ def snapshot(*items: object):
 
 def policy(name: str, enabled: bool = True, **actions: object) -> dict[str, object]:
     return {
-        "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": name},
+        "apiVersion": "trimtab.dev/v1alpha1",
+        "kind": "PodPolicy",
+        "metadata": {"name": name},
         "spec": {"enabled": enabled, "actions": actions},
-    }  # fmt: skip
+    }
 
 
 def test_a_cluster_that_is_well_has_what_everything_names() -> None:

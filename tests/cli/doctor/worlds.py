@@ -46,12 +46,18 @@ CLASS_UNKNOWN = DryRunResult(status=403, message='pod rejected: RuntimeClass "tr
 def hook(name: str = "pods.trimtab.dev", **other: Any) -> WebhookState:
     return replace(
         WebhookState(
-            name=name, place="/mutate", service=(OURS, "trimtab-webhook"), ca_bundle=PAIR.bundle, fails_closed=False,
-            timeout_seconds=3, reinvoked=True, creates_pods=True,
+            name=name,
+            place="/mutate",
+            service=(OURS, "trimtab-webhook"),
+            ca_bundle=PAIR.bundle,
+            fails_closed=False,
+            timeout_seconds=3,
+            reinvoked=True,
+            creates_pods=True,
             excluded_namespaces=frozenset({"kube-system", "kube-public", "kube-node-lease", OURS}),
         ),
         **other,
-    )  # fmt: skip
+    )
 
 
 def configuration(*hooks: WebhookState, name: str = "trimtab") -> WebhookConfigurationState:

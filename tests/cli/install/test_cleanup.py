@@ -54,9 +54,10 @@ def notes(text: str, keys: SigningKeys | None = KEYS) -> DrainAnnotations:
 FORGED = of(HOME, SigningKeys(b"o" * 32))
 
 
-@pytest.mark.parametrize(("text", "ours"), [
-    (of(HOME), True), (FORGED, False), ("what is this", False), (of("elsewhere"), False), ("", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [(of(HOME), True), (FORGED, False), ("what is this", False), (of("elsewhere"), False), ("", False)],
+)
 def test_a_note_is_ours_where_this_installation_signed_it(text: str, ours: bool) -> None:
     assert has_marks(node(text), notes(text), HOME) is ours
     assert not has_marks(node(text), notes(text, None), HOME), "without the key nothing is known to be ours"
@@ -115,16 +116,21 @@ class Cluster:
         self.refuses, self.writes = refuses, list[str]()
         text = state_text(PoolState(surged={"a/web": "d"}))
         data = {STATE_KEY: text, "serial": "1", "signature": KEYS.sign("state of a pool", "s1", "p", "1", text)}
-        node = {"metadata": {"name": "n1", "uid": "u1", "annotations": {CORDONED_BY_US: of(HOME)}},
-                "spec": {"unschedulable": True}}  # fmt: skip
+        node = {
+            "metadata": {"name": "n1", "uid": "u1", "annotations": {CORDONED_BY_US: of(HOME)}},
+            "spec": {"unschedulable": True},
+        }
         state = {"metadata": {"name": "trimtab-state-p", "namespace": HOME, "labels": {STATE_LABEL: "p"}}, "data": data}
         self.there: dict[str, Any] = {
-            "/nodes": {"metadata": {}, "items": [node]}, "/nodes/n1": node,
-            "/configmaps": {"metadata": {}, "items": [state]}, "/scale": {"spec": {"replicas": 2}},
+            "/nodes": {"metadata": {}, "items": [node]},
+            "/nodes/n1": node,
+            "/configmaps": {"metadata": {}, "items": [state]},
+            "/scale": {"spec": {"replicas": 2}},
             "/secrets/trimtab-compactor-signing": {
-                "metadata": {"uid": "s1"}, "data": {"current": base64.b64encode(KEYS.current).decode()},
+                "metadata": {"uid": "s1"},
+                "data": {"current": base64.b64encode(KEYS.current).decode()},
             },
-        }  # fmt: skip
+        }
 
     def _may(self, path: str, doing: str) -> None:
         if path.endswith(self.refuses):

@@ -70,9 +70,10 @@ def test_a_namespace_that_is_being_deleted_is_not_called_removed() -> None:
 
 
 NO_NAMESPACE = refusal_of_status(
-    "apply Secret trimtab-system/x", 404,
+    "apply Secret trimtab-system/x",
+    404,
     ApiStatus(code=404, reason="NotFound", message='namespaces "trimtab-system" not found'),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,11 @@ def writer(cluster: PlayedCluster) -> Writer:
 
 def test_bindings_go_before_their_policies_and_only_labelled_ones() -> None:
     plurals = (
-        "mutatingadmissionpolicybindings", "mutatingadmissionpolicies",
-        "validatingadmissionpolicybindings", "validatingadmissionpolicies",
-    )  # fmt: skip
+        "mutatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingadmissionpolicies",
+    )
     cluster = PlayedCluster(**{plural: [{"name": "trimtab-a"}] for plural in plurals})
     steps = list(remove_compiled_policies(writer(cluster)))
     assert cluster.deleted == [f"{plural}/trimtab-a" for plural in plurals]

@@ -95,8 +95,10 @@ def test_the_environment_is_one_the_process_understands(values: InstallValues) -
 def test_the_container_has_no_right_it_does_not_need() -> None:
     [container] = pod()["containers"]
     assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
-    }  # fmt: skip
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     assert pod()["securityContext"]["runAsNonRoot"] is True
     assert pod()["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert "cpu" not in container["resources"]["limits"]
@@ -112,8 +114,9 @@ def test_with_cert_manager_nobody_of_us_reads_the_pair_and_the_ca_bundle_is_left
     roles = [item for item in WITH_CERT_MANAGER if item["kind"] in ("Role", "ClusterRole")]
     secrets = [rule for role in roles for rule in role["rules"] if "secrets" in rule["resources"]]
     assert {name for rule in secrets for name in rule["resourceNames"]} == {
-        "trimtab-webhook-signing", "trimtab-compactor-signing",
-    }  # fmt: skip
+        "trimtab-webhook-signing",
+        "trimtab-compactor-signing",
+    }
     for kind in cert_manager.CONFIGURATIONS:
         assert certificate_rotation.is_managed_elsewhere(one(kind, "trimtab", WITH_CERT_MANAGER))
     assert pod(WITH_CERT_MANAGER)["volumes"][0]["secret"]["secretName"] == "trimtab-webhook-tls"
@@ -169,10 +172,12 @@ def may(process: str, source: resources.ListSource, verb: str, rules: dict[str, 
     """Is the process granted this verb on all that the source lists, and on nothing more where the source names one?"""
     group, named = source.group_version.rpartition("/")[0], source.field_selector.removeprefix("metadata.name=")
     return any(
-        group == rule.group and source.plural in rule.resources and verb in rule.verbs
+        group == rule.group
+        and source.plural in rule.resources
+        and verb in rule.verbs
         and rule.names == ((named,) if named else ())
         for rule in rules[process]
-    )  # fmt: skip
+    )
 
 
 FOLLOWED = {
@@ -324,9 +329,11 @@ def test_the_recommender_demotes_groups_only_where_that_is_switched_on() -> None
 
 
 def test_only_the_recommender_may_write_parameters() -> None:
-    guard = one("ValidatingAdmissionPolicy", "trimtab-requests-writer", render_manifests(
-        InstallValues(parameter_namespaces=("shop",))
-    ))  # fmt: skip
+    guard = one(
+        "ValidatingAdmissionPolicy",
+        "trimtab-requests-writer",
+        render_manifests(InstallValues(parameter_namespaces=("shop",))),
+    )
     assert guard["spec"]["matchConditions"][0]["expression"] == "object.metadata.name == 'trimtab-requests'"
     assert "system:serviceaccount:trimtab-system:trimtab-recommender" in guard["spec"]["validations"][0]["expression"]
 
@@ -346,10 +353,12 @@ def test_the_permission_to_resize_pods_is_granted_only_on_request() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        InstallValues(), InstallValues(cert_manager=True, metrics_api=True), InstallValues(mode="policies"),
+        InstallValues(),
+        InstallValues(cert_manager=True, metrics_api=True),
+        InstallValues(mode="policies"),
         InstallValues(mode="both", resize=True, scale_namespaces=("shop",), replicas=3),
     ],
-)  # fmt: skip
+)
 def test_what_is_installed_passes_the_lint_of_trimtab(values: InstallValues, tmp_path: Path) -> None:
     manifests = (*render_manifests(values), *render_uninstall_job(values))
     (tmp_path / "install.yaml").write_text("\n---\n".join(map(json.dumps, manifests)))

@@ -24,8 +24,8 @@ from trimtab.installation.write_policies import (
 
 POLICIES = (*WRITE_POLICIES, *METRICS_API_POLICIES, *UNINSTALL_POLICIES)
 EVERY_OPTION = InstallValues(
-    scale_namespaces=("shop",), resize=True, parameter_namespaces=("shop",), demote_groups=True, metrics_api=True,
-)  # fmt: skip
+    scale_namespaces=("shop",), resize=True, parameter_namespaces=("shop",), demote_groups=True, metrics_api=True
+)
 MANIFESTS = (*render_manifests(EVERY_OPTION), *render_uninstall_job(EVERY_OPTION))
 Write = tuple[str, str, str, str, Place]
 """(process, group, resource, operation, place)"""
@@ -36,10 +36,11 @@ def writes() -> set[Write]:
     roles = {_place(item): item for item in MANIFESTS if item["kind"] in ("Role", "ClusterRole")}
     return {
         (subject["name"].removeprefix("trimtab-"), group, resource, operation, _namespaces_of(binding))
-        for binding in MANIFESTS if binding["kind"] in ("RoleBinding", "ClusterRoleBinding")
+        for binding in MANIFESTS
+        if binding["kind"] in ("RoleBinding", "ClusterRoleBinding")
         for subject in binding["subjects"]
         for group, resource, operation in _permitted(roles.get(_place(binding)))
-    }  # fmt: skip
+    }
 
 
 def _namespaces_of(binding: Manifest) -> Place:

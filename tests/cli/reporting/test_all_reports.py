@@ -32,8 +32,11 @@ def test_only_one_module_makes_tables() -> None:
 
 def forms_of(command: click.Command) -> list[str]:
     """The formats of a command."""
-    choices = [option.type.choices for option in command.params if isinstance(option.type, click.Choice)
-               and "-o" in option.opts]  # fmt: skip
+    choices = [
+        option.type.choices
+        for option in command.params
+        if isinstance(option.type, click.Choice) and "-o" in option.opts
+    ]
     return [str(choice) for each in choices for choice in each]
 
 

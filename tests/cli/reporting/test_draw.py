@@ -25,9 +25,14 @@ ROWS = [("shop/a-deployment-with-a-name", "no usage", "eu-central-1"), ("shop/we
 
 def view_of(rows: list[Row], frame: Frame = Frame.BOX) -> ReportView[list[Row]]:
     section: Section[list[Row], Row] = Section(
-        key="workloads", rows=lambda report: report, columns=COLUMNS, title="Workloads",
-        frame=frame, empty=lambda report: ["No workload."], after=lambda report: ["That is all."],
-    )  # fmt: skip
+        key="workloads",
+        rows=lambda report: report,
+        columns=COLUMNS,
+        title="Workloads",
+        frame=frame,
+        empty=lambda report: ["No workload."],
+        after=lambda report: ["That is all."],
+    )
     return ReportView(title="a report", sections=(section,), notes=lambda report: ["A note."])
 
 
@@ -59,8 +64,12 @@ def test_the_columns_of_the_highest_ranks_are_left_out_first_and_named(width: in
 def test_rows_become_cards_where_no_table_fits() -> None:
     lines = drawn(24).splitlines()
     assert lines[:5] == [
-        "Workloads", "shop/a-deployment-with-a-name", "  Why: no usage", "  Region: eu-central-1", "shop/web",
-    ]  # fmt: skip
+        "Workloads",
+        "shop/a-deployment-with-a-name",
+        "  Why: no usage",
+        "  Region: eu-central-1",
+        "shop/web",
+    ]
 
 
 def test_no_row_is_said_in_words() -> None:

@@ -47,9 +47,12 @@ def test_csv_has_numbers_and_no_formulas() -> None:
 
 def test_several_tables_are_one_in_csv() -> None:
     assert rendered("csv", BOTH).splitlines() == [
-        '"table","node","cost"', '"nodes","n1","1234.5"', '"nodes","\'=n2","0.5"',
-        '"costs","","1234.5"', '"costs","","0.5"',
-    ]  # fmt: skip
+        '"table","node","cost"',
+        '"nodes","n1","1234.5"',
+        '"nodes","\'=n2","0.5"',
+        '"costs","","1234.5"',
+        '"costs","","0.5"',
+    ]
 
 
 def test_names_are_one_per_line() -> None:

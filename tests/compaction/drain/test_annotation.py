@@ -24,9 +24,13 @@ from trimtab.compaction.drain.annotation import (
 HOME = "trimtab-system"
 KEYS, OTHERS = SigningKeys(b"k" * 32), SigningKeys(b"o" * 32)
 NOTE = DrainAnnotation(
-    drain="d1", pool="web", since=NOW, home=HOME, moves=(PodToEvict(pod="a/web-1", uid="u1", kind="ReplicaSet"),),
+    drain="d1",
+    pool="web",
+    since=NOW,
+    home=HOME,
+    moves=(PodToEvict(pod="a/web-1", uid="u1", kind="ReplicaSet"),),
     surges={"a/web": 1},
-)  # fmt: skip
+)
 
 
 def here(text: str | None = None, name: str = "n1") -> NodeInfo:
@@ -79,10 +83,21 @@ def json_equal(one: str, other: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("text", [
-    "{", "", "[]", "null", '{"drain":"d","pool":"p","since":1,"v":1}', '{"note":3}', '{"signature":"a","note":{}}',
-    "[" * 100_000, '{"note":' + "[" * 100_000, "\ud800",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "",
+        "[]",
+        "null",
+        '{"drain":"d","pool":"p","since":1,"v":1}',
+        '{"note":3}',
+        '{"signature":"a","note":{}}',
+        "[" * 100_000,
+        '{"note":' + "[" * 100_000,
+        "\ud800",
+    ],
+)
 def test_what_carries_no_right_signature_is_not_authentic_whatever_it_is(text: str) -> None:
     assert isinstance(read_annotation(here(text), KEYS), NotAuthentic)
 

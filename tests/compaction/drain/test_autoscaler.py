@@ -106,10 +106,11 @@ def test_a_node_that_was_left_for_longer_than_its_removal_takes_is_ours_again(ou
 @pytest.mark.parametrize(
     ("flags", "seconds"),
     [
-        ({}, 1500), ({"scale-down-unneeded-time": "60s", "scale-down-delay-after-add": "0s"}, 360),
+        ({}, 1500),
+        ({"scale-down-unneeded-time": "60s", "scale-down-delay-after-add": "0s"}, 360),
         ({"scale-down-unneeded-time": "0s"}, 900),
     ],
-)  # fmt: skip
+)
 def test_its_own_timers_decide_how_long_that_is(flags: dict[str, str], seconds: int) -> None:
     memory, removal = PoolState(left={"a": NOW}), removal_timeout(DrainTimeouts(), replace(SCALER, flags=flags))
     assert memory.overdue_nodes(NOW + seconds, removal) == frozenset()

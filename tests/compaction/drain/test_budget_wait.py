@@ -37,8 +37,7 @@ def test_a_budget_that_allows_no_eviction_is_named(item: Item, text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("state", "text"),
-    [({}, SPENT), ({"deleted": AT}, ""), ({"phase": "Succeeded"}, ""), ({"ready": False}, "")],
+    ("state", "text"), [({}, SPENT), ({"deleted": AT}, ""), ({"phase": "Succeeded"}, ""), ({"ready": False}, "")]
 )
 def test_only_pods_that_need_an_eviction_wait_for_a_budget(state: dict[str, Any], text: str) -> None:
     """An unready pod of a budget whose other pods are healthy is evicted without counting it."""

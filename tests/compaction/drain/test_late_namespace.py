@@ -18,9 +18,12 @@ def move(key: str, turn: int, *, wanted: int = 1) -> PodToEvict:
 
 def scale(app: str, namespace: str) -> Item:
     return {
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": app, "namespace": namespace},
-        "spec": {"replicas": 1}, "status": {"replicas": 1, "readyReplicas": 1},
-    }  # fmt: skip
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": app, "namespace": namespace},
+        "spec": {"replicas": 1},
+        "status": {"replicas": 1, "readyReplicas": 1},
+    }
 
 
 DELETED = "2026-01-02T23:00:00Z"
@@ -42,10 +45,16 @@ ENDING_B1 = pod("b-1", "n1", namespace="b", deleted=DELETED)
         ([B1, pod("a-2", "", namespace="a", ready=False)], (0, 1), "a"),
     ],
     ids=[
-        "the first turn waits", "the first turn is of the other", "both wait", "one terminates", "both terminate",
-        "no successor exists", "the successor is ready", "the successor is not ready",
+        "the first turn waits",
+        "the first turn is of the other",
+        "both wait",
+        "one terminates",
+        "both terminate",
+        "no successor exists",
+        "the successor is ready",
+        "the successor is not ready",
     ],
-)  # fmt: skip
+)
 def test_the_drain_waits_for(left: list[Item], turns: tuple[int, int], late: str) -> None:
     view = ClusterView(
         now=NOW, inventory=cluster(node("n1"), node("n2"), scale("a", "a"), scale("b", "b"), *left), pools=()

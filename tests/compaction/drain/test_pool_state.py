@@ -40,15 +40,33 @@ def test_that_a_drain_is_over_is_known_while_its_note_stands() -> None:
 def test_what_a_clock_wrote_that_was_ahead_of_ours_counts_from_now() -> None:
     far = NOW + 7200
     ahead = PoolState(
-        under={"n1": far}, failures={"n1": (3, far)}, evictions=(far,), moved={"a/b": far}, ended={"d": far},
-        closed=far, opened=(far,), quiet_until=far, deleting={"n1": far}, left={"n1": far}, judged={"d": far},
+        under={"n1": far},
+        failures={"n1": (3, far)},
+        evictions=(far,),
+        moved={"a/b": far},
+        ended={"d": far},
+        closed=far,
+        opened=(far,),
+        quiet_until=far,
+        deleting={"n1": far},
+        left={"n1": far},
+        judged={"d": far},
         backoff=PoolBackoff(2, far),
-    )  # fmt: skip
+    )
     now = PoolState(
-        under={"n1": NOW}, failures={"n1": (3, NOW)}, evictions=(NOW,), moved={"a/b": NOW}, ended={"d": NOW},
-        closed=NOW, opened=(NOW,), quiet_until=NOW + 3600, deleting={"n1": NOW}, left={"n1": NOW}, judged={"d": NOW},
+        under={"n1": NOW},
+        failures={"n1": (3, NOW)},
+        evictions=(NOW,),
+        moved={"a/b": NOW},
+        ended={"d": NOW},
+        closed=NOW,
+        opened=(NOW,),
+        quiet_until=NOW + 3600,
+        deleting={"n1": NOW},
+        left={"n1": NOW},
+        judged={"d": NOW},
         backoff=PoolBackoff(2, NOW),
-    )  # fmt: skip
+    )
     assert ahead.clamp_to_now(NOW) == now
     assert ahead.without_old_entries(NOW, DrainTimeouts(), ["n1"]) == now
     assert now.clamp_to_now(NOW) == now

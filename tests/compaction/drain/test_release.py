@@ -92,9 +92,10 @@ def test_an_hour_has_its_ceiling() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.integers(1, 8), min_size=1, max_size=5), st.lists(st.integers(1, 9), min_size=1, max_size=8),
+    st.lists(st.integers(1, 8), min_size=1, max_size=5),
+    st.lists(st.integers(1, 9), min_size=1, max_size=8),
     st.integers(0, 4),
-)  # fmt: skip
+)
 def test_every_opened_node_is_needed_and_nothing_that_fits_is_left(
     sizes: list[int], asks: list[int], free: int
 ) -> None:

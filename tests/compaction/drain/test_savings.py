@@ -31,9 +31,7 @@ REMOVALS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 10**6), PODS),
 
 
 @given(REMOVALS)
-def test_days_hold_what_was_saved_and_no_more_names_than_fit(
-    removals: list[tuple[int, int, dict[str, int]]],
-) -> None:
+def test_days_hold_what_was_saved_and_no_more_names_than_fit(removals: list[tuple[int, int, dict[str, int]]]) -> None:
     days: dict[str, DaySavings] = {}
     for day, amount, pods in sorted(removals, key=lambda removal: removal[0]):
         days = add_saving(days, NOW + day * DAY, (MONEY, amount), pods)

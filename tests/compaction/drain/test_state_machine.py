@@ -294,17 +294,32 @@ def test_an_empty_node_is_given_back_with_what_probably_keeps_it() -> None:
 @pytest.mark.parametrize(
     ("said", "why", "blame"),
     [
-        ({"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}, "scale-down",
-        FailureCause.NODE),
-        ({"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}}, "delay-deletion",
-        FailureCause.NODE),
-        ({"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "value": str(NOW - 60),
-                      "effect": "PreferNoSchedule"}]}, "unneeded for only 60 s, and removes it after "
-                                                       "600 s",
-                      FailureCause.NODE),
+        (
+            {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}},
+            "scale-down",
+            FailureCause.NODE,
+        ),
+        (
+            {"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/x": "1"}},
+            "delay-deletion",
+            FailureCause.NODE,
+        ),
+        (
+            {
+                "taints": [
+                    {
+                        "key": "DeletionCandidateOfClusterAutoscaler",
+                        "value": str(NOW - 60),
+                        "effect": "PreferNoSchedule",
+                    }
+                ]
+            },
+            "unneeded for only 60 s, and removes it after 600 s",
+            FailureCause.NODE,
+        ),
         ({}, "1 in group pool-all", FailureCause.POOL),
     ],
-)  # fmt: skip
+)
 def test_an_empty_node_is_given_back_in_the_autoscalers_own_words(
     said: dict[str, Any], why: str, blame: FailureCause
 ) -> None:

@@ -27,28 +27,39 @@ def api_pod(name: str = "web-1", cpu: str = "500m", memory: str = "512Mi", **mor
     )
     state = more.get("state", {"running": {}})
     status = ContainerStatus(
-        name="app", ready=more.get("ready", True), restart_count=more.get("restarts", 0), state=state,
-        last_state=more.get("last_state", {}), **({} if has is None else {"resources": Resources(requests=has)}),
-    )  # fmt: skip
+        name="app",
+        ready=more.get("ready", True),
+        restart_count=more.get("restarts", 0),
+        state=state,
+        last_state=more.get("last_state", {}),
+        **({} if has is None else {"resources": Resources(requests=has)}),
+    )
     ready = Condition(
-        type="Ready", status="True" if more.get("ready", True) else "False",
+        type="Ready",
+        status="True" if more.get("ready", True) else "False",
         last_transition_time=format_timestamp(more.get("ready_changed", NOW - 7200)),
-    )  # fmt: skip
+    )
     return Pod(
         metadata=Metadata(
-            name=name, namespace="default", uid=f"uid-{name}", resource_version=more.get("version", "1"),
+            name=name,
+            namespace="default",
+            uid=f"uid-{name}",
+            resource_version=more.get("version", "1"),
             owner_references=(
                 OwnerReference(kind_name="ReplicaSet", name=more.get("owner", "web-5d4"), controller=True),
             ),
-            annotations=more.get("annotations", {}), labels=more.get("labels", {}),
+            annotations=more.get("annotations", {}),
+            labels=more.get("labels", {}),
             deletion_timestamp=more.get("deleted"),
         ),
         spec=PodSpec(containers=(container,), node_name=more.get("node", "a"), **more.get("spec", {})),
         status=PodStatus(
-            phase=more.get("phase", "Running"), start_time=format_timestamp(more.get("started", NOW - 7200)),
-            conditions=(ready, *more.get("conditions", ())), container_statuses=(status,),
+            phase=more.get("phase", "Running"),
+            start_time=format_timestamp(more.get("started", NOW - 7200)),
+            conditions=(ready, *more.get("conditions", ())),
+            container_statuses=(status,),
         ),
-    )  # fmt: skip
+    )
 
 
 def running(name: str = "web-1", cpu: str = "500m", memory: str = "512Mi", **more: Any) -> ResizablePod:
@@ -72,15 +83,25 @@ def wants(cpu: int = 0, memory: int = 0, **more: Any) -> WantedRequests:
         )
     if memory:
         requests["app", "memory"] = WantedRequest(
-            amount=memory << 20, policy="teams", reason=r.SHRINKS("P95 of two weeks"), used=more.get("used", 1) << 20,
+            amount=memory << 20,
+            policy="teams",
+            reason=r.SHRINKS("P95 of two weeks"),
+            used=more.get("used", 1) << 20,
             floor=more.get("memory_floor", 0) << 20,
-        )  # fmt: skip
+        )
     return WantedRequests(requests=requests)
 
 
 def shrinks(name: str, before: str = "500m", after: str = "200m", **more: Any) -> ResizeProposal:
     change = ResizeChange(container="app", resource=more.get("resource", "cpu"), before=before, after=after)
     return ResizeProposal(
-        pod=f"default/{name}", uid=f"uid-{name}", node=more.get("node", "a"), pool="all",
-        owner=more.get("owner", OWNER), version="1", changes=(change,), policies=("teams",), reason=r.SHRINKS("less"),
-    )  # fmt: skip
+        pod=f"default/{name}",
+        uid=f"uid-{name}",
+        node=more.get("node", "a"),
+        pool="all",
+        owner=more.get("owner", OWNER),
+        version="1",
+        changes=(change,),
+        policies=("teams",),
+        reason=r.SHRINKS("less"),
+    )

@@ -32,9 +32,14 @@ def test_a_resize_that_frees_a_node_is_planned_before_its_moves():
 
 def test_a_resize_that_makes_no_difference_is_not_planned():
     items = [
-        node("a", cpu="1"), node("b", cpu="1"), node("c", cpu="1"), pod("x-1", "a", "600m"), keeper("k-1", "b", "500m"),
-        keeper("m-1", "b", "50m"), keeper("n-1", "c", "900m"),
-    ]  # fmt: skip
+        node("a", cpu="1"),
+        node("b", cpu="1"),
+        node("c", cpu="1"),
+        pod("x-1", "a", "600m"),
+        keeper("k-1", "b", "500m"),
+        keeper("m-1", "b", "50m"),
+        keeper("n-1", "c", "900m"),
+    ]
     resize_plan = planned(
         items,
         shrinks("k-1", "500m", "300m", node="b"),
@@ -66,9 +71,7 @@ sizes = st.integers(min_value=50, max_value=700)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), sizes, sizes, st.booleans()), min_size=1, max_size=14))
-def test_the_named_resizes_and_moves_empty_every_promised_node(
-    drawn: list[tuple[int, int, int, bool]],
-) -> None:
+def test_the_named_resizes_and_moves_empty_every_promised_node(drawn: list[tuple[int, int, int, bool]]) -> None:
     """Checked by a walk through all states that shares no code with the planner."""
     items, used, proposals = [node(f"n{number}", cpu="1") for number in range(5)], [0] * 5, list[ResizeProposal]()
     for number, (on, before, after, stays) in enumerate(drawn):

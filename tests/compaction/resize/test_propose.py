@@ -201,9 +201,13 @@ def test_a_pod_does_not_grow_into_what_a_revert_may_need():
 def test_a_pod_does_not_grow_into_what_the_pods_of_a_drain_need():
     grown = {"requests": {"cpu": "100m"}}
     advice = advise(
-        running(cpu="100m", **grown), wants(cpu=400), node("a"), node("b"), pod("web-1", "a", "100m"),
+        running(cpu="100m", **grown),
+        wants(cpu=400),
+        node("a"),
+        node("b"),
+        pod("web-1", "a", "100m"),
         leaving_nodes=frozenset({"b"}),
-    )  # fmt: skip
+    )
     assert code_of(advice) == "resize-node-full"
     assert "node b" in advice.refusals[0].reason.sentence
 

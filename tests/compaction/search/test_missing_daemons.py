@@ -13,9 +13,12 @@ def daemon_set(cpu: str = "300m", desired: int = 3, **spec: object) -> Item:
     container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
     template = {"metadata": {"labels": {"app": "log"}}, "spec": {"containers": [container], **spec}}
     return {
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "log", "namespace": "default"},
-        "spec": {"template": template}, "status": {"desiredNumberScheduled": desired},
-    }  # fmt: skip
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "log", "namespace": "default"},
+        "spec": {"template": template},
+        "status": {"desiredNumberScheduled": desired},
+    }
 
 
 def log_pod(on: str) -> Item:
@@ -24,8 +27,15 @@ def log_pod(on: str) -> Item:
 
 def with_room_for_one_move(*others: Item, **of_b: object) -> list[Item]:
     """Node b has room for web-0, but not for it and a DaemonSet's pod; node c is full."""
-    return [node("a"), node("b", **of_b), node("c"), pod("web-0", "a", "1900m"), pod("web-1", "b", "1900m"),
-            pod("big-0", "c", "3500m", annotations=KEPT), *others]  # fmt: skip
+    return [
+        node("a"),
+        node("b", **of_b),
+        node("c"),
+        pod("web-0", "a", "1900m"),
+        pod("web-1", "b", "1900m"),
+        pod("big-0", "c", "3500m", annotations=KEPT),
+        *others,
+    ]
 
 
 def notes_of(made: Plan) -> str:
@@ -78,7 +88,12 @@ def test_the_room_is_kept_also_where_the_image_may_not_run() -> None:
     nodes = [node("a", labels={arch: "amd64"}), node("b", labels={arch: "arm64"})]
     spec = {"nodeSelector": {arch: "arm64"}}
     mixed = [pod("web-0", "a", "1900m"), pod("fix-0", "b", "1900m", spec=spec, annotations=KEPT)]
-    mixed[0]["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
-        "nodeSelectorTerms": [{"matchExpressions": [{"key": arch, "operator": "Exists"}]}]}}}  # fmt: skip
+    mixed[0]["spec"]["affinity"] = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": arch, "operator": "Exists"}]}]
+            }
+        }
+    }
     assert goes(*nodes, *mixed, log_pod("a")) == ["a"]
     assert goes(*nodes, *mixed, log_pod("a"), daemon_set(desired=2)) == []

@@ -19,11 +19,20 @@ def stored(zone: str) -> list[Item]:
     """A volume that can be reached from one zone, and its claim, which no pod uses."""
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
     return [
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
-         "spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}},
-        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
-         "spec": {"csi": {"driver": "d"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}},
-    ]  # fmt: skip
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "default"},
+            "spec": {"volumeName": "pv"},
+            "status": {"phase": "Bound"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv"},
+            "spec": {"csi": {"driver": "d"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}},
+        },
+    ]
 
 
 TWO = [

@@ -58,8 +58,14 @@ def test_the_larger_weight_wins() -> None:
 
 
 def test_a_preferred_node_that_is_full_keeps_no_node_from_going() -> None:
-    assert target(*TWO, pod("f-1", "c", "3", annotations={"trimtab.dev/do-not-disrupt": "true"}),
-                  pod("x-1", "a", spec=likes((1, "fast")))) == "b"  # fmt: skip
+    assert (
+        target(
+            *TWO,
+            pod("f-1", "c", "3", annotations={"trimtab.dev/do-not-disrupt": "true"}),
+            pod("x-1", "a", spec=likes((1, "fast"))),
+        )
+        == "b"
+    )
 
 
 def test_preferred_company_is_sought() -> None:
@@ -79,8 +85,14 @@ def test_what_a_pod_that_is_there_would_rather_not_have_beside_it_is_avoided() -
 
 def test_a_spread_that_says_schedule_anyway_steers() -> None:
     soft = spread("x", whenUnsatisfiable="ScheduleAnyway")
-    assert target(*TWO, pod("x-2", "b", "100m", spec=soft, annotations={"trimtab.dev/do-not-disrupt": "true"}),
-                  pod("x-1", "a", spec=soft)) == "c"  # fmt: skip
+    assert (
+        target(
+            *TWO,
+            pod("x-2", "b", "100m", spec=soft, annotations={"trimtab.dev/do-not-disrupt": "true"}),
+            pod("x-1", "a", spec=soft),
+        )
+        == "c"
+    )
 
 
 def test_replicas_do_not_pile_on_one_node_when_others_have_room() -> None:

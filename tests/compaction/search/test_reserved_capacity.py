@@ -75,8 +75,14 @@ ON_SSD: Item = {"spec": {"nodeSelector": {"disk": "ssd"}}}
 
 
 def test_room_that_a_preemption_has_promised_is_on_the_nominated_node() -> None:
-    items = [node("n0", **SSD), node("n1"), node("n2", **SSD), pod("web-0", "n0", "1500m", **ON_SSD),
-             keeper("etl-0", "n1", "1500m"), keeper("etl-1", "n2", "1500m")]  # fmt: skip
+    items = [
+        node("n0", **SSD),
+        node("n1"),
+        node("n2", **SSD),
+        pod("web-0", "n0", "1500m", **ON_SSD),
+        keeper("etl-0", "n1", "1500m"),
+        keeper("etl-1", "n2", "1500m"),
+    ]
     assert goes(*items) == ["n0"]
     assert goes(*items, nominated("urgent-0", "n2", "2")) == []
     assert goes(*items, nominated("urgent-0", "n1", "2")) == ["n0"]

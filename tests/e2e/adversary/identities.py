@@ -19,9 +19,12 @@ def tenant(cluster: Cluster) -> Cluster:
     subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
     ref = {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"}
     binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": user},
-        "roleRef": ref, "subjects": [subject],
-    }  # fmt: skip
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": user},
+        "roleRef": ref,
+        "subjects": [subject],
+    }
     cluster.apply(binding)
     actual_cluster = Cluster(cluster.plane.kubeconfig_for(user), cluster.namespace, cluster.plane)
     cluster.eventually(lambda: actual_cluster.list("ConfigMap") is not None, what="the tenant's rights")

@@ -15,9 +15,15 @@ Path = tuple[str | int, ...]
 WRITTEN_BY_THE_SERVER = ("managedFields", "generation", "resourceVersion")
 NEW_KEY = "adversary.example.com"
 TEXTS = (
-    "adversary", "adversary.example.com/adversary", "100m", "10.1.2.3", "https://adversary.example.com", "Exists",
-    "v1", "1",
-)  # fmt: skip
+    "adversary",
+    "adversary.example.com/adversary",
+    "100m",
+    "10.1.2.3",
+    "https://adversary.example.com",
+    "Exists",
+    "v1",
+    "1",
+)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,7 @@ from tests.e2e.adversary.identities import thief
 from tests.e2e.adversary.served_fields import WRITTEN_BY_THE_SERVER, Object, Path, ServedKind, Variant
 from tests.e2e.installed import Installed
 from trimtab.installation.permitted_changes import OwnEntries
-from trimtab.installation.write_policies import (
-    CREATE,
-    WritePolicy,
-)
+from trimtab.installation.write_policies import CREATE, WritePolicy
 from trimtab.machines.expander_map import MAP_NAME
 
 FINALIZER = "adversary.example.com/stays"
@@ -24,10 +21,18 @@ OWN_EVENT = {"watchdog": "trimtab.dev/watchdog", "compactor": "trimtab.dev/compa
 KINDS = {
     "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
     "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
-    "secrets": "Secret", "podpolicies": "PodPolicy", "leases": "Lease", "events": "Event", "configmaps": "ConfigMap",
-    "poolstatuses": "PoolStatus", "nodes": "Node", "apiservices": "APIService", "pods/resize": "Pod",
-    "deployments/scale": "Scale", "pods/eviction": "Eviction",
-}  # fmt: skip
+    "secrets": "Secret",
+    "podpolicies": "PodPolicy",
+    "leases": "Lease",
+    "events": "Event",
+    "configmaps": "ConfigMap",
+    "poolstatuses": "PoolStatus",
+    "nodes": "Node",
+    "apiservices": "APIService",
+    "pods/resize": "Pod",
+    "deployments/scale": "Scale",
+    "pods/eviction": "Eviction",
+}
 GROUPS = {"pods/eviction": "policy", "deployments/scale": "autoscaling"}
 """The group of the kind that a subresource takes. Its version is v1."""
 SET_AT_CREATION = ("uid", "creationTimestamp")
@@ -95,8 +100,12 @@ class Stored:
         """Store the object, with as many fields as the API server takes."""
         self._made = self._smallest()
         if self.attempted.plural == "pods/eviction":
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": self._name()},
-                   "spec": {"containers": [{"name": "app", "image": "app:1"}]}}  # fmt: skip
+            pod = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": self._name()},
+                "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+            }
             self._pod = self.world.admin.create(pod)
         if self.attempted.operation == CREATE:
             return
@@ -136,11 +145,23 @@ class Stored:
             return
         admin, parent = self.world.admin, self._parent()
         try:
-            self._put(admin, parent, lambda result: _merged(
-                result, {"metadata": {"finalizers": None, "ownerReferences": None}}))  # fmt: skip
+            self._put(
+                admin,
+                parent,
+                lambda result: _merged(result, {"metadata": {"finalizers": None, "ownerReferences": None}}),
+            )
             if self._is_ours():
-                self._put(admin, parent, lambda result: {**self._made, "metadata": {
-                    **self._made["metadata"], "resourceVersion": result["metadata"]["resourceVersion"]}})  # fmt: skip
+                self._put(
+                    admin,
+                    parent,
+                    lambda result: {
+                        **self._made,
+                        "metadata": {
+                            **self._made["metadata"],
+                            "resourceVersion": result["metadata"]["resourceVersion"],
+                        },
+                    },
+                )
             else:
                 admin.api.request("DELETE", parent, {"gracePeriodSeconds": 0})
         except ApiError as error:
@@ -160,31 +181,62 @@ class Stored:
         group_version = f"{self._group}/{self._version}" if self._group else self._version
         manifest: Object = {"apiVersion": group_version, "kind": kind, "metadata": meta}
         container = {
-            "name": "app", "image": "app:1",
+            "name": "app",
+            "image": "app:1",
             "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
-        }  # fmt: skip
+        }
         labels = {"app": "adversary"}
         if plural == "pods/eviction":
             manifest |= {"apiVersion": "policy/v1", "kind": "Eviction"}
         more: dict[str, Object] = {
             "leases": {"spec": {"holderIdentity": "one"}},
             "configmaps": {"data": {"text": "one"}},
-            "podpolicies": {"spec": {"actions": {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}},
-                                     "match": {"namespaces": {"include": ["adversary"]}}}},
+            "podpolicies": {
+                "spec": {
+                    "actions": {"requests": {"cpu": {"from": "policy", "otherwise": "50m"}}},
+                    "match": {"namespaces": {"include": ["adversary"]}},
+                }
+            },
             "poolstatuses": {"pool": "one"},
             "nodes": {"spec": {"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}},
-            "events": {"eventTime": "2026-01-01T00:00:00.000000Z", "action": "Act", "reason": "One", "type": "Normal",
-                       "reportingController": OWN_EVENT.get(policy.process, ""), "reportingInstance": "one",
-                       "note": "One.", "regarding": {"kind": "Namespace", "name": self.world.team,
-                                                     "namespace": self.world.team, "apiVersion": "v1"}},
-            "pods/resize": {"spec": {"containers": [container], "initContainers": [
-                {**container, "name": "side", "restartPolicy": "Always"}]}},
-            "deployments/scale": {"spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
-                "metadata": {"labels": labels}, "spec": {"containers": [container]}}}},
-            "apiservices": {"spec": {"group": "custom.metrics.k8s.io", "version": "v1beta2", "versionPriority": 200,
-                                     "groupPriorityMinimum": 100,
-                                     "service": {"name": "adversary", "namespace": self.world.own, "port": 443}}},
-        }  # fmt: skip
+            "events": {
+                "eventTime": "2026-01-01T00:00:00.000000Z",
+                "action": "Act",
+                "reason": "One",
+                "type": "Normal",
+                "reportingController": OWN_EVENT.get(policy.process, ""),
+                "reportingInstance": "one",
+                "note": "One.",
+                "regarding": {
+                    "kind": "Namespace",
+                    "name": self.world.team,
+                    "namespace": self.world.team,
+                    "apiVersion": "v1",
+                },
+            },
+            "pods/resize": {
+                "spec": {
+                    "containers": [container],
+                    "initContainers": [{**container, "name": "side", "restartPolicy": "Always"}],
+                }
+            },
+            "deployments/scale": {
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+                }
+            },
+            "apiservices": {
+                "spec": {
+                    "group": "custom.metrics.k8s.io",
+                    "version": "v1beta2",
+                    "versionPriority": 200,
+                    "groupPriorityMinimum": 100,
+                    "service": {"name": "adversary", "namespace": self.world.own, "port": 443},
+                }
+            },
+        }
         return {**manifest, **more.get(plural, {})}
 
     def base(self) -> Object:
@@ -206,8 +258,9 @@ class Stored:
                 answer: Object = who.api.request(
                     "POST" if self.attempted.operation == CREATE else "PUT",
                     self._collection() if self.attempted.operation == CREATE else self._path(),
-                    document, dryRun="All" if dry_run else None,
-                )  # fmt: skip
+                    document,
+                    dryRun="All" if dry_run else None,
+                )
                 return answer
             except ApiError as error:
                 refusal = str(error)
@@ -257,9 +310,10 @@ class Stored:
         names = {
             "trimtab-compactor-configmaps": "trimtab-state-adversary",
             "trimtab-recommender-parameters": "trimtab-requests",
-            "trimtab-recommender-configmaps": "trimtab-recommendations-901", "trimtab-recommender-priorities": MAP_NAME,
+            "trimtab-recommender-configmaps": "trimtab-recommendations-901",
+            "trimtab-recommender-priorities": MAP_NAME,
             "trimtab-metrics-api-cabundle": "v1beta2.custom.metrics.k8s.io",
-        }  # fmt: skip
+        }
         named = self.policy.names[0] if self.policy.names else "adversary"
         return names.get(self.policy.name, named)
 

@@ -19,13 +19,7 @@ from tests.e2e.adversary.stored_objects import Attempted, Stored, World
 from tests.e2e.installed import Installed
 from trimtab.installation.admission_policies import render_write_policies
 from trimtab.installation.names import InstallValues, account_name, build_manifest
-from trimtab.installation.write_policies import (
-    CREATE,
-    METRICS_API_POLICIES,
-    UNINSTALL_POLICIES,
-    UPDATE,
-    WRITE_POLICIES,
-)
+from trimtab.installation.write_policies import CREATE, METRICS_API_POLICIES, UNINSTALL_POLICIES, UPDATE, WRITE_POLICIES
 
 POLICIES = (*WRITE_POLICIES, *METRICS_API_POLICIES, *UNINSTALL_POLICIES)
 RBAC = "rbac.authorization.k8s.io"
@@ -38,10 +32,13 @@ IDENTITY = (("metadata", "name"), ("metadata", "namespace"))
 SLOW = ("deleteOptions", "preconditions")
 """The API server retries an eviction of a pod of another uid or version for ten seconds."""
 TAKEN_OUT = (
-    ("apiVersion",), ("kind",),
-    *(("metadata", name) for name in
-      ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid")),
-)  # fmt: skip
+    ("apiVersion",),
+    ("kind",),
+    *(
+        ("metadata", name)
+        for name in ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid")
+    ),
+)
 """What the API server takes out of a new object, or puts into it, before any policy sees it. The answers to the other
 kinds show that; an eviction is answered with a status."""
 
@@ -95,16 +92,21 @@ def _more_rights(values: InstallValues) -> Iterator[Object]:
         name = f"adversary-{process}"
         rules = [
             {"apiGroups": [policy.group], "resources": [kind, f"{kind}/status"], "verbs": ["get", "create", "update"]}
-            for policy in POLICIES if policy.process == process for kind in policy.kinds
-        ]  # fmt: skip
+            for policy in POLICIES
+            if policy.process == process
+            for kind in policy.kinds
+        ]
         meta = {"name": name}
         yield {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
         subject = {"kind": "ServiceAccount", "name": account_name(process), "namespace": values.namespace}
         ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
         yield {
-            "apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": meta, "roleRef": ref,
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": meta,
+            "roleRef": ref,
             "subjects": [subject],
-        }  # fmt: skip
+        }
 
 
 def test_the_type_check_of_policies_finds_no_fault_with_ours(world: World) -> None:
@@ -128,8 +130,10 @@ def test_a_token_changes_no_field_but_those_that_its_policy_names(world: World, 
     with stored.prepared(served) as ready:
         tally = _try_everything(ready, served)
     result = f"counted={tally.refused + tally.permitted + len(tally.let_through)} refused={tally.refused}"
-    print(f"RESULT {attempted} leaves: {result} permitted={tally.permitted} let_through={len(tally.let_through)}"
-          f" never_accepted={len(tally.never_accepted)}")  # fmt: skip
+    print(
+        f"RESULT {attempted} leaves: {result} permitted={tally.permitted} let_through={len(tally.let_through)}"
+        f" never_accepted={len(tally.never_accepted)}"
+    )
     assert (tally.let_through, tally.refused_otherwise) == ([], [])
     assert tally.refused > 0 or attempted.resource in WRITTEN_ALONE
 

@@ -22,9 +22,14 @@ def forged(cluster: Cluster, deployment: str, name: str) -> Object:
     """What a drain writes that gave a Deployment its second replica."""
     at = int(time.time())
     return {
-        "drain": "x0", "pool": name, "since": at, "home": cluster.namespace, "v": 1,
-        "surges": {deployment: 1}, "surged": {deployment: at},
-    }  # fmt: skip
+        "drain": "x0",
+        "pool": name,
+        "since": at,
+        "home": cluster.namespace,
+        "v": 1,
+        "surges": {deployment: 1},
+        "surged": {deployment: at},
+    }
 
 
 @contextmanager

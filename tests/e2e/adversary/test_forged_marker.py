@@ -83,9 +83,11 @@ def test_a_template_of_a_stateful_set_with_a_forged_marker_gets_its_class(guarde
     del template["metadata"]["name"]
     template["metadata"]["labels"] = labels = {"app": "db"}
     spec = {
-        "replicas": 1, "serviceName": "db", "selector": {"matchLabels": labels},
+        "replicas": 1,
+        "serviceName": "db",
+        "selector": {"matchLabels": labels},
         "template": {"metadata": template["metadata"], "spec": template["spec"]},
-    }  # fmt: skip
+    }
     meta = {"name": "db"}
     cluster.apply({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": spec})
     cluster.eventually(lambda: _exists(guarded, "db-0"), within=60, what="the pod of the StatefulSet")
@@ -122,9 +124,13 @@ def test_an_author_who_opts_out_of_a_required_action_is_denied(guarded: Installe
 def test_a_tree_of_managed_fields_is_no_way_past_a_required_action(guarded: Installed) -> None:
     """Valid to the API server, too deep for the webhook's reader: the pod does not get in unseen."""
     fields = {
-        "manager": "m", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
-        "fieldsType": "FieldsV1", "fieldsV1": "TREE",
-    }  # fmt: skip
+        "manager": "m",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": "TREE",
+    }
     body = json.dumps(_pod("deep", labels={"strict": "yes"}, managedFields=[fields]))
     tree = '{"f:metadata":' + '{"f:a":' * 1500 + "{}" + "}" * 1501  # deeper than `json` writes
     api, namespace = guarded.cluster.api, guarded.cluster.namespace

@@ -31,10 +31,7 @@ def nodes(applied: Installed) -> list[str]:
         # Another value each time: a label that an earlier attempt wrote would be no change, which every policy allows.
         return stolen.patch("Node", names[0], {"metadata": {"labels": {"a": f"attempt-{next(attempts)}"}}})
 
-    cluster.eventually(
-        lambda: "trimtab-compactor-nodes" in denied(label),
-        what="the policy on nodes in force",
-    )
+    cluster.eventually(lambda: "trimtab-compactor-nodes" in denied(label), what="the policy on nodes in force")
     return names
 
 
@@ -51,9 +48,7 @@ def test_a_kubelet_gives_its_own_node_no_owner(applied: Installed, nodes: list[s
 
 @pytest.mark.parametrize("plural", CONFIGURATIONS)
 def test_the_webhooks_token_gives_its_configuration_no_owner(applied: Installed, plural: str) -> None:
-    stolen, path = (
-        thief(applied, "webhook"), f"/apis/admissionregistration.k8s.io/v1/{plural}/{CONFIGURATION_NAME}",
-    )  # fmt: skip
+    stolen, path = (thief(applied, "webhook"), f"/apis/admissionregistration.k8s.io/v1/{plural}/{CONFIGURATION_NAME}")
     applied.cluster.eventually(
         lambda: "trimtab-webhook-cabundle" in denied(lambda: _replace(stolen, path, dry_run="All", labels={})),
         what="the policy on the caBundle in force",

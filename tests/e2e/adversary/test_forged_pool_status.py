@@ -12,9 +12,12 @@ from tests.e2e.installed import Installed
 
 def forged(name: str, saved: str = "a million") -> dict[str, Any]:
     return {
-        "apiVersion": "trimtab.dev/v1alpha1", "kind": "PoolStatus", "metadata": {"name": name}, "pool": name,
+        "apiVersion": "trimtab.dev/v1alpha1",
+        "kind": "PoolStatus",
+        "metadata": {"name": name},
+        "pool": name,
         "status": {"mode": "act", "next": "every node", "saved": saved},
-    }  # fmt: skip
+    }
 
 
 def test_only_the_compactors_account_writes_a_pool_status(applied: Installed) -> None:

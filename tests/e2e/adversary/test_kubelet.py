@@ -43,7 +43,10 @@ def test_a_kubelet_reads_no_key_and_no_settings_of_ours(applied: Installed, node
 def test_a_kubelet_writes_no_pool_no_state_and_no_lease(applied: Installed, nodes: tuple[str, str]) -> None:
     attacker, own = kubelet(applied.cluster, nodes[0]), applied.values.namespace
     for name, labels in (("p", {"trimtab.dev/pool": "p"}), ("trimtab-state-p", {"trimtab.dev/state": "p"})):
-        denied(lambda name=name, labels=labels: attacker.api.request(
-            "POST", f"/api/v1/namespaces/{own}/configmaps", config_map(name, labels)))  # fmt: skip
+        denied(
+            lambda name=name, labels=labels: attacker.api.request(
+                "POST", f"/api/v1/namespaces/{own}/configmaps", config_map(name, labels)
+            )
+        )
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "trimtab-compactor"}}
     denied(lambda: attacker.api.request("POST", f"/apis/coordination.k8s.io/v1/namespaces/{own}/leases", lease))

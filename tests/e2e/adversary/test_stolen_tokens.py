@@ -35,16 +35,20 @@ def ours(applied: Installed) -> Cluster:
     """Our namespace with objects of each process, as an administrator made them; and the policies in force."""
     cluster = Cluster(applied.cluster.kubeconfig, applied.values.namespace, applied.cluster.plane)
     for name, labels in {
-        "pool-web": {POOL: "web"}, "trimtab-state-web": {STATE: "web"},
-        "trimtab-recommendations-000": {RECOMMENDED: "v1"}, "trimtab-usage-000": {"trimtab.dev/usage": "v1"},
-    }.items():  # fmt: skip
+        "pool-web": {POOL: "web"},
+        "trimtab-state-web": {STATE: "web"},
+        "trimtab-recommendations-000": {RECOMMENDED: "v1"},
+        "trimtab-usage-000": {"trimtab.dev/usage": "v1"},
+    }.items():
         cluster.apply(config_map(name, labels, text="ours"))
     for process in HELD:
         cluster.eventually(
-            lambda process=process: f"trimtab-{process}-configmaps" in denied(
-                lambda: thief(applied, process).apply(config_map("not-yet", text="stolen"))),
+            lambda process=process: (
+                f"trimtab-{process}-configmaps"
+                in denied(lambda: thief(applied, process).apply(config_map("not-yet", text="stolen")))
+            ),
             what=f"the policy of {process} in force",
-        )  # fmt: skip
+        )
     return cluster
 
 
@@ -88,8 +92,7 @@ def test_what_a_process_is_there_for_goes_through(applied: Installed, ours: Clus
 
 
 @pytest.mark.parametrize(
-    ("name", "label"),
-    [(RESERVATIONS_NAME, RESERVATIONS_LABEL), (f"{HISTORY_PREFIX}-3f2a", HISTORY_LABEL)],
+    ("name", "label"), [(RESERVATIONS_NAME, RESERVATIONS_LABEL), (f"{HISTORY_PREFIX}-3f2a", HISTORY_LABEL)]
 )
 def test_the_recommender_publishes_reservations(applied: Installed, ours: Cluster, name: str, label: str) -> None:
     """The policy that holds its account was written before there were any, and refused them."""
@@ -123,9 +126,11 @@ def test_the_watchdogs_token_changes_no_spec_of_a_policy(applied: Installed, our
 @pytest.mark.parametrize(("process", "other"), list(itertools.permutations(WORKERS, 2)))
 def test_a_token_takes_no_other_process_lease(applied: Installed, ours: Cluster, process: str, other: str) -> None:
     lease = {
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": f"trimtab-{other}"},
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": f"trimtab-{other}"},
         "spec": {"holderIdentity": "a-thief", "leaseDurationSeconds": 3600},
-    }  # fmt: skip
+    }
     stolen, path = thief(applied, process), f"/apis/coordination.k8s.io/v1/namespaces/{ours.namespace}/leases"
     denied(lambda: stolen.create(lease))
     denied(lambda: stolen.apply(lease))
@@ -140,9 +145,11 @@ def test_a_token_takes_no_other_process_lease(applied: Installed, ours: Cluster,
 @pytest.mark.parametrize("process", WORKERS)
 def test_a_process_creates_its_own_lease_by_put(applied: Installed, ours: Cluster, process: str) -> None:
     lease = {
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": f"trimtab-{process}"},
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": f"trimtab-{process}"},
         "spec": {"holderIdentity": process},
-    }  # fmt: skip
+    }
     path = f"/apis/coordination.k8s.io/v1/namespaces/{ours.namespace}/leases/trimtab-{process}"
     thief(applied, process).api.request("PUT", path, lease)
     assert ours.get("Lease", f"trimtab-{process}")["spec"]["holderIdentity"] == process
@@ -199,10 +206,12 @@ def node(applied: Installed, ours: Cluster) -> Iterator[str]:
     applied.cluster.patch("Node", actual_name, {"metadata": {"annotations": {"team": "a"}}})
     stolen = thief(applied, "compactor")
     ours.eventually(
-        lambda: "trimtab-compactor-nodes" in denied(
-            lambda: stolen.patch("Node", actual_name, {"metadata": {"labels": {"a": "b"}}})),
+        lambda: (
+            "trimtab-compactor-nodes"
+            in denied(lambda: stolen.patch("Node", actual_name, {"metadata": {"labels": {"a": "b"}}}))
+        ),
         what="the policy on nodes in force",
-    )  # fmt: skip
+    )
     yield actual_name
     applied.cluster.delete("Node", actual_name)
 
@@ -221,10 +230,15 @@ def test_the_compactor_cordons_annotates_and_taints_softly(applied: Installed, n
     soft = {"key": "trimtab.dev/drain-candidate", "value": "trimtab-system", "effect": "PreferNoSchedule"}
     _patch_as_read(applied, own, node, lambda taints: {"spec": {"taints": [*taints, soft]}})
     own.patch("Node", node, {"metadata": {"annotations": {NOTE: "{}"}}, "spec": {"unschedulable": True}})
-    _patch_as_read(applied, own, node, lambda taints: {
-        "metadata": {"annotations": {NOTE: None}},
-        "spec": {"unschedulable": None, "taints": [taint for taint in taints if taint != soft]},
-    })  # fmt: skip
+    _patch_as_read(
+        applied,
+        own,
+        node,
+        lambda taints: {
+            "metadata": {"annotations": {NOTE: None}},
+            "spec": {"unschedulable": None, "taints": [taint for taint in taints if taint != soft]},
+        },
+    )
     assert NOTE not in applied.cluster.get("Node", node)["metadata"]["annotations"]
 
 

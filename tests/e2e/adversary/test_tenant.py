@@ -31,9 +31,9 @@ def attacker(here: Installed) -> Cluster:
         "actions": {"runtimeClass": {"name": CLASS}, "requests": {"cpu": {"from": "policy", "otherwise": "50m"}}},
     }
     inside.apply(runtime)
-    inside.apply({
-        "apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "e2e-class"}, "spec": spec,
-    })  # fmt: skip
+    inside.apply(
+        {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "e2e-class"}, "spec": spec}
+    )
     cluster = tenant(inside)
     for replica in here.replicas:  # each by itself: the API server keeps its connection to one of them
         inside.eventually(lambda replica=replica: gives_class(replica, inside.namespace), what="the class given")
@@ -64,14 +64,17 @@ def many_values(count: int) -> Object:
     values = [f"v{n}" for n in range(count)]
     expressions = [{"key": f"k{n}", "operator": "NotIn", "values": values} for n in range(40)]
     terms = [{"matchExpressions": expressions}]
-    return shaped(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
-        "nodeSelectorTerms": terms}}})  # fmt: skip
+    return shaped(
+        affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    )
 
 
 def many_spreads(count: int) -> Object:
-    return shaped(topologySpreadConstraints=[
-        {"maxSkew": 1, "topologyKey": f"k{n}", "whenUnsatisfiable": "ScheduleAnyway"} for n in range(count)
-    ])  # fmt: skip
+    return shaped(
+        topologySpreadConstraints=[
+            {"maxSkew": 1, "topologyKey": f"k{n}", "whenUnsatisfiable": "ScheduleAnyway"} for n in range(count)
+        ]
+    )
 
 
 def shaped(**spec: Any) -> Object:
@@ -80,10 +83,12 @@ def shaped(**spec: Any) -> Object:
 
 
 SHAPES: dict[str, Callable[[], Object]] = {
-    "terms": lambda: many_terms(2500), "tolerations": lambda: many_tolerations(4000),
-    "containers": lambda: many_containers(6000), "values": lambda: many_values(1000),
+    "terms": lambda: many_terms(2500),
+    "tolerations": lambda: many_tolerations(4000),
+    "containers": lambda: many_containers(6000),
+    "values": lambda: many_values(1000),
     "spreads": lambda: many_spreads(4000),
-}  # fmt: skip
+}
 """What kept the webhook busy for seconds each, once; the API server takes all of it."""
 
 
@@ -141,8 +146,11 @@ def test_a_tenants_pod_gets_nothing_that_is_another_namespaces(here: Installed, 
 def test_a_tenant_writes_nothing_that_any_process_reads_as_settings(here: Installed, attacker: Cluster) -> None:
     own = here.values.namespace
     for name, labels in (("p", {"trimtab.dev/pool": "p"}), ("trimtab-state-p", {"trimtab.dev/state": "p"})):
-        denied(lambda name=name, labels=labels: attacker.api.request(
-            "POST", f"/api/v1/namespaces/{own}/configmaps", config_map(name, labels)))  # fmt: skip
+        denied(
+            lambda name=name, labels=labels: attacker.api.request(
+                "POST", f"/api/v1/namespaces/{own}/configmaps", config_map(name, labels)
+            )
+        )
     policy = {"apiVersion": "trimtab.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "theirs"}, "spec": {}}
     denied(lambda: attacker.create(policy))
     denied(lambda: attacker.patch("Namespace", attacker.namespace, {"metadata": {"labels": {"a": "b"}}}))

@@ -64,9 +64,15 @@ def test_e8_e9_the_minimum_of_a_pod_is_shared_by_its_containers(
 
 @pytest.mark.parametrize(
     ("minutes", "upper", "lower", "hundred"),
-    [(5, 289, 0.60279310211797377, 60), (30, 49, 0.91049472641454443, 91), (60, 25, 0.95367431640625, 95),
-     (720, 3, 0.99601196807980852, 99), (1440, 2, 0.99800299600499431, 99), (10080, 1.142857, 0.99971434692711569, 99)],
-)  # fmt: skip
+    [
+        (5, 289, 0.60279310211797377, 60),
+        (30, 49, 0.91049472641454443, 91),
+        (60, 25, 0.95367431640625, 95),
+        (720, 3, 0.99601196807980852, 99),
+        (1440, 2, 0.99800299600499431, 99),
+        (10080, 1.142857, 0.99971434692711569, 99),
+    ],
+)
 def test_e12_bounds_close_in_with_history(minutes: int, upper: float, lower: float, hundred: int) -> None:
     confidence = HistoryLength(seconds=minutes * MINUTE, samples=minutes).compute_confidence()
     assert confidence_factor(1.0, 1, confidence) == pytest.approx(upper, rel=1e-6)
@@ -76,9 +82,17 @@ def test_e12_bounds_close_in_with_history(minutes: int, upper: float, lower: flo
 
 @pytest.mark.parametrize(
     ("cores", "bucket", "with_it"),
-    [(0.012, 20, 23), (0.05, 55, 63), (0.1, 110, 126), (0.25, 258, 296), (0.5, 511, 587), (1, 1016, 1168),
-     (2, 2093, 2406), (4, 4124, 4742)],
-)  # fmt: skip
+    [
+        (0.012, 20, 23),
+        (0.05, 55, 63),
+        (0.1, 110, 126),
+        (0.25, 258, 296),
+        (0.5, 511, 587),
+        (1, 1016, 1168),
+        (2, 2093, 2406),
+        (4, 4124, 4742),
+    ],
+)
 def test_h19_a_single_sample_with_the_margin(cores: float, bucket: int, with_it: int) -> None:
     histogram = Histogram(CPU_SCALE)
     histogram.add_sample(cores, 0.1)
@@ -120,8 +134,10 @@ def test_flags_are_those_of_the_recommender_and_the_updater() -> None:
     expected = RecommenderFlags(cpu_half_life_seconds=900, lower_bound_cpu_percentile=0.7, min_replicas=1)
     assert (flags, mistakes) == (expected, ())
     assert describe_changed_flags(flags) == (
-        "cpu_half_life_seconds: 900", "lower_bound_cpu_percentile: 0.7", "min_replicas: 1",
-    )  # fmt: skip
+        "cpu_half_life_seconds: 900",
+        "lower_bound_cpu_percentile: 0.7",
+        "min_replicas: 1",
+    )
 
 
 def test_every_flag_that_is_not_understood_is_named() -> None:
@@ -134,8 +150,11 @@ def test_every_flag_that_is_not_understood_is_named() -> None:
     flags, mistakes = parse_recommender_flags(words)
     assert flags == DEFAULT_FLAGS
     assert [mistake.partition(",")[0] for mistake in mistakes] == [
-        "--half-life", "--target-cpu-percentile=90", "--round-cpu-millicores=0", "--memory-aggregation-interval=x",
-    ]  # fmt: skip
+        "--half-life",
+        "--target-cpu-percentile=90",
+        "--round-cpu-millicores=0",
+        "--memory-aggregation-interval=x",
+    ]
 
 
 def test_a_cap_and_a_rounding_apply_after_the_minimum() -> None:
@@ -148,9 +167,11 @@ def test_a_cap_and_a_rounding_apply_after_the_minimum() -> None:
 
 @pytest.mark.parametrize(
     ("flags", "old", "young", "drop"),
-    [(DEFAULT_FLAGS, 219, 720, 4784),
-     (RecommenderFlags(cpu_half_life_seconds=900, lower_bound_cpu_percentile=0.7), 2.3, 7.7, 50)],
-)  # fmt: skip
+    [
+        (DEFAULT_FLAGS, 219, 720, 4784),
+        (RecommenderFlags(cpu_half_life_seconds=900, lower_bound_cpu_percentile=0.7), 2.3, 7.7, 50),
+    ],
+)
 def test_reaction_times_in_closed_form(flags: RecommenderFlags, old: float, young: float, drop: float) -> None:
     reaction_times = compute_reaction_times(flags)
     minutes = [

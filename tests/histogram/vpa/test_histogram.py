@@ -41,10 +41,19 @@ def at(text: str) -> float:
 # ── buckets ──────────────────────────────────────────────────────────────
 @pytest.mark.parametrize(
     ("bucket", "start"),
-    [(1, 0.01), (2, 0.020499999999999987), (3, 0.031524999999999997), (10, 0.12577892535548821),
-     (14, 0.19598631988787929), (50, 2.093479957150735), (100, 26.100251569260699), (150, 301.39549921060819),
-     (174, 972.47562752843794), (175, 1021.1094089048601)],
-)  # fmt: skip
+    [
+        (1, 0.01),
+        (2, 0.020499999999999987),
+        (3, 0.031524999999999997),
+        (10, 0.12577892535548821),
+        (14, 0.19598631988787929),
+        (50, 2.093479957150735),
+        (100, 26.100251569260699),
+        (150, 301.39549921060819),
+        (174, 972.47562752843794),
+        (175, 1021.1094089048601),
+    ],
+)
 def test_h4_buckets_begin_where_the_vpas_do(bucket: int, start: float) -> None:
     assert CPU_SCALE.bucket_start(bucket) == pytest.approx(start, rel=1e-9)
     assert (CPU_SCALE.bucket_count, MEMORY_SCALE.bucket_count) == (176, 176)
@@ -52,9 +61,25 @@ def test_h4_buckets_begin_where_the_vpas_do(bucket: int, start: float) -> None:
 
 @pytest.mark.parametrize(
     ("value", "bucket"),
-    [(0, 0), (0.005, 0), (0.01, 1), (0.02, 1), (0.1, 8), (0.25, 16), (0.5, 25), (1, 36), (2, 49), (3, 56), (3.14, 57),
-     (10, 80), (100, 127), (999, 174), (1000, 174), (1e6, 175)],
-)  # fmt: skip
+    [
+        (0, 0),
+        (0.005, 0),
+        (0.01, 1),
+        (0.02, 1),
+        (0.1, 8),
+        (0.25, 16),
+        (0.5, 25),
+        (1, 36),
+        (2, 49),
+        (3, 56),
+        (3.14, 57),
+        (10, 80),
+        (100, 127),
+        (999, 174),
+        (1000, 174),
+        (1e6, 175),
+    ],
+)
 def test_h5_values_fall_into_the_vpas_buckets(value: float, bucket: int) -> None:
     assert CPU_SCALE.find_bucket(value) == bucket
 
@@ -157,10 +182,12 @@ def test_d5_merging_is_inserting_whatever_the_references() -> None:
 
 @pytest.mark.parametrize(
     ("case", "half_life", "when", "reference", "weight"),
-    [("D6", DAY, "2024-01-01T13:00", "2024-01-02T00:00", 0.07278265914210938),
-     ("D7", DAY, "2024-01-01T11:00", "2024-01-01T00:00", 0.1373953647458089),
-     ("D8", 900.0, "2024-01-01T13:08", "2024-01-01T13:15", 0.0723634618720189)],
-)  # fmt: skip
+    [
+        ("D6", DAY, "2024-01-01T13:00", "2024-01-02T00:00", 0.07278265914210938),
+        ("D7", DAY, "2024-01-01T11:00", "2024-01-01T00:00", 0.1373953647458089),
+        ("D8", 900.0, "2024-01-01T13:08", "2024-01-01T13:15", 0.0723634618720189),
+    ],
+)
 def test_d6_d7_d8_the_reference_is_the_nearest_multiple_of_the_half_life(
     case: str, half_life: float, when: str, reference: str, weight: float
 ) -> None:
@@ -174,9 +201,13 @@ LOW, HIGH = 0.11026564, 1.01628139
 
 @pytest.mark.parametrize(
     ("case", "levels", "half_life", "expected"),
-    [("D9", (1.0, 0.1), DAY, (LOW, HIGH, HIGH, HIGH, HIGH)), ("D10", (1.0, 0.1), 900.0, (LOW, LOW, LOW, LOW, HIGH)),
-     ("D11", (0.1, 1.0), DAY, (LOW, LOW, LOW, LOW, HIGH)), ("D12", (0.1, 1.0), 900.0, (LOW, HIGH, HIGH, HIGH, HIGH))],
-)  # fmt: skip
+    [
+        ("D9", (1.0, 0.1), DAY, (LOW, HIGH, HIGH, HIGH, HIGH)),
+        ("D10", (1.0, 0.1), 900.0, (LOW, LOW, LOW, LOW, HIGH)),
+        ("D11", (0.1, 1.0), DAY, (LOW, LOW, LOW, LOW, HIGH)),
+        ("D12", (0.1, 1.0), 900.0, (LOW, HIGH, HIGH, HIGH, HIGH)),
+    ],
+)
 def test_d9_to_d12_what_the_half_life_forgets_in_an_hour(
     case: str, levels: tuple[float, float], half_life: float, expected: tuple[float, ...]
 ) -> None:
@@ -189,9 +220,13 @@ def test_d9_to_d12_what_the_half_life_forgets_in_an_hour(
 # ── checkpoints ──────────────────────────────────────────────────────────
 @pytest.mark.parametrize(
     ("case", "samples", "total", "buckets"),
-    [("K1", (), 0, {}), ("K2", ((1, 1),), 1, {1: 10000}), ("K3", ((1, 1), (2, 100000)), 100001, {2: 10000}),
-     ("K4", ((1, 1), (2, 10000), (3, 50)), 10051, {1: 1, 2: 10000, 3: 50})],
-)  # fmt: skip
+    [
+        ("K1", (), 0, {}),
+        ("K2", ((1, 1),), 1, {1: 10000}),
+        ("K3", ((1, 1), (2, 100000)), 100001, {2: 10000}),
+        ("K4", ((1, 1), (2, 10000), (3, 50)), 10051, {1: 1, 2: 10000, 3: 50}),
+    ],
+)
 def test_k1_to_k4_the_heaviest_bucket_weighs_ten_thousand(
     case: str, samples: tuple[tuple[float, float], ...], total: float, buckets: dict[int, int]
 ) -> None:

@@ -80,11 +80,13 @@ def test_what_cannot_be_carried_is_named(actions, spec, where):
 @pytest.mark.parametrize(
     ("rule", "where"),
     [
-        ("{from: usage, when: always}", "when"), ("{from: request, percent: 50%}", "percent"),
-        ("{from: usage, minConfidence: 0.5}", "minConfidence"), ("{from: usage, pods: largest}", "pods"),
+        ("{from: usage, when: always}", "when"),
+        ("{from: request, percent: 50%}", "percent"),
+        ("{from: usage, minConfidence: 0.5}", "minConfidence"),
+        ("{from: usage, pods: largest}", "pods"),
         ("{otherwise: 10m, round: 5m}", "round"),
     ],
-)  # fmt: skip
+)
 def test_what_parameters_do_not_carry_is_named(rule, where):
     problem = compiled(f"{{requests: {{cpu: {rule}}}}}", with_parameters=True).problem
     assert problem.startswith(f"spec.actions.requests.cpu.{where}")
@@ -140,9 +142,10 @@ def test_the_docs_count_the_carried_policies_as_the_compiler_does():
     alone = [compile_mutating_policy(one, every) for one in every]
     usage = [compile_mutating_policy(one, every, with_parameters=True) for one in every]
     without, carried, written = (
-        sum(not one.problem for one in alone), sum(not one.problem for one in usage),
+        sum(not one.problem for one in alone),
+        sum(not one.problem for one in usage),
         sum(bool(one.manifests) for one in usage),
-    )  # fmt: skip
+    )
     page = (SHIPPED.parent / "docs" / "explanation" / "without-a-webhook.md").read_text(encoding="utf-8")
     words = " ".join(page.split())
     assert f"Of the {len(every)} policies" in words

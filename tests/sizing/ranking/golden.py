@@ -10,8 +10,17 @@ ETCD = PoolWorkload(cores=500, gib=3000, pods=3000, volumes=1800, zones=3, daemo
 """The same with two volumes where the first has one, on fewer pods."""
 MEASURED = NodeReservation(gib=0.20, cores_per_pod=1 / 250, gib_per_pod=1 / 80, eviction_gib=0.0977, is_measured=True)
 VISIBLE = {32: 30.916, 64: 61.9, 128: 123.9}
-PRICES = {"E8s_v5": 0.608, "E16s_v5": 1.216, "E8s_v6": 0.638, "E16s_v6": 1.277, "E8ps_v6": 0.441, "E16ps_v6": 0.882,
-          "D8s_v5": 0.46, "D16s_v5": 0.92, "D16s_v6": 0.966}  # fmt: skip
+PRICES = {
+    "E8s_v5": 0.608,
+    "E16s_v5": 1.216,
+    "E8s_v6": 0.638,
+    "E16s_v6": 1.277,
+    "E8ps_v6": 0.441,
+    "E16ps_v6": 0.882,
+    "D8s_v5": 0.46,
+    "D16s_v5": 0.92,
+    "D16s_v6": 0.966,
+}
 VOLUMES = {"8 v5": 16, "16 v5": 32, "8 v6": 24, "16 v6": 48}
 
 
@@ -20,11 +29,19 @@ def candidate_of(name: str) -> Candidate:
     gib = cores * (8 if name.startswith("E") else 4)
     is_fast = name.endswith("s_v6") and "p" not in name
     return Candidate(
-        name=name, family=family_of(name), architecture="arm64" if "ps" in name else "amd64", cores=cores, gib=gib,
-        visible_gib=VISIBLE[gib], price=round(PRICES[name] * 1_000_000), reservation=MEASURED, max_pods=400,
-        max_volumes=VOLUMES[f"{cores} {name[-2:]}"], performance=1.15 if is_fast else 1.0,
+        name=name,
+        family=family_of(name),
+        architecture="arm64" if "ps" in name else "amd64",
+        cores=cores,
+        gib=gib,
+        visible_gib=VISIBLE[gib],
+        price=round(PRICES[name] * 1_000_000),
+        reservation=MEASURED,
+        max_pods=400,
+        max_volumes=VOLUMES[f"{cores} {name[-2:]}"],
+        performance=1.15 if is_fast else 1.0,
         memory_weight=8.45,
-    )  # fmt: skip
+    )
 
 
 TABLE = """

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
-from trimtab.machines.expander_map import (
-    MAP_KEY,
-    ExpanderMap,
-    build_priorities,
-    format_priorities,
-    parse_expander_map,
-)
+from trimtab.machines.expander_map import MAP_KEY, ExpanderMap, build_priorities, format_priorities, parse_expander_map
 from trimtab.machines.go_regexp import quote_group_name
 from trimtab.sizing.ranking.demotion import (
     BASE_ANNOTATION,
@@ -58,8 +52,10 @@ def best_of(text: str, *groups: str) -> tuple[str, ...]:
 
 
 def test_a_group_in_backoff_is_demoted_for_an_hour() -> None:
-    groups = [NodeGroupStatus(name="a", healthy=True, scale_up="Backoff"),
-              NodeGroupStatus(name="b", healthy=True, scale_up="NoActivity")]  # fmt: skip
+    groups = [
+        NodeGroupStatus(name="a", healthy=True, scale_up="Backoff"),
+        NodeGroupStatus(name="b", healthy=True, scale_up="NoActivity"),
+    ]
     assert find_out_of_stock(groups, {"b": 50, "c": 2000}, now=100) == {"a": 3700, "c": 2000}
     assert find_out_of_stock([], {"a": 3700}, now=3700) == {}
 

@@ -19,8 +19,17 @@ def scored(name: str, workload: PoolWorkload = WORKLOAD) -> TypeScore:
 def figures(score: TypeScore) -> list[float]:
     capacity = score.capacity
     limits = [capacity.limits[limit] for limit in (Limit.CPU, Limit.MEMORY, Limit.VOLUMES)]
-    return [capacity.reserved_cores, capacity.reserved_gib, *limits, capacity.usable_gib, score.efficiency,
-            score.blog_key, score.gib_per_dollar, score.total_price / 1_000_000, score.node_count]  # fmt: skip
+    return [
+        capacity.reserved_cores,
+        capacity.reserved_gib,
+        *limits,
+        capacity.usable_gib,
+        score.efficiency,
+        score.blog_key,
+        score.gib_per_dollar,
+        score.total_price / 1_000_000,
+        score.node_count,
+    ]
 
 
 def is_as_printed(value: float, printed: str) -> bool:
@@ -48,9 +57,15 @@ def test_the_order_is_that_of_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "usable", "key"), [("E8s_v5", 25.67, 37.9), ("E16s_v5", 52.33, 38.2), ("E8ps_v6", 39.0, 79.0),
-                                ("D16s_v6", 58.57, 58.9), ("E8s_v6", 39.0, 54.6)],
-)  # fmt: skip
+    ("name", "usable", "key"),
+    [
+        ("E8s_v5", 25.67, 37.9),
+        ("E16s_v5", 52.33, 38.2),
+        ("E8ps_v6", 39.0, 79.0),
+        ("D16s_v6", 58.57, 58.9),
+        ("E8s_v6", 39.0, 54.6),
+    ],
+)
 def test_many_volumes_make_types_volume_bound(name: str, usable: float, key: float) -> None:
     score = scored(name, ETCD)
     assert score.capacity.bottleneck == (Limit.MEMORY if name == "D16s_v6" else Limit.VOLUMES)
@@ -71,7 +86,7 @@ def test_the_step_by_step_example() -> None:
 @pytest.mark.parametrize(
     ("current", "types", "switches", "gain"),
     [("E8s_v6", ["E8s_v6", "E16s_v6"], False, 0.0015), ("D16s_v5", ["D16s_v5", "E16s_v6"], True, 0.249)],
-)  # fmt: skip
+)
 def test_the_hysteresis_examples(current: str, types: list[str], switches: bool, gain: float) -> None:
     ranking = rank_types(WORKLOAD, map(candidate_of, types), RankingRules())
     decision = decide_switch(ranking, current, wins=3)

@@ -9,9 +9,16 @@ from trimtab.sizing.ranking.workload import PoolWorkload, measure_workload
 
 def of_size(name: str, cores: float, gib: float, **more: int) -> Candidate:
     return Candidate(
-        name=name, family=name, architecture="amd64", cores=cores, gib=gib, visible_gib=gib, price=1_000_000,
-        reservation=NodeReservation(), **more,
-    )  # fmt: skip
+        name=name,
+        family=name,
+        architecture="amd64",
+        cores=cores,
+        gib=gib,
+        visible_gib=gib,
+        price=1_000_000,
+        reservation=NodeReservation(),
+        **more,
+    )
 
 
 def packed(inventory: Inventory, *stock: tuple[Candidate, int], max_scale: float | None = None) -> PackingCheck | None:

@@ -13,24 +13,41 @@ from trimtab.sizing.ranking.workload import DaemonShare, PoolWorkload
 
 amounts = st.floats(0.5, 5000)
 workloads = st.builds(
-    PoolWorkload, cores=amounts, gib=amounts, pods=st.integers(1, 5000).map(float),
-    volumes=st.integers(0, 1000).map(float), zones=st.integers(1, 3),
+    PoolWorkload,
+    cores=amounts,
+    gib=amounts,
+    pods=st.integers(1, 5000).map(float),
+    volumes=st.integers(0, 1000).map(float),
+    zones=st.integers(1, 3),
     daemons=st.builds(DaemonShare, cores=st.floats(0, 0.5), gib=st.floats(0, 2), pods=st.floats(0, 8)),
-)  # fmt: skip
+)
 reservations = st.builds(
-    NodeReservation, cores=st.floats(0, 0.3), gib=st.floats(0, 1), cores_per_pod=st.floats(0, 0.01),
-    gib_per_pod=st.floats(0, 0.03), eviction_gib=st.just(0.1), is_measured=st.booleans(),
-)  # fmt: skip
+    NodeReservation,
+    cores=st.floats(0, 0.3),
+    gib=st.floats(0, 1),
+    cores_per_pod=st.floats(0, 0.01),
+    gib_per_pod=st.floats(0, 0.03),
+    eviction_gib=st.just(0.1),
+    is_measured=st.booleans(),
+)
 
 
 @st.composite
 def candidates(draw: st.DrawFn, name: str = "type") -> Candidate:
     cores, ratio = draw(st.sampled_from([2.0, 4.0, 8.0, 16.0, 32.0, 96.0])), draw(st.sampled_from([1, 2, 4, 8]))
     return Candidate(
-        name=name, family=name, architecture="amd64", cores=cores, gib=cores * ratio, visible_gib=cores * ratio * 0.96,
-        price=draw(st.integers(10_000, 9_000_000)), reservation=draw(reservations), max_pods=draw(st.integers(20, 250)),
-        max_volumes=draw(st.one_of(st.none(), st.integers(4, 127))), performance=draw(st.floats(0.8, 1.5)),
-    )  # fmt: skip
+        name=name,
+        family=name,
+        architecture="amd64",
+        cores=cores,
+        gib=cores * ratio,
+        visible_gib=cores * ratio * 0.96,
+        price=draw(st.integers(10_000, 9_000_000)),
+        reservation=draw(reservations),
+        max_pods=draw(st.integers(20, 250)),
+        max_volumes=draw(st.one_of(st.none(), st.integers(4, 127))),
+        performance=draw(st.floats(0.8, 1.5)),
+    )
 
 
 several = st.lists(candidates(), min_size=1, max_size=8).map(
@@ -58,10 +75,13 @@ def test_a_dominated_type_never_wins(
 ) -> None:
     assume(larger > 1.001 or dearer)
     better = replace(
-        worse, name="z-better", visible_gib=worse.visible_gib * larger, cores=worse.cores * larger,
+        worse,
+        name="z-better",
+        visible_gib=worse.visible_gib * larger,
+        cores=worse.cores * larger,
         gib=worse.gib * larger,
         max_volumes=None if worse.max_volumes is None else worse.max_volumes + volumes,
-    )  # fmt: skip
+    )
     dominated = replace(worse, name="a-worse", price=worse.price + dearer)
     ranking = ranked(workload, [dominated, better])
     assume(ranking.best is not None)
@@ -74,9 +94,13 @@ def test_a_larger_type_does_not_win_by_room_that_nothing_fills(small: Candidate,
     """Both hold the whole workload on one node, and the larger one has a better price for its size."""
     little = PoolWorkload(cores=0.5, gib=0.5, pods=1, volumes=0, zones=1, daemons=DaemonShare(cores=0, gib=0, pods=0))
     large = replace(
-        small, name="large", cores=small.cores * times, gib=small.gib * times, visible_gib=small.visible_gib * times,
+        small,
+        name="large",
+        cores=small.cores * times,
+        gib=small.gib * times,
+        visible_gib=small.visible_gib * times,
         price=small.price * times - 1,
-    )  # fmt: skip
+    )
     assume(measure_capacity(little, small, CapacityRules()).usable_gib >= little.gib)
     best = ranked(little, [small, large]).best
     assert best is not None

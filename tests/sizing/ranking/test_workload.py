@@ -18,10 +18,14 @@ def measured(*items: dict[str, object], **speeds: float) -> PoolWorkload:
 
 def test_daemons_and_finished_pods_are_no_workload() -> None:
     workload = measured(
-        node("a"), node("b"), pod("w-1", "a", "1", "4Gi"), pod("w-2", "b", "3", "4Gi"),
+        node("a"),
+        node("b"),
+        pod("w-1", "a", "1", "4Gi"),
+        pod("w-2", "b", "3", "4Gi"),
         pod("pending-1", "", "9", "9Gi"),
-        pod("agent-a", "a", "100m", "1Gi", owner="DaemonSet"), pod("done-1", "a", "9", "9Gi", phase="Succeeded"),
-    )  # fmt: skip
+        pod("agent-a", "a", "100m", "1Gi", owner="DaemonSet"),
+        pod("done-1", "a", "9", "9Gi", phase="Succeeded"),
+    )
     assert (workload.cores, workload.gib, workload.pods) == (4, 8, 2)
     assert (workload.daemons.cores, workload.daemons.gib, workload.daemons.pods) == (0.05, 0.5, 0.5)
     assert workload.gib_per_core == 2

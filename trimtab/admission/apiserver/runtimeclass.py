@@ -93,7 +93,7 @@ _OVERHEAD_MISMATCH = PodRejected(
 )
 _OVERHEAD_WITHOUT_CLASS = PodRejected(
     403, PLUGIN, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-)  # fmt: skip
+)
 
 
 def apply_runtime_class(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:

@@ -85,9 +85,10 @@ def describe_changes(before: Pod, after: Pod) -> tuple[str, ...]:
     """Returns a description of each changed field: `spec.overhead.cpu: 100m`, `… 1 → 2`, `… removed, was 1`."""
     old, new = (dict(_flatten("", _to_plain(to_canonical(pod)))) for pod in (before, after))
     return tuple(
-        _format_change(path, old.get(path), new.get(path)) for path in [*new, *(p for p in old if p not in new)]
+        _format_change(path, old.get(path), new.get(path))
+        for path in [*new, *(p for p in old if p not in new)]
         if old.get(path) != new.get(path)
-    )  # fmt: skip
+    )
 
 
 def _format_change(path: str, old: str | None, new: str | None) -> str:

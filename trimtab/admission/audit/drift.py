@@ -20,11 +20,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
 from trimtab.policy.actions import overhead
-from trimtab.policy.applicable_policies import (
-    ApplicablePolicies,
-    find_applicable_policies,
-    find_candidate_policies,
-)
+from trimtab.policy.applicable_policies import ApplicablePolicies, find_applicable_policies, find_candidate_policies
 from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision, decide_with_policies

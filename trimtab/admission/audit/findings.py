@@ -106,9 +106,12 @@ def build_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -
 
 def _add_to_tallies(tallies: dict[str, PolicyTally], result: AuditResult, pods: int) -> None:
     for field_name, names in (
-        ("matched", result.meant), ("changed", result.carried),
-        ("would", result.would), ("skipped", result.left_out), ("overruled", result.overruled),
-    ):  # fmt: skip
+        ("matched", result.meant),
+        ("changed", result.carried),
+        ("would", result.would),
+        ("skipped", result.left_out),
+        ("overruled", result.overruled),
+    ):
         for name in names:
             if name in tallies:
                 setattr(tallies[name], field_name, getattr(tallies[name], field_name) + pods)

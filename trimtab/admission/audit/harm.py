@@ -422,11 +422,7 @@ _CountersByNamespace = dict[FailureKind, dict[str, _FailureCounter]]
 
 
 def _count_carriers(
-    policy: Watched,
-    alike: PodTemplateKey,
-    group: _TemplatePods,
-    before: _FailureCounter,
-    after: _CountersByNamespace,
+    policy: Watched, alike: PodTemplateKey, group: _TemplatePods, before: _FailureCounter, after: _CountersByNamespace
 ) -> None:
     """Adds the pods with a change of the policy to the counts: to `after` if the policy's current version made the
     change, otherwise to `before`."""

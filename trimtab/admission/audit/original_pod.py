@@ -223,8 +223,10 @@ def _without_daemon_node(meta: Metadata, spec: PodSpec) -> PodSpec:
     required = value_or(node.required, None)
     if owner is None or kind_of_reference(owner) != DAEMON_SET or required is None:
         return spec
-    terms = tuple(change(term, match_fields=_ANY_NODE) if value_or(term.match_fields, ()) else term
-                  for term in required.node_selector_terms)  # fmt: skip
+    terms = tuple(
+        change(term, match_fields=_ANY_NODE) if value_or(term.match_fields, ()) else term
+        for term in required.node_selector_terms
+    )
     node = change(node, required=change(required, node_selector_terms=terms))
     return change(spec, affinity=change(value_or(spec.affinity, _NO_AFFINITY), node_affinity=node))
 

@@ -94,11 +94,7 @@ TOO_FEW = Code(
     "Too few pods have the change of the policy, or too few pods lack it, to distinguish harm from chance.",
     "Nothing to do: Trimtab compares the counts again in every round.",
 )
-QUIET = Code(
-    "harm-not-found",
-    "Pods that the policy changed do not fail more often than other pods.",
-    "Nothing.",
-)
+QUIET = Code("harm-not-found", "Pods that the policy changed do not fail more often than other pods.", "Nothing.")
 EVERYWHERE = Code(
     "harm-everywhere",
     "Pods that the policy never changed fail as often as the changed pods, so the cause is in the cluster and "

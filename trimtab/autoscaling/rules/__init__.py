@@ -33,9 +33,20 @@ from trimtab.autoscaling.rules import (
 )
 
 _THEMES = (
-    hpa_with_vpa, hpa_settings, hpa_targets, vpa_bounds, vpa_refused_requests, vpa_targets, disruption_budgets,
-    quality_of_service, request_sizes, scheduling, nodes, cluster_autoscaler, trimtab_itself,
-)  # fmt: skip
+    hpa_with_vpa,
+    hpa_settings,
+    hpa_targets,
+    vpa_bounds,
+    vpa_refused_requests,
+    vpa_targets,
+    disruption_budgets,
+    quality_of_service,
+    request_sizes,
+    scheduling,
+    nodes,
+    cluster_autoscaler,
+    trimtab_itself,
+)
 
 ALL_RULES: tuple[LintRule, ...] = tuple(
     sorted(

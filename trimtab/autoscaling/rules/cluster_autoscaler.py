@@ -24,17 +24,16 @@ def find_autoscalers(snapshot: LintSnapshot) -> Iterator[tuple[LintWorkload, dic
 
 
 @lint_rule(
-    "N02", LintSeverity.WARNING, "Autoscaler flags that conflict with other settings",
-    why=
-        "Two controllers that remove nodes interfere with each other. An expander without its priorities chooses "
-        "node groups at random.",
-    source=
-        "Trimtab, measured on 310 nodes: with a threshold of 0.8, a pool with `autoscaler: follow` saves a "
-        "tenth; with 0.9 or more, it saves nothing",
-    fix=
-        "Set the autoscaler's threshold to at most 0.5, or set `autoscaler: lead` in the pool; add the "
-        "priorities to their ConfigMap.",
-)  # fmt: skip
+    "N02",
+    LintSeverity.WARNING,
+    "Autoscaler flags that conflict with other settings",
+    why="Two controllers that remove nodes interfere with each other. An expander without its priorities chooses "
+    "node groups at random.",
+    source="Trimtab, measured on 310 nodes: with a threshold of 0.8, a pool with `autoscaler: follow` saves a "
+    "tenth; with 0.9 or more, it saves nothing",
+    fix="Set the autoscaler's threshold to at most 0.5, or set `autoscaler: lead` in the pool; add the "
+    "priorities to their ConfigMap.",
+)
 def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each autoscaler with a threshold above 0.5 while a pool follows it, and for each autoscaler
     with the expander `priority` whose ConfigMap is not among the manifests."""
@@ -71,11 +70,13 @@ def _read_share(text: str) -> float | None:
 
 
 @lint_rule(
-    "N04", LintSeverity.INFO, "A CapacityBuffer in addition to the headroom of a pool",
+    "N04",
+    LintSeverity.INFO,
+    "A CapacityBuffer in addition to the headroom of a pool",
     why="The buffer and the headroom both reserve room for future pods, so you pay for this room twice.",
     source="autoscaling.x-k8s.io CapacityBuffer; Trimtab's `keep.headroom`",
     fix="Remove one of the two: keep.headroom of the pool, or the buffer.",
-)  # fmt: skip
+)
 def doubled_headroom(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each CapacityBuffer, if a pool keeps headroom of its own."""
     pools = [pool for pool in snapshot.pools if pool.enabled and _has_headroom(pool)]

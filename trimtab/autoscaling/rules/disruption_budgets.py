@@ -31,10 +31,13 @@ _BUDGETED_KINDS = ("Deployment", "StatefulSet", "Rollout")
 
 
 @lint_rule(
-    "L29", LintSeverity.WARNING, "Several replicas without a PodDisruptionBudget",
+    "L29",
+    LintSeverity.WARNING,
+    "Several replicas without a PodDisruptionBudget",
     why="Drains of several nodes can remove all replicas at once, and a VPA that evicts pods can remove half of them.",
-    source=_GUIDE, fix="Add a PodDisruptionBudget with maxUnavailable 1.",
-)  # fmt: skip
+    source=_GUIDE,
+    fix="Add a PodDisruptionBudget with maxUnavailable 1.",
+)
 def missing_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each Deployment or StatefulSet that wants at least two replicas and that no budget
     selects."""
@@ -62,22 +65,27 @@ def _new_budget(workload: LintWorkload, taken_names: set[str]) -> tuple[Fix, ...
     taken_names.add(name)
     subject = LintSubject(built_in("PodDisruptionBudget"), workload.namespace, name)
     manifest: dict[str, Any] = {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
         "metadata": {"name": subject.name, "namespace": subject.namespace},
-        "spec": {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow",
-                 "selector": {"matchLabels": dict(workload.pod_labels)}},
-    }  # fmt: skip
+        "spec": {
+            "maxUnavailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "selector": {"matchLabels": dict(workload.pod_labels)},
+        },
+    }
     return (NewManifest(subject, manifest),)
 
 
 @lint_rule(
-    "L30", LintSeverity.ERROR, "A PodDisruptionBudget that never allows an eviction",
-    why=
-        "Every eviction of the budget's pods is refused: node upgrades, the cluster autoscaler's scale-down and "
-        "the VPA's updater all wait.",
+    "L30",
+    LintSeverity.ERROR,
+    "A PodDisruptionBudget that never allows an eviction",
+    why="Every eviction of the budget's pods is refused: node upgrades, the cluster autoscaler's scale-down and "
+    "the VPA's updater all wait.",
     source="Kubernetes eviction API (policy/v1)",
     fix="Allow one pod to be unavailable: maxUnavailable 1, or a minAvailable below the number of pods.",
-)  # fmt: skip
+)
 def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each budget whose maxUnavailable is 0 (or 0 %), or whose minAvailable is the number of all
     pods that it may select."""
@@ -88,11 +96,14 @@ def blocking_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if problem:
             writer = _writer_of(pdb)
             yield rule.report_problem(
-                subject, problem, path=change[0],
+                subject,
+                problem,
+                path=change[0],
                 fix=f"{writer} has created the budget and would undo a change of it: see its own settings."
-                if writer else "",
+                if writer
+                else "",
                 changes=() if writer else [ManifestChange(subject, change[0], change[1])],
-            )  # fmt: skip
+            )
 
 
 def _writer_of(pdb: PodDisruptionBudget) -> str:
@@ -156,13 +167,14 @@ def _round_up_percent(text: str, replicas: int) -> int | None:
 
 
 @lint_rule(
-    "L31", LintSeverity.WARNING, "A PodDisruptionBudget that protects unhealthy pods",
-    why=
-        "A pod that crashes because it lacks memory counts as protected: neither the VPA nor a drain can replace "
-        "it while too few other pods of the budget are healthy.",
+    "L31",
+    LintSeverity.WARNING,
+    "A PodDisruptionBudget that protects unhealthy pods",
+    why="A pod that crashes because it lacks memory counts as protected: neither the VPA nor a drain can replace "
+    "it while too few other pods of the budget are healthy.",
     source=_GUIDE + "; unhealthyPodEvictionPolicy, stable since Kubernetes 1.31",
     fix="Set unhealthyPodEvictionPolicy to AlwaysAllow.",
-)  # fmt: skip
+)
 def protected_unhealthy_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each budget whose unhealthyPodEvictionPolicy is not AlwaysAllow. A budget that a controller
     writes is left out: the controller would undo the change, and may protect pods that are not ready yet on purpose."""
@@ -171,20 +183,23 @@ def protected_unhealthy_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingI
             subject = subject_of("PodDisruptionBudget", pdb.metadata)
             path = ("spec", "unhealthyPodEvictionPolicy")
             yield rule.report_problem(
-                subject, f"{subject} has no unhealthyPodEvictionPolicy AlwaysAllow.", path=path,
+                subject,
+                f"{subject} has no unhealthyPodEvictionPolicy AlwaysAllow.",
+                path=path,
                 changes=[ManifestChange(subject, path, "AlwaysAllow")],
-            )  # fmt: skip
+            )
 
 
 @lint_rule(
-    "L32", LintSeverity.INFO, "A PodDisruptionBudget over the pods of a DaemonSet",
-    why=
-        "Drains do not evict pods of DaemonSets, and the disruption controller cannot compute how many pods a "
-        "DaemonSet should have: a percentage in the budget cannot be evaluated, and then every eviction of the "
-        "pods is refused.",
+    "L32",
+    LintSeverity.INFO,
+    "A PodDisruptionBudget over the pods of a DaemonSet",
+    why="Drains do not evict pods of DaemonSets, and the disruption controller cannot compute how many pods a "
+    "DaemonSet should have: a percentage in the budget cannot be evaluated, and then every eviction of the "
+    "pods is refused.",
     source=_GUIDE + "; Kubernetes disruption controller (only kinds with a scale subresource are counted)",
     fix="Use the DaemonSet's updateStrategy instead of a PodDisruptionBudget.",
-)  # fmt: skip
+)
 def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each budget that selects the pods of a DaemonSet."""
     for workload in snapshot.workloads:
@@ -200,14 +215,15 @@ def daemon_budget(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L48", LintSeverity.ERROR, "Several PodDisruptionBudgets over one pod",
-    why=
-        "The eviction API refuses every eviction of a pod that several budgets select, whatever the budgets allow: "
-        "drains, node upgrades, the cluster autoscaler and the VPA's updater wait.",
-    source="Kubernetes eviction API, pkg/registry/core/pod/storage/eviction.go: \"This pod has more than one "
-        "PodDisruptionBudget, which the eviction subresource does not support\"",
+    "L48",
+    LintSeverity.ERROR,
+    "Several PodDisruptionBudgets over one pod",
+    why="The eviction API refuses every eviction of a pod that several budgets select, whatever the budgets allow: "
+    "drains, node upgrades, the cluster autoscaler and the VPA's updater wait.",
+    source='Kubernetes eviction API, pkg/registry/core/pod/storage/eviction.go: "This pod has more than one '
+    'PodDisruptionBudget, which the eviction subresource does not support"',
     fix="Keep one budget, or let the selectors of the budgets select different pods.",
-)  # fmt: skip
+)
 def several_budgets(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each owner of pods, or pod without an owner, whose pods several budgets select. Pods of
     DaemonSets are not evicted."""

@@ -1,12 +1,7 @@
 """Rules about the metrics, bounds and behavior of an HPA."""
 
 from trimtab.autoscaling.container_amounts import CPU, request_of, running_containers
-from trimtab.autoscaling.lint_snapshot import (
-    LintSnapshot,
-    LintWorkload,
-    subject_of,
-    target_subject,
-)
+from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, subject_of, target_subject
 from trimtab.autoscaling.rule import (
     REMOVED,
     FindingIterator,
@@ -21,12 +16,7 @@ from trimtab.autoscaling.usage_history import ResourceUsage
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.kinds import (
-    DAEMON_SET,
-    DEPLOYMENT,
-    REPLICA_SET,
-    STATEFUL_SET,
-)
+from trimtab.cluster.kinds import DAEMON_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.utilization_metrics import (
     UtilizationMetric,
@@ -52,13 +42,14 @@ def _workload(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler) -> LintWorkl
 
 
 @lint_rule(
-    "L03", LintSeverity.ERROR, "An HPA on utilization of pods without a request",
+    "L03",
+    LintSeverity.ERROR,
+    "An HPA on utilization of pods without a request",
     why="The HPA cannot compute the metric (FailedGetResourceMetric), so it neither adds nor removes pods.",
     source="Kubernetes HPA, metrics/utilization.go: a container without a request fails the whole metric",
-    fix=
-        "Give every container a request for the resource, or use a ContainerResource metric of a container that "
-        "has a request.",
-)  # fmt: skip
+    fix="Give every container a request for the resource, or use a ContainerResource metric of a container that "
+    "has a request.",
+)
 def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each utilization metric for which a container has no request. A limit, a LimitRange of the
     namespace, and pod-level resources each count as a request."""
@@ -92,13 +83,14 @@ def _join_names(names: list[str]) -> str:
 
 
 @lint_rule(
-    "L04", LintSeverity.WARNING, "An HPA on the sum of a pod that has several containers",
-    why=
-        "The metric is the sum over all containers of a pod. A sidecar with a large request and little usage "
-        "hides that the main container is at its limit.",
+    "L04",
+    LintSeverity.WARNING,
+    "An HPA on the sum of a pod that has several containers",
+    why="The metric is the sum over all containers of a pod. A sidecar with a large request and little usage "
+    "hides that the main container is at its limit.",
     source=_GUIDE + "; ContainerResource metrics, stable since Kubernetes 1.30",
     fix="Use a metric of type ContainerResource for the container that does the work.",
-)  # fmt: skip
+)
 def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each utilization metric of type Resource whose pods have several containers, either in the
     template or because a webhook has injected some into the running pods."""
@@ -120,15 +112,15 @@ def sum_of_containers(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 
 @lint_rule(
-    "L06", LintSeverity.INFO, "An HPA that adds pods no faster than it removes them",
-    why=
-        "Load rises faster than it falls. Pods that are added too late cause errors, while pods that are removed "
-        "late cost little.",
+    "L06",
+    LintSeverity.INFO,
+    "An HPA that adds pods no faster than it removes them",
+    why="Load rises faster than it falls. Pods that are added too late cause errors, while pods that are removed "
+    "late cost little.",
     source=_GUIDE,
-    fix=
-        "Let the HPA add pods fast: with a window of at most 60 seconds, and with policies at least as fast as "
-        "those for scale-down.",
-)  # fmt: skip
+    fix="Let the HPA add pods fast: with a window of at most 60 seconds, and with policies at least as fast as "
+    "those for scale-down.",
+)
 def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose scale-up window is above 60 seconds, or above its scale-down window."""
     for hpa in snapshot.hpas:
@@ -147,19 +139,19 @@ def slow_scale_up(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L07", LintSeverity.ERROR, "A replica count in the manifest of a workload that an HPA scales",
-    why=
-        "Each time that the manifest is applied, the workload is scaled to the count in the manifest. At peak "
-        "load most of its pods are deleted at once, and the others get the whole load until the HPA has read its "
-        "metrics again and new pods are ready.",
+    "L07",
+    LintSeverity.ERROR,
+    "A replica count in the manifest of a workload that an HPA scales",
+    why="Each time that the manifest is applied, the workload is scaled to the count in the manifest. At peak "
+    "load most of its pods are deleted at once, and the others get the whole load until the HPA has read its "
+    "metrics again and new pods are ready.",
     source=_GUIDE + "; Kubernetes, Server-Side Apply: transferring ownership",
-    fix=
-        "Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound. Before you apply the "
-        "manifest for the first time, transfer the ownership of the running count, or it may fall to 1: apply "
-        "only the count with --server-side and another --field-manager, or remove it with `kubectl apply "
-        "edit-last-applied`.",
+    fix="Remove spec.replicas from the manifest; the HPA's minReplicas is the lower bound. Before you apply the "
+    "manifest for the first time, transfer the ownership of the running count, or it may fall to 1: apply "
+    "only the count with --server-side and another --field-manager, or remove it with `kubectl apply "
+    "edit-last-applied`.",
     needs=(Needs.MANIFESTS,),
-)  # fmt: skip
+)
 def fixed_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each workload whose manifest has `replicas` although an HPA scales it."""
     for workload in snapshot.workloads:
@@ -193,13 +185,15 @@ def _outcome_of_applying(written: int, maximum: int) -> str:
 
 
 @lint_rule(
-    "L08", LintSeverity.INFO, "A minimum of replicas that differs much from the count at quiet times",
-    why=
-        "If the minimum is above the count at quiet times, you pay for pods that are not needed. If the minimum "
-        "is far below, the workload has too few pods at the start of each rise in load.",
-    source=_GUIDE, fix="Set minReplicas near the fifth percentile of the observed replica count.",
+    "L08",
+    LintSeverity.INFO,
+    "A minimum of replicas that differs much from the count at quiet times",
+    why="If the minimum is above the count at quiet times, you pay for pods that are not needed. If the minimum "
+    "is far below, the workload has too few pods at the start of each rise in load.",
+    source=_GUIDE,
+    fix="Set minReplicas near the fifth percentile of the observed replica count.",
     needs=(Needs.REPLICAS,),
-)  # fmt: skip
+)
 def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose minReplicas differs from the P5 of the observed number of replicas by more
     than 20 % and by more than one pod."""
@@ -217,14 +211,15 @@ def unusual_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L09", LintSeverity.ERROR, "A minimum of no replicas with metrics of pods only",
-    why=
-        "Without pods there is no cpu and no memory to measure, so the workload would never be scaled up again. "
-        "The API server refuses such an HPA. Before Kubernetes 1.37 it refuses any minimum of 0, unless a "
-        "feature gate allows it.",
+    "L09",
+    LintSeverity.ERROR,
+    "A minimum of no replicas with metrics of pods only",
+    why="Without pods there is no cpu and no memory to measure, so the workload would never be scaled up again. "
+    "The API server refuses such an HPA. Before Kubernetes 1.37 it refuses any minimum of 0, unless a "
+    "feature gate allows it.",
     source="Kubernetes, feature gate HPAScaleToZero (alpha until 1.36)",
     fix="Set minReplicas to 1 or more, or add an Object or External metric.",
-)  # fmt: skip
+)
 def zero_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA with minReplicas 0 and no Object or External metric, before Kubernetes 1.37 (see
     N05)."""
@@ -233,21 +228,24 @@ def zero_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     for hpa in snapshot.hpas:
         if hpa.spec.min_replicas == 0 and follows_pods_only(hpa):
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} has minReplicas 0 and uses only metrics of its pods.",
-                path=("spec", "minReplicas"), changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
-            )  # fmt: skip
+                _subject(hpa),
+                f"{_subject(hpa)} has minReplicas 0 and uses only metrics of its pods.",
+                path=("spec", "minReplicas"),
+                changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
+            )
 
 
 @lint_rule(
-    "N05", LintSeverity.ERROR,
-        "A minimum of no replicas without a metric that can scale the workload up (Kubernetes 1.37 and later)",
-    why=
-        "From Kubernetes 1.37 on, a minimum of 0 is allowed with an Object or External metric. Metrics of pods "
-        "cannot scale up a workload that has no pods, so the API server refuses an HPA that has only such "
-        "metrics.",
+    "N05",
+    LintSeverity.ERROR,
+    "A minimum of no replicas without a metric that can scale the workload up (Kubernetes 1.37 and later)",
+    why="From Kubernetes 1.37 on, a minimum of 0 is allowed with an Object or External metric. Metrics of pods "
+    "cannot scale up a workload that has no pods, so the API server refuses an HPA that has only such "
+    "metrics.",
     source="Kubernetes 1.37, HPAScaleToZero (beta); this rule replaces L09",
-    fix="Add an Object or External metric, or set minReplicas to 1.", needs=(Needs.VERSION,),
-)  # fmt: skip
+    fix="Add an Object or External metric, or set minReplicas to 1.",
+    needs=(Needs.VERSION,),
+)
 def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA with minReplicas 0 and no Object or External metric, from Kubernetes 1.37 on."""
     if snapshot.minor is None or snapshot.minor < ZERO_REPLICAS_MINOR:
@@ -255,20 +253,23 @@ def unwakeable_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
     for hpa in snapshot.hpas:
         if hpa.spec.min_replicas == 0 and follows_pods_only(hpa):
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} has minReplicas 0, but no Object or External metric.",
-                path=("spec", "minReplicas"), changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
-            )  # fmt: skip
+                _subject(hpa),
+                f"{_subject(hpa)} has minReplicas 0, but no Object or External metric.",
+                path=("spec", "minReplicas"),
+                changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), 1)],
+            )
 
 
 @lint_rule(
-    "L10", LintSeverity.WARNING, "A minimum of replicas below what availability requires",
-    why=
-        "At its minimum the workload cannot lose a pod: its PodDisruptionBudget allows no eviction, or a zone "
-        "has no pod.",
-    source=_GUIDE + "; PodDisruptionBudgets", fix=
-        "Raise minReplicas above the budget's minAvailable, and at least to the number of zones that the pods "
-        "must cover.",
-)  # fmt: skip
+    "L10",
+    LintSeverity.WARNING,
+    "A minimum of replicas below what availability requires",
+    why="At its minimum the workload cannot lose a pod: its PodDisruptionBudget allows no eviction, or a zone "
+    "has no pod.",
+    source=_GUIDE + "; PodDisruptionBudgets",
+    fix="Raise minReplicas above the budget's minAvailable, and at least to the number of zones that the pods "
+    "must cover.",
+)
 def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose minimum is at most the minAvailable of a budget, or is below the minDomains
     of a topology spread constraint with DoNotSchedule."""
@@ -291,20 +292,23 @@ def minimum_below_availability(rule: LintRule, snapshot: LintSnapshot) -> Findin
                 )
         if 0 < minimum < needed:
             yield rule.report_problem(
-                _subject(hpa), f"{_subject(hpa)} may scale the workload down to {minimum}, but {reason}.",
+                _subject(hpa),
+                f"{_subject(hpa)} may scale the workload down to {minimum}, but {reason}.",
                 path=("spec", "minReplicas"),
                 changes=[ManifestChange(_subject(hpa), ("spec", "minReplicas"), min(needed, hpa.spec.max_replicas))],
-            )  # fmt: skip
+            )
 
 
 @lint_rule(
-    "L11", LintSeverity.WARNING, "An HPA that has been at its maximum for an hour",
+    "L11",
+    LintSeverity.WARNING,
+    "An HPA that has been at its maximum for an hour",
     why="At its maximum an HPA adds no pods: more load increases the latency, and no Event reports this.",
-    source=_GUIDE, fix=
-        "Raise maxReplicas to the largest count that the workload may need, and set an alert for when the count "
-        "is close to it.",
+    source=_GUIDE,
+    fix="Raise maxReplicas to the largest count that the workload may need, and set an alert for when the count "
+    "is close to it.",
     needs=(Needs.LIVE,),
-)  # fmt: skip
+)
 def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA that runs at least 90 % of its maxReplicas and has not changed the number of
     replicas for more than an hour."""
@@ -324,14 +328,16 @@ def count_at_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L12", LintSeverity.WARNING, "An HPA on cpu of pods that are ready before their start-up peak is over",
-    why=
-        "The HPA counts a pod's cpu as soon as the pod is ready. Each new pod seems overloaded, so the HPA adds "
-        "even more pods.",
-    source=_GUIDE, fix=
-        "Let a startupProbe or the readinessProbe succeed only after the peak, or give the pod more cpu during "
-        "its start.", needs=(Needs.USAGE,),
-)  # fmt: skip
+    "L12",
+    LintSeverity.WARNING,
+    "An HPA on cpu of pods that are ready before their start-up peak is over",
+    why="The HPA counts a pod's cpu as soon as the pod is ready. Each new pod seems overloaded, so the HPA adds "
+    "even more pods.",
+    source=_GUIDE,
+    fix="Let a startupProbe or the readinessProbe succeed only after the peak, or give the pod more cpu during "
+    "its start.",
+    needs=(Needs.USAGE,),
+)
 def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA on cpu with a container whose peak after its start is more than twice its median,
     and which has neither a startupProbe nor a readinessProbe with a delay."""
@@ -354,13 +360,15 @@ def early_readiness(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L13", LintSeverity.INFO, "An HPA over pods with uneven load",
-    why=
-        "The HPA uses the mean over all pods: a pod with a third of all connections is overloaded while the mean "
-        "is low. A VPA also computes only one request for all pods.",
-    source=_GUIDE, fix="Balance requests instead of connections, or let clients reconnect from time to time.",
+    "L13",
+    LintSeverity.INFO,
+    "An HPA over pods with uneven load",
+    why="The HPA uses the mean over all pods: a pod with a third of all connections is overloaded while the mean "
+    "is low. A VPA also computes only one request for all pods.",
+    source=_GUIDE,
+    fix="Balance requests instead of connections, or let clients reconnect from time to time.",
     needs=(Needs.USAGE,),
-)  # fmt: skip
+)
 def uneven_pods(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA on cpu if one pod's mean usage is above 50m and more than twice the mean usage of
     another pod."""
@@ -385,13 +393,14 @@ def _is_uneven(usage: ResourceUsage) -> bool:
 
 
 @lint_rule(
-    "L42", LintSeverity.INFO, "An HPA without a resource metric",
-    why=
-        "While the metrics adapter or its source is down, the HPA cannot change the replica count. With cpu as a "
-        "second metric it can still add pods.",
+    "L42",
+    LintSeverity.INFO,
+    "An HPA without a resource metric",
+    why="While the metrics adapter or its source is down, the HPA cannot change the replica count. With cpu as a "
+    "second metric it can still add pods.",
     source="Kubernetes HPA: if one of several metrics fails, the HPA still adds pods but removes none",
     fix="Add a cpu metric with a high average value, which is used while the other metrics fail.",
-)  # fmt: skip
+)
 def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose metrics are all custom or external."""
     for hpa in snapshot.hpas:
@@ -403,12 +412,14 @@ def no_resource_metric(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
 
 
 @lint_rule(
-    "L41", LintSeverity.ERROR, "A proportional autoscaler",
-    why=
-        "The replica count or the size depends on the number of nodes and not on the load. If an HPA or a VPA "
-        "also acts on the workload, two controllers write the same field, and the last write counts.",
-    source=_GUIDE, fix="Scale the workload by its load, with only an HPA or only a VPA.",
-)  # fmt: skip
+    "L41",
+    LintSeverity.ERROR,
+    "A proportional autoscaler",
+    why="The replica count or the size depends on the number of nodes and not on the load. If an HPA or a VPA "
+    "also acts on the workload, two controllers write the same field, and the last write counts.",
+    source=_GUIDE,
+    fix="Scale the workload by its load, with only an HPA or only a VPA.",
+)
 def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each cluster-proportional autoscaler, recognised by its image. It is an error if its target
     has an HPA or a VPA too."""
@@ -430,9 +441,7 @@ def proportional_autoscaler(rule: LintRule, snapshot: LintSnapshot) -> FindingIt
 def _proportional_target(namespace: str, arguments: tuple[str, ...]) -> LintSubject | None:
     """Returns the target of `--target=deployment/NAME` (the kind in upper or lower case), or None if there is no such
     argument."""
-    kinds = {
-        "deployment": DEPLOYMENT, "statefulset": STATEFUL_SET, "daemonset": DAEMON_SET, "replicaset": REPLICA_SET,
-    }  # fmt: skip
+    kinds = {"deployment": DEPLOYMENT, "statefulset": STATEFUL_SET, "daemonset": DAEMON_SET, "replicaset": REPLICA_SET}
     for argument in arguments:
         flag, _, value = argument.partition("=")
         if flag == "--namespace" and value:

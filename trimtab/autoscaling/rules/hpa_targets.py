@@ -6,16 +6,17 @@ from trimtab.cluster.kinds import REPLICATION_CONTROLLER, group_kind, groups_of,
 
 
 @lint_rule(
-    "L46", LintSeverity.ERROR, "An HPA whose target has no API group, a former one, or a misspelt kind",
-    why=
-        "Without an apiVersion, the HPA's controller looks for the kind in the core group; with extensions/v1beta1, in "
-        "a group that no API server has served workloads in since Kubernetes 1.16. It finds nothing (FailedGetScale), "
-        "so it neither adds nor removes pods. The API server of Kubernetes 1.36 refuses a new HPA without a group, and "
-        "accepts one with a former group; those that are stored already remain. No group has a kind `deployment`: the "
-        "names of kinds are case-sensitive.",
+    "L46",
+    LintSeverity.ERROR,
+    "An HPA whose target has no API group, a former one, or a misspelt kind",
+    why="Without an apiVersion, the HPA's controller looks for the kind in the core group; with extensions/v1beta1, in "
+    "a group that no API server has served workloads in since Kubernetes 1.16. It finds nothing (FailedGetScale), "
+    "so it neither adds nor removes pods. The API server of Kubernetes 1.36 refuses a new HPA without a group, and "
+    "accepts one with a former group; those that are stored already remain. No group has a kind `deployment`: the "
+    "names of kinds are case-sensitive.",
     source="Kubernetes HPA, podautoscaler/horizontal.go: ParseGroupVersion of scaleTargetRef.apiVersion",
     fix="Set scaleTargetRef.apiVersion to the present one, such as apps/v1 for a Deployment, and spell kind exactly.",
-)  # fmt: skip
+)
 def target_without_group(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose target is in a former group of its kind, or in the core group, unless it is a
     ReplicationController, the only kind of that group with a replica count."""

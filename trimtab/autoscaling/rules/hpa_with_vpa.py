@@ -20,14 +20,7 @@ from trimtab.autoscaling.replica_prediction import (
     ratios_at_rest,
     settle_on_average_value,
 )
-from trimtab.autoscaling.rule import (
-    FindingIterator,
-    LintRule,
-    LintSeverity,
-    LintSubject,
-    ManifestChange,
-    lint_rule,
-)
+from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, LintSubject, ManifestChange, lint_rule
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, ScalingRules, VerticalPodAutoscaler
 from trimtab.cluster.quantity import NotAQuantity, parse
 from trimtab.cluster.utilization_metrics import UtilizationMetric, utilization_metrics
@@ -48,15 +41,16 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 
 @lint_rule(
-    "L01", LintSeverity.ERROR, "An HPA on the utilization of a resource that a VPA sizes",
-    why=
-        "The HPA divides usage by the request, and the VPA computes the request from usage. Each of the two "
-        "reacts to the other, so the replica count rises without bound, falls, or stays only while the "
-        "distribution of usage does not change.",
-    source=_GUIDE, fix=
-        "Let the HPA scale on an average value or a custom metric, or remove the resource from the VPA's "
-        "controlledResources.",
-)  # fmt: skip
+    "L01",
+    LintSeverity.ERROR,
+    "An HPA on the utilization of a resource that a VPA sizes",
+    why="The HPA divides usage by the request, and the VPA computes the request from usage. Each of the two "
+    "reacts to the other, so the replica count rises without bound, falls, or stays only while the "
+    "distribution of usage does not change.",
+    source=_GUIDE,
+    fix="Let the HPA scale on an average value or a custom metric, or remove the resource from the VPA's "
+    "controlledResources.",
+)
 def shared_resource(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA metric of type Utilization whose request is set by a VPA on the same target."""
     for hpa in snapshot.hpas:
@@ -109,10 +103,14 @@ def _predict_outcome(
     mean, p90 = usage
     replicas = _running_count(snapshot, hpa, workload)
     prediction = predict_replicas(
-        mean_to_p90=min(1.0, mean / p90), replicas=replicas, total=mean * replicas, target_percent=metric.percent,
-        min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
+        mean_to_p90=min(1.0, mean / p90),
+        replicas=replicas,
+        total=mean * replicas,
+        target_percent=metric.percent,
+        min_replicas=_least_count(hpa),
+        max_replicas=hpa.spec.max_replicas or MAX_COUNT,
         tolerance=_tolerance_of(hpa),
-    )  # fmt: skip
+    )
     return (
         f"{describe_prediction(prediction)} At present the mean of the usage is {100 * min(1.0, mean / p90):.0f} "
         "% of its 90th percentile."
@@ -186,9 +184,12 @@ def _describe_fix(
 
 
 def _settled_text(
-    snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler, workload: LintWorkload | None, metric: UtilizationMetric,
+    snapshot: LintSnapshot,
+    hpa: HorizontalPodAutoscaler,
+    workload: LintWorkload | None,
+    metric: UtilizationMetric,
     amount: int,
-) -> str:  # fmt: skip
+) -> str:
     """Returns a sentence that says how many replicas, with which request, the workload has in the end if the metric's
     target is the average value `amount`. Empty if usage is unknown."""
     usage = _usage_of_metric(snapshot, workload, metric)
@@ -197,9 +198,12 @@ def _settled_text(
     mean, p90 = usage
     replicas = _running_count(snapshot, hpa, workload)
     settled = settle_on_average_value(
-        total=mean * replicas, average_value=amount, mean_to_p90=min(1.0, mean / p90),
-        min_replicas=_least_count(hpa), max_replicas=hpa.spec.max_replicas or MAX_COUNT,
-    )  # fmt: skip
+        total=mean * replicas,
+        average_value=amount,
+        mean_to_p90=min(1.0, mean / p90),
+        min_replicas=_least_count(hpa),
+        max_replicas=hpa.spec.max_replicas or MAX_COUNT,
+    )
     pods = "pod" if settled.replicas == 1 else "pods"
     return (
         f"; the replica count then stays at {settled.replicas} {pods} of "
@@ -233,14 +237,14 @@ def _average_value_changes(
 
 
 @lint_rule(
-    "L05", LintSeverity.WARNING, "An HPA that removes pods quickly while a VPA sizes them",
-    why=
-        "Each pod that the HPA removes moves its load to the other pods. The VPA includes this load in its "
-        "history, and keeps it for days.",
-    source=_GUIDE, fix=
-        "Set a stabilization window of 1800 seconds in behavior.scaleDown, and a policy of one pod in 300 "
-        "seconds.",
-)  # fmt: skip
+    "L05",
+    LintSeverity.WARNING,
+    "An HPA that removes pods quickly while a VPA sizes them",
+    why="Each pod that the HPA removes moves its load to the other pods. The VPA includes this load in its "
+    "history, and keeps it for days.",
+    source=_GUIDE,
+    fix="Set a stabilization window of 1800 seconds in behavior.scaleDown, and a policy of one pod in 300 seconds.",
+)
 def fast_scale_down(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each HPA whose scale-down has a window below 1800 seconds, or removes more than one pod in
     300 seconds. The finding is only an info if no VPA has the same target."""
@@ -287,13 +291,14 @@ def _removal_rates(down: ScalingRules, max_replicas: int) -> Iterator[float]:
 
 
 @lint_rule(
-    "N06", LintSeverity.WARNING, "An HPA tolerance below the VPA's margin",
-    why=
-        "The VPA's own changes of the request move the utilization by up to its margin of 15 %. With a smaller "
-        "tolerance, the HPA changes the replica count after each of these changes.",
+    "N06",
+    LintSeverity.WARNING,
+    "An HPA tolerance below the VPA's margin",
+    why="The VPA's own changes of the request move the utilization by up to its margin of 15 %. With a smaller "
+    "tolerance, the HPA changes the replica count after each of these changes.",
     source="VPA recommender, --recommendation-margin-fraction; HPA tolerance (beta since Kubernetes 1.35)",
     fix="Set the tolerance to 0.15 or more, or scale on a metric that does not depend on requests.",
-)  # fmt: skip
+)
 def tolerance_below_margin(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each direction of an HPA whose tolerance is set to less than 0.15, if a VPA acts on the same
     target."""

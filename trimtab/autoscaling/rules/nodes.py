@@ -39,12 +39,14 @@ _GUIDE = "Kubernetes, reserve compute resources for system daemons"
 
 
 @lint_rule(
-    "N08", LintSeverity.WARNING, "A critical pod on a spot node",
-    why=
-        "The cloud provider removes a spot node within minutes, and with it pods that the cluster needs to "
-        "replace the others.",
-    source="Trimtab (`plan` reports such pods too)", fix="Run critical pods on other nodes, by a node affinity.",
-)  # fmt: skip
+    "N08",
+    LintSeverity.WARNING,
+    "A critical pod on a spot node",
+    why="The cloud provider removes a spot node within minutes, and with it pods that the cluster needs to "
+    "replace the others.",
+    source="Trimtab (`plan` reports such pods too)",
+    fix="Run critical pods on other nodes, by a node affinity.",
+)
 def critical_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each workload with system-cluster-critical or system-node-critical that chooses spot nodes
     or has pods on some. DaemonSets are left out, because they run on all nodes by design."""
@@ -57,9 +59,9 @@ def critical_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             where = f"runs on spot nodes ({', '.join(sorted(pods)[:3])})" if pods else "chooses spot nodes"
             yield rule.report_problem(
                 workload.subject,
-                    f"{workload.subject} has the priority class {workload.spec.priority_class_name}, and {where}.",
+                f"{workload.subject} has the priority class {workload.spec.priority_class_name}, and {where}.",
                 path=(*workload.template_path, "priorityClassName"),
-            )  # fmt: skip
+            )
 
 
 def _chooses_spot(workload: LintWorkload) -> bool:
@@ -80,12 +82,14 @@ def _chooses_spot(workload: LintWorkload) -> bool:
 
 
 @lint_rule(
-    "N14", LintSeverity.WARNING, "A pod that runs for a long time on spot nodes",
-    why=
-        "A pod without a second replica is unavailable each time that the cloud provider removes its node, until "
-        "the pod's volume is attached to another node and the new pod is ready.",
-    source="Trimtab", fix="Run a second replica, or use a node affinity for nodes that are not spot nodes.",
-)  # fmt: skip
+    "N14",
+    LintSeverity.WARNING,
+    "A pod that runs for a long time on spot nodes",
+    why="A pod without a second replica is unavailable each time that the cloud provider removes its node, until "
+    "the pod's volume is attached to another node and the new pod is ready.",
+    source="Trimtab",
+    fix="Run a second replica, or use a node affinity for nodes that are not spot nodes.",
+)
 def long_run_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each StatefulSet, and each Deployment with one replica, that chooses spot nodes or has had a
     pod on one for a week."""
@@ -103,9 +107,10 @@ def long_run_on_spot(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if pods or _chooses_spot(workload):
             where = f"has run on spot nodes for a week or longer ({', '.join(sorted(pods)[:3])})"
             yield rule.report_problem(
-                workload.subject, f"{workload.subject} {where if pods else 'chooses spot nodes'}.",
+                workload.subject,
+                f"{workload.subject} {where if pods else 'chooses spot nodes'}.",
                 path=workload.template_path,
-            )  # fmt: skip
+            )
 
 
 def _age_of(snapshot: LintSnapshot, created: str | None) -> int:
@@ -114,12 +119,15 @@ def _age_of(snapshot: LintSnapshot, created: str | None) -> int:
 
 
 @lint_rule(
-    "N10", LintSeverity.WARNING, "A reservation below the measured need of system daemons",
-    why=
-        "If the kubelet and the container runtime use more than is reserved for them, pods have less than the "
-        "scheduler assumes: the node comes under pressure, and the kubelet evicts pods.",
-    source=_GUIDE, fix="Raise kubeReserved to the measured amounts.", needs=(Needs.RESERVATIONS,),
-)  # fmt: skip
+    "N10",
+    LintSeverity.WARNING,
+    "A reservation below the measured need of system daemons",
+    why="If the kubelet and the container runtime use more than is reserved for them, pods have less than the "
+    "scheduler assumes: the node comes under pressure, and the kubelet evicts pods.",
+    source=_GUIDE,
+    fix="Raise kubeReserved to the measured amounts.",
+    needs=(Needs.RESERVATIONS,),
+)
 def low_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each KubeletConfiguration, and for the nodes of each pool or machine type, that reserve less
     than was measured there: by more than a tenth, 20m of cpu or 128Mi of memory."""
@@ -164,9 +172,14 @@ def _reserved_on(node: LintNode, resource: str) -> int:
 
 
 def _report_low(
-    rule: LintRule, subject: LintSubject, reserved: Mapping[str, int], reservation: MeasuredReservation, *,
-    has_field: bool, others: int = 0,
-) -> FindingIterator:  # fmt: skip
+    rule: LintRule,
+    subject: LintSubject,
+    reserved: Mapping[str, int],
+    reservation: MeasuredReservation,
+    *,
+    has_field: bool,
+    others: int = 0,
+) -> FindingIterator:
     who = str(subject) if not others else f"{subject} and {others} more of {reservation.nodes}"
     for resource, needed in ((CPU, reservation.cpu), (MEMORY, reservation.memory)):
         now = reserved[resource]
@@ -183,14 +196,15 @@ def _report_low(
 
 
 @lint_rule(
-    "N11", LintSeverity.WARNING, "A node that allows too many pods for its range of addresses",
-    why=
-        "The addresses of ended pods become free late: on a node with all its pods, new pods stay in "
-        "ContainerCreating because no address is free. With more than 1000 neighbours the kernel also drops ARP "
-        "entries, unless gc_thresh is raised.",
+    "N11",
+    LintSeverity.WARNING,
+    "A node that allows too many pods for its range of addresses",
+    why="The addresses of ended pods become free late: on a node with all its pods, new pods stay in "
+    "ContainerCreating because no address is free. With more than 1000 neighbours the kernel also drops ARP "
+    "entries, unless gc_thresh is raised.",
     source="Kubernetes node IPAM; GKE's rule of two addresses for each pod",
     fix="Lower maxPods to 80 % of the addresses, or give nodes a larger range of addresses.",
-)  # fmt: skip
+)
 def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each node or KubeletConfiguration that allows too many pods: more than 80 % of the addresses
     of its pod range, or more than was measured to be possible."""
@@ -201,11 +215,12 @@ def crowded_node(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if usable is not None and kubelet.max_pods > usable:
             yield rule.report_problem(
                 subject,
-                    f"{subject} allows {format_count(kubelet.max_pods, 'pod')} in the range {kubelet.pod_cidr}, "
-                    "which has "
-                    f"addresses for only {format_count(usable, 'pod')}.",
-                path=("maxPods",), changes=[ManifestChange(subject, ("maxPods",), usable)],
-            )  # fmt: skip
+                f"{subject} allows {format_count(kubelet.max_pods, 'pod')} in the range {kubelet.pod_cidr}, "
+                "which has "
+                f"addresses for only {format_count(usable, 'pod')}.",
+                path=("maxPods",),
+                changes=[ManifestChange(subject, ("maxPods",), usable)],
+            )
     for node in snapshot.nodes:
         pods = read_amount("pods", node.status.capacity.get("pods")) or 0
         usable = _usable_addresses(node.spec.pod_cidr)
@@ -231,13 +246,15 @@ def _usable_addresses(cidr: str) -> int | None:
 
 
 @lint_rule(
-    "N15", LintSeverity.WARNING, "System reservations that the kernel enforces",
-    why=
-        "An enforced reservation is a limit for the system's own processes: sshd, the journal or the kubelet "
-        "itself may be throttled or killed, and then the node becomes NotReady.",
+    "N15",
+    LintSeverity.WARNING,
+    "System reservations that the kernel enforces",
+    why="An enforced reservation is a limit for the system's own processes: sshd, the journal or the kubelet "
+    "itself may be throttled or killed, and then the node becomes NotReady.",
     source=_GUIDE + ": enforce system-reserved only after profiling",
-    fix="Enforce only `pods`; the reservations still lower the resources that pods can use.", needs=(Needs.KUBELETS,),
-)  # fmt: skip
+    fix="Enforce only `pods`; the reservations still lower the resources that pods can use.",
+    needs=(Needs.KUBELETS,),
+)
 def enforced_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each KubeletConfiguration whose enforceNodeAllocatable contains system-reserved or
     kube-reserved. The `-compressible` forms are allowed, because they only limit cpu shares."""
@@ -251,6 +268,8 @@ def enforced_reservation(rule: LintRule, snapshot: LintSnapshot) -> FindingItera
             subject = subject_of("KubeletConfiguration", kubelet.metadata, namespaced=False)
             path = ("enforceNodeAllocatable",)
             yield rule.report_problem(
-                subject, f"{subject} enforces {' and '.join(enforced)} as limits.", path=path,
+                subject,
+                f"{subject} enforces {' and '.join(enforced)} as limits.",
+                path=path,
                 changes=[ManifestChange(subject, path, ["pods"])],
-            )  # fmt: skip
+            )

@@ -1,13 +1,6 @@
 """Rules about requests and limits, and their effect on the quality of service of a pod."""
 
-from trimtab.autoscaling.container_amounts import (
-    CPU,
-    MEMORY,
-    RESOURCES,
-    QualityOfService,
-    format_amount,
-    limit_of,
-)
+from trimtab.autoscaling.container_amounts import CPU, MEMORY, RESOURCES, QualityOfService, format_amount, limit_of
 from trimtab.autoscaling.limit_readers import find_limit_reader
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, update_mode_of
 from trimtab.autoscaling.objects import LintContainer
@@ -28,12 +21,14 @@ _LEASE_FLAGS = ("leader-elect", "leader-election", "enable-leader-election", "le
 
 
 @lint_rule(
-    "L33", LintSeverity.ERROR, "A pod without any request (BestEffort)",
-    why=
-        "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, is among the first "
-        "that the kubelet evicts, and slows down other pods.",
-    source=_GUIDE, fix="Give the pod requests for cpu and memory; `trimtab recommend` computes them from usage.",
-)  # fmt: skip
+    "L33",
+    LintSeverity.ERROR,
+    "A pod without any request (BestEffort)",
+    why="The scheduler counts the pod as if it used no resources: the pod may run on full nodes, is among the first "
+    "that the kubelet evicts, and slows down other pods.",
+    source=_GUIDE,
+    fix="Give the pod requests for cpu and memory; `trimtab recommend` computes them from usage.",
+)
 def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each BestEffort workload: an error if its priority class is system-cluster-critical or
     system-node-critical, otherwise a warning. Workloads that get requests from a LimitRange or from a VPA that acts are
@@ -59,13 +54,11 @@ def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 # The kubelet evicts no pod with such a priority (`evictPod` in pkg/kubelet/eviction/eviction_manager.go), and gives
 # those of system-node-critical the OOM score of Guaranteed pods (pkg/kubelet/qos/policy.go, 1.36).
 _CRITICAL_OUTCOMES = {
-    "system-cluster-critical":
-        "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, where the kernel "
-        "kills it first if the memory runs out, because the kubelet does not evict it.",
-    "system-node-critical":
-        "The scheduler counts the pod as if it used no resources: the pod may run on full nodes, where the kubelet "
-        "evicts other pods in its place, because it does not evict this one.",
-}  # fmt: skip
+    "system-cluster-critical": "The scheduler counts the pod as if it used no resources: the pod may run "
+    "on full nodes, where the kernel kills it first if the memory runs out, because the kubelet does not evict it.",
+    "system-node-critical": "The scheduler counts the pod as if it used no resources: the pod may run on "
+    "full nodes, where the kubelet evicts other pods in its place, because it does not evict this one.",
+}
 """Priority class → what the missing requests cause on Linux."""
 _WINDOWS_OUTCOME = (
     "The scheduler counts the pod as if it used no resources: the pod may run on full nodes. Windows ends no process "
@@ -79,14 +72,15 @@ def _critical_outcome(class_name: str, is_windows: bool) -> str:
 
 
 @lint_rule(
-    "L34", LintSeverity.WARNING, "A Guaranteed pod without a stated reason",
-    why=
-        "The pod cannot use more cpu than its request. A VPA sees only this limited usage, so it does not raise the "
-        "request when the pod needs more.",
-    source=_GUIDE, fix=
-        "Remove the cpu limit. If the limit is intended, keep it and state the reason: trimtab.dev/lint-ignore: "
-        '"L34 pinned to cores by the CPU manager".',
-)  # fmt: skip
+    "L34",
+    LintSeverity.WARNING,
+    "A Guaranteed pod without a stated reason",
+    why="The pod cannot use more cpu than its request. A VPA sees only this limited usage, so it does not raise the "
+    "request when the pod needs more.",
+    source=_GUIDE,
+    fix="Remove the cpu limit. If the limit is intended, keep it and state the reason: trimtab.dev/lint-ignore: "
+    '"L34 pinned to cores by the CPU manager".',
+)
 def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each Guaranteed workload, except those in which each container with a cpu limit reads
     it. If the workload is Guaranteed on purpose, its author states the reason in the annotation
@@ -101,19 +95,21 @@ def guaranteed_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         vpas = [vpa for vpa in snapshot.vpas_of(workload.subject) if update_mode_of(vpa) != "Off"]
         beside = f", and VPA {vpas[0].metadata.name} sizes it" if vpas else ""
         yield rule.report_problem(
-            workload.subject, f"{workload.subject} is Guaranteed: its limits equal its requests{beside}.",
+            workload.subject,
+            f"{workload.subject} is Guaranteed: its limits equal its requests{beside}.",
             path=workload.template_path,
-        )  # fmt: skip
+        )
 
 
 @lint_rule(
-    "L35", LintSeverity.ERROR, "A cpu limit",
-    why=
-        "The kernel stops the container for the rest of each 100 ms period in which the container has used up "
-        "its limit, even if the node is idle. A container that therefore renews a Lease late loses the Lease.",
-    source=_GUIDE, fix=
-        "Remove the cpu limit, unless the container reads it; the request alone ensures a fair share of the cpu.",
-)  # fmt: skip
+    "L35",
+    LintSeverity.ERROR,
+    "A cpu limit",
+    why="The kernel stops the container for the rest of each 100 ms period in which the container has used up "
+    "its limit, even if the node is idle. A container that therefore renews a Lease late loses the Lease.",
+    source=_GUIDE,
+    fix="Remove the cpu limit, unless the container reads it; the request alone ensures a fair share of the cpu.",
+)
 def cpu_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each cpu limit of a pod that is not Guaranteed (see L34): an error for a container that
     elects a leader, otherwise a warning. A limit that the container reads is only an info, without advice to remove
@@ -185,13 +181,15 @@ def elects_leader(container: LintContainer) -> bool:
 
 
 @lint_rule(
-    "L36", LintSeverity.WARNING, "A memory limit without a stated healthy range",
+    "L36",
+    LintSeverity.WARNING,
+    "A memory limit without a stated healthy range",
     why="A container that needs a little more than usual is killed although its node has free memory.",
-    source=_GUIDE, fix=
-        "Remove the limit, unless the container reads it. If the limit is intended, keep it well above all known "
-        "peaks and state the reason: "
-        'trimtab.dev/lint-ignore: "L36 peaks at 300Mi, more is a leak".',
-)  # fmt: skip
+    source=_GUIDE,
+    fix="Remove the limit, unless the container reads it. If the limit is intended, keep it well above all known "
+    "peaks and state the reason: "
+    'trimtab.dev/lint-ignore: "L36 peaks at 300Mi, more is a leak".',
+)
 def memory_limit(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each memory limit of a pod that is not Guaranteed; if usage is known, only for limits below
     1.5 times the peak. A limit that the container reads is only an info, without advice to remove it."""

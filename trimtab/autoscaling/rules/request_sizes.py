@@ -17,8 +17,9 @@ from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, contro
 from trimtab.autoscaling.objects import LintContainer
 from trimtab.autoscaling.request_changes import cap_at_limit, change_request
 from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, Needs, lint_rule
-from trimtab.autoscaling.rules.vpa_bounds import VPA_MARGIN_FACTOR, least_request, read_recommenders
+from trimtab.autoscaling.rules.vpa_bounds import VPA_MARGIN_FACTOR, least_request
 from trimtab.autoscaling.usage_history import ResourceUsage
+from trimtab.autoscaling.vpa_recommenders import read_recommenders
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.format_count import format_count
@@ -80,13 +81,15 @@ def _is_small(usage: dict[str, ResourceUsage], bounds: dict[str, int]) -> bool:
 
 
 @lint_rule(
-    "L21", LintSeverity.INFO, "A VPA for a container with small or steady usage",
-    why=
-        "A static request at the 95th percentile of the usage has the same effect, without a webhook, evictions "
-        "and their risks.",
-    source=_GUIDE, fix=
-        "Remove the VPA, and set requests at the 95th percentile of the usage (`trimtab recommend`).", needs=_USAGE,
-)  # fmt: skip
+    "L21",
+    LintSeverity.INFO,
+    "A VPA for a container with small or steady usage",
+    why="A static request at the 95th percentile of the usage has the same effect, without a webhook, evictions "
+    "and their risks.",
+    source=_GUIDE,
+    fix="Remove the VPA, and set requests at the 95th percentile of the usage (`trimtab recommend`).",
+    needs=_USAGE,
+)
 def needless_vpa(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each container under a VPA that uses at most 50m and 100 MB (but see L22), or whose P95 is
     at most twice its P5 in both resources."""
@@ -112,13 +115,15 @@ def _describe_usage(usage: dict[str, ResourceUsage]) -> str:
 
 
 @lint_rule(
-    "L22", LintSeverity.WARNING, "A VPA for a container whose usage is below the VPA's smallest bucket",
-    why=
-        "The VPA cannot distinguish such small amounts, so it sets its minimum: the request is higher than the "
-        "usage, and the evictions of the VPA have no benefit.",
-    source=_GUIDE + "; VPA histograms begin at 10m and 10 MB", fix="Remove the VPA, and set small requests yourself.",
+    "L22",
+    LintSeverity.WARNING,
+    "A VPA for a container whose usage is below the VPA's smallest bucket",
+    why="The VPA cannot distinguish such small amounts, so it sets its minimum: the request is higher than the "
+    "usage, and the evictions of the VPA have no benefit.",
+    source=_GUIDE + "; VPA histograms begin at 10m and 10 MB",
+    fix="Remove the VPA, and set small requests yourself.",
     needs=_USAGE,
-)  # fmt: skip
+)
 def tiny_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each container under a VPA whose P95 is at most 10m and 10 MB."""
     for sized in _sized_containers(snapshot):
@@ -131,10 +136,14 @@ def tiny_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L23", LintSeverity.INFO, "A large container with varying usage and no autoscaler",
+    "L23",
+    LintSeverity.INFO,
+    "A large container with varying usage and no autoscaler",
     why="The request of the container is too large most of the time, or too small at peak load.",
-    source=_GUIDE, fix="Add an HPA or a VPA (`trimtab lint` then checks its bounds).", needs=_USAGE,
-)  # fmt: skip
+    source=_GUIDE,
+    fix="Add an HPA or a VPA (`trimtab lint` then checks its bounds).",
+    needs=_USAGE,
+)
 def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each container without VPA and HPA that uses more than 50m or 100 MB and whose P95 is above
     twice its P5."""
@@ -153,12 +162,15 @@ def unscaled_container(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
 
 
 @lint_rule(
-    "L37", LintSeverity.WARNING, "A static request below P95",
-    why=
-        "For at least one minute in twenty the container needs more than it has reserved. On a full node it is "
-        "then slow, or among the first to be evicted.",
-    source=_GUIDE, fix="Raise the request to the 95th percentile of the usage (`trimtab recommend`).", needs=_USAGE,
-)  # fmt: skip
+    "L37",
+    LintSeverity.WARNING,
+    "A static request below P95",
+    why="For at least one minute in twenty the container needs more than it has reserved. On a full node it is "
+    "then slow, or among the first to be evicted.",
+    source=_GUIDE,
+    fix="Raise the request to the 95th percentile of the usage (`trimtab recommend`).",
+    needs=_USAGE,
+)
 def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each request that is below P95, if no VPA sets it."""
     for sized in _sized_containers(snapshot):
@@ -176,10 +188,14 @@ def low_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L38", LintSeverity.INFO, "A static request far above P95",
+    "L38",
+    LintSeverity.INFO,
+    "A static request far above P95",
     why="You pay for the difference, but the container does not use it, and no other pod can reserve it.",
-    source="Trimtab", fix="Lower the request (`trimtab recommend` shows the amount and the savings).", needs=_USAGE,
-)  # fmt: skip
+    source="Trimtab",
+    fix="Lower the request (`trimtab recommend` shows the amount and the savings).",
+    needs=_USAGE,
+)
 def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each request that is above 1.5 times P95 and by more than 50m or 50Mi, if no VPA sets it."""
     for sized in _sized_containers(snapshot):
@@ -203,13 +219,16 @@ def high_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L39", LintSeverity.INFO, "An initial request under a VPA outside of P5 to P50",
-    why=
-        "A VPA soon raises an initial request at the 5th percentile of the usage. Above the 50th percentile each "
-        "rollout wastes resources until the VPA acts; below the 5th percentile each rollout starts with too few "
-        "resources.",
-    source=_GUIDE, fix="Set the initial request to the 5th percentile of the usage.", needs=_USAGE,
-)  # fmt: skip
+    "L39",
+    LintSeverity.INFO,
+    "An initial request under a VPA outside of P5 to P50",
+    why="A VPA soon raises an initial request at the 5th percentile of the usage. Above the 50th percentile each "
+    "rollout wastes resources until the VPA acts; below the 5th percentile each rollout starts with too few "
+    "resources.",
+    source=_GUIDE,
+    fix="Set the initial request to the 5th percentile of the usage.",
+    needs=_USAGE,
+)
 def unusual_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each request whose first value, before a VPA sets it, differs much from the usage:
 
@@ -255,13 +274,15 @@ def _cost_text(snapshot: LintSnapshot, resource: str, amount: float) -> str:
 
 
 @lint_rule(
-    "N16", LintSeverity.INFO, "Many small replicas, each with a fixed cost",
-    why=
-        "Each replica needs memory that does not depend on its load, so fewer and larger replicas need less "
-        "memory for the same load.",
+    "N16",
+    LintSeverity.INFO,
+    "Many small replicas, each with a fixed cost",
+    why="Each replica needs memory that does not depend on its load, so fewer and larger replicas need less "
+    "memory for the same load.",
     source="Gardener's GEP-23, section on deficiencies: small replicas are inefficient",
-    fix="Run fewer, larger replicas.", needs=_USAGE,
-)  # fmt: skip
+    fix="Run fewer, larger replicas.",
+    needs=_USAGE,
+)
 def many_small_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each workload for which all of these hold:
 
@@ -307,10 +328,15 @@ def _replica_usage(snapshot: LintSnapshot, workload: LintWorkload) -> tuple[Reso
         complete = len(whole) == len(usages) > 0
         sums.append(
             ResourceUsage(
-                p5=sum(u.p5 for u in whole), p50=sum(u.p50 for u in whole), p90=sum(u.p90 for u in whole),
-                p95=sum(u.p95 for u in whole), max=sum(u.max for u in whole),
-            ) if complete else None
-        )  # fmt: skip
+                p5=sum(u.p5 for u in whole),
+                p50=sum(u.p50 for u in whole),
+                p90=sum(u.p90 for u in whole),
+                p95=sum(u.p95 for u in whole),
+                max=sum(u.max for u in whole),
+            )
+            if complete
+            else None
+        )
     return sums[0], sums[1]
 
 

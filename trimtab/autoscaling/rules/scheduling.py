@@ -1,13 +1,7 @@
 """Rules about schedulers, zones, gangs of pods and traffic."""
 
 from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
-from trimtab.autoscaling.rule import (
-    FindingIterator,
-    LintRule,
-    LintSeverity,
-    ManifestChange,
-    lint_rule,
-)
+from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, ManifestChange, lint_rule
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.pod_groups import group_by_marks
 from trimtab.cluster.pool import KEEP_ANNOTATION
@@ -19,13 +13,14 @@ _NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
 @lint_rule(
-    "L43", LintSeverity.WARNING, "Several replicas that may all run in one place",
-    why=
-        "The scheduler's default spreading is only a preference: after a few drains all replicas may be on one "
-        "node or in one zone. If that node or zone fails, the service is down.",
+    "L43",
+    LintSeverity.WARNING,
+    "Several replicas that may all run in one place",
+    why="The scheduler's default spreading is only a preference: after a few drains all replicas may be on one "
+    "node or in one zone. If that node or zone fails, the service is down.",
     source="Gardener's guide on high availability; Kubernetes topology spread constraints",
     fix="Add a topologySpreadConstraint over zones and one over hosts.",
-)  # fmt: skip
+)
 def unspread_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each workload with two or more replicas that has neither a spread over zones or hosts nor
     pod anti-affinity."""
@@ -41,10 +36,11 @@ def unspread_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
         path = (*workload.template_path, "topologySpreadConstraints")
         yield rule.report_problem(
             workload.subject,
-                f"{workload.subject} has {snapshot.describe_replicas(workload)}, but no constraint spreads them "
-                "over zones or nodes.",
-            path=path, changes=[ManifestChange(workload.subject, path, constraints)] if workload.pod_labels else (),
-        )  # fmt: skip
+            f"{workload.subject} has {snapshot.describe_replicas(workload)}, but no constraint spreads them "
+            "over zones or nodes.",
+            path=path,
+            changes=[ManifestChange(workload.subject, path, constraints)] if workload.pod_labels else (),
+        )
 
 
 def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
@@ -62,15 +58,15 @@ def is_spread(workload: LintWorkload, keys: tuple[str, ...]) -> bool:
 
 
 @lint_rule(
-    "N01", LintSeverity.WARNING, "A scheduler that is not known from the objects",
-    why=
-        "If no scheduler has that name, the pods stay Pending without an Event. If such a scheduler exists, "
-        "Trimtab does not know its filters, and does not drain the nodes of its pods.",
+    "N01",
+    LintSeverity.WARNING,
+    "A scheduler that is not known from the objects",
+    why="If no scheduler has that name, the pods stay Pending without an Event. If such a scheduler exists, "
+    "Trimtab does not know its filters, and does not drain the nodes of its pods.",
     source="Kubernetes: pods with an unknown schedulerName are ignored by every scheduler",
-    fix=
-        "Name a scheduler of the cluster. If the name is right, add its KubeSchedulerConfiguration to the input, "
-        "or list it under `schedulers` of a pool.",
-)  # fmt: skip
+    fix="Name a scheduler of the cluster. If the name is right, add its KubeSchedulerConfiguration to the input, "
+    "or list it under `schedulers` of a pool.",
+)
 def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each workload whose schedulerName is not a stock scheduler and is in no
     KubeSchedulerConfiguration and no pool."""
@@ -80,19 +76,21 @@ def unknown_scheduler(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
         name = workload.spec.scheduler_name
         if name and name not in schedulers:
             yield rule.report_problem(
-                workload.subject, f"{workload.subject} names the scheduler {name}, which none of the objects defines.",
+                workload.subject,
+                f"{workload.subject} names the scheduler {name}, which none of the objects defines.",
                 path=(*workload.template_path, "schedulerName"),
-            )  # fmt: skip
+            )
 
 
 @lint_rule(
-    "N07", LintSeverity.WARNING, "A gang of pods in a cluster with compaction",
-    why=
-        "The pods of a gang run only together: the eviction of one pod stops all of them, and they start again "
-        "only when there is room for all of them at once.",
+    "N07",
+    LintSeverity.WARNING,
+    "A gang of pods in a cluster with compaction",
+    why="The pods of a gang run only together: the eviction of one pod stops all of them, and they start again "
+    "only when there is room for all of them at once.",
     source="Kubernetes PodGroup (scheduling.k8s.io, beta in 1.37), Volcano, coscheduling",
     fix='Annotate the pods with trimtab.dev/do-not-disrupt: "true", or run them on nodes outside of the pool.',
-)  # fmt: skip
+)
 def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each workload whose pods belong to a gang and may be moved, if a pool is compacted."""
     if not any(pool.enabled for pool in snapshot.pools):
@@ -116,13 +114,14 @@ def gang_in_pool(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "N09", LintSeverity.WARNING, "A Service that prefers near pods, whose pods are not in every place",
-    why=
-        "Clients use the pods of their own zone or node. In a zone or on a node with too few pods, these pods "
-        "are overloaded while others are idle, and an HPA sees only the mean.",
+    "N09",
+    LintSeverity.WARNING,
+    "A Service that prefers near pods, whose pods are not in every place",
+    why="Clients use the pods of their own zone or node. In a zone or on a node with too few pods, these pods "
+    "are overloaded while others are idle, and an HPA sees only the mean.",
     source="Kubernetes Service trafficDistribution (PreferSameZone and PreferSameNode, stable since 1.35)",
     fix="Spread the pods over zones with a topologySpreadConstraint, or remove trafficDistribution.",
-)  # fmt: skip
+)
 def near_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each Service whose trafficDistribution prefers near endpoints while its workload is not
     spread over zones (or, for PreferSameNode, is not a DaemonSet)."""

@@ -31,13 +31,15 @@ _SHARED_SERVER = re.compile(r"thanos|mimir|cortex|vmselect|query-frontend|global
 
 
 @lint_rule(
-    "L15", LintSeverity.ERROR, "A policy that changes requests of a pod whose limits a VPA multiplies",
-    why=
-        "The policy changes the ratio of limit to request, and the VPA multiplies each later request by this "
-        "ratio: a request of 20m with a limit of 1 leads to a limit of 50 times the request.",
+    "L15",
+    LintSeverity.ERROR,
+    "A policy that changes requests of a pod whose limits a VPA multiplies",
+    why="The policy changes the ratio of limit to request, and the VPA multiplies each later request by this "
+    "ratio: a request of 20m with a limit of 1 leads to a limit of 50 times the request.",
     source="Trimtab (the webhook does not change such pods, with the reason vpa-ratio)",
-    fix="Set controlledValues to RequestsOnly in the VPA.", needs=(Needs.POLICIES,),
-)  # fmt: skip
+    fix="Set controlledValues to RequestsOnly in the VPA.",
+    needs=(Needs.POLICIES,),
+)
 def policy_against_ratio(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA that scales the limits of a workload, if a PodPolicy changes the workload's
     requests but not its limits."""
@@ -81,14 +83,15 @@ def matches_namespace(policy: PolicyView, namespace: str) -> bool:
 
 
 @lint_rule(
-    "L45", LintSeverity.ERROR, "A webhook of Trimtab that can block the cluster itself",
-    why=
-        "With failurePolicy Fail, no pod can be created while the webhook is down, not even a pod of the webhook "
-        "itself. If the webhook receives pods of kube-system, the same applies to components without which the "
-        "cluster does not recover.",
+    "L45",
+    LintSeverity.ERROR,
+    "A webhook of Trimtab that can block the cluster itself",
+    why="With failurePolicy Fail, no pod can be created while the webhook is down, not even a pod of the webhook "
+    "itself. If the webhook receives pods of kube-system, the same applies to components without which the "
+    "cluster does not recover.",
     source="Kubernetes, admission webhook good practices",
     fix="Set failurePolicy Ignore, and exclude kube-system and Trimtab's own namespace in the namespaceSelector.",
-)  # fmt: skip
+)
 def webhook_in_the_way(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each mutating webhook of Trimtab that has failurePolicy Fail, that is called for pods of
     kube-system, or that is called for pods of its own Service's namespace."""
@@ -100,9 +103,8 @@ def webhook_in_the_way(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
             for problem, path in _webhook_problems(webhook, subject):
                 changes = [ManifestChange(subject, ("webhooks", index, "failurePolicy"), "Ignore")]
                 yield rule.report_problem(
-                    subject, problem, path=("webhooks", index, path),
-                    changes=changes if path == "failurePolicy" else (),
-                )  # fmt: skip
+                    subject, problem, path=("webhooks", index, path), changes=changes if path == "failurePolicy" else ()
+                )
 
 
 def _webhook_problems(webhook: MutatingWebhook, subject: LintSubject) -> Iterator[tuple[str, str]]:
@@ -117,11 +119,13 @@ def _webhook_problems(webhook: MutatingWebhook, subject: LintSubject) -> Iterato
 
 
 @lint_rule(
-    "N12", LintSeverity.WARNING, "Usage that is read from a Prometheus with several clusters",
+    "N12",
+    LintSeverity.WARNING,
+    "Usage that is read from a Prometheus with several clusters",
     why="Workloads with the same name in two clusters share one history of usage, so the requests of both are wrong.",
     source="Trimtab; the VPA's recommender has no matcher for a cluster",
     fix="Set TRIMTAB_RECOMMENDER_PROMETHEUS_MATCHER, or query the Prometheus of one cluster.",
-)  # fmt: skip
+)
 def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA recommender that reads from a Prometheus server with the usage of several clusters.
     Yields an info if Trimtab's own recommender has a Prometheus server but no matcher."""
@@ -144,14 +148,15 @@ def shared_prometheus(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 
 @lint_rule(
-    "N13", LintSeverity.WARNING, "A LimitRange that restores the limits which a policy removes",
-    why=
-        "The API server sets the default limit again after the policy has removed it: the policy has no effect, "
-        "or the pod has a limit that no manifest contains.",
+    "N13",
+    LintSeverity.WARNING,
+    "A LimitRange that restores the limits which a policy removes",
+    why="The API server sets the default limit again after the policy has removed it: the policy has no effect, "
+    "or the pod has a limit that no manifest contains.",
     source="The LimitRanger of Kubernetes runs before and after webhooks (measured, 1.36)",
     fix="Remove the default limit from the LimitRange, or exclude the namespace from the policy.",
     needs=(Needs.POLICIES,),
-)  # fmt: skip
+)
 def restored_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each default limit in a LimitRange, if a PodPolicy removes the limit of that resource in the
     namespace."""

@@ -1,7 +1,6 @@
 """Rules about minAllowed, maxAllowed and limits under a VPA."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -40,8 +39,8 @@ from trimtab.autoscaling.rule import (
     Needs,
     lint_rule,
 )
+from trimtab.autoscaling.vpa_recommenders import read_recommenders
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
-from trimtab.cluster.cluster_autoscaler import parse_flags
 
 MAX_LIMIT_RATIO = 1.2
 VPA_MARGIN_FACTOR = 1.15
@@ -52,9 +51,7 @@ POD_FLOOR = {CPU: 25, MEMORY: 250 << 20}
 """The defaults of the recommender's --pod-recommendation-min-cpu-millicores and --pod-recommendation-min-memory-mb (in
 MiB)."""
 _FLOOR_FLAGS = {CPU: "pod-recommendation-min-cpu-millicores", MEMORY: "pod-recommendation-min-memory-mb"}
-_CAP_FLAGS = {
-    CPU: "container-recommendation-max-allowed-cpu", MEMORY: "container-recommendation-max-allowed-memory",
-}  # fmt: skip
+_CAP_FLAGS = {CPU: "container-recommendation-max-allowed-cpu", MEMORY: "container-recommendation-max-allowed-memory"}
 _TOO_SMALL_ALONE = (
     "The VPA's updater does not evict pods of a workload with so few replicas: the pods keep a request that is "
     "too small until they are recreated and the VPA's webhook changes it."
@@ -101,13 +98,14 @@ def requests_only_change(vpa: VerticalPodAutoscaler, subject: LintSubject, conta
 
 
 @lint_rule(
-    "L14", LintSeverity.ERROR, "A VPA that multiplies limits",
-    why=
-        "With RequestsAndLimits, the default, the VPA keeps the ratio of limit to request: if the request grows "
-        "tenfold, the limit also grows tenfold, far beyond the range that was tested.",
+    "L14",
+    LintSeverity.ERROR,
+    "A VPA that multiplies limits",
+    why="With RequestsAndLimits, the default, the VPA keeps the ratio of limit to request: if the request grows "
+    "tenfold, the limit also grows tenfold, far beyond the range that was tested.",
     source=_GUIDE + "; VPA, pkg/utils/vpa/limit_and_request_scaling.go",
     fix="Set controlledValues to RequestsOnly.",
-)  # fmt: skip
+)
 def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA with RequestsAndLimits that sizes a Burstable container whose limit is more than
     1.2 times its request."""
@@ -129,9 +127,12 @@ def multiplied_limits(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
 
 
 def _requests_only_changes(
-    snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, subject: LintSubject, workload: LintWorkload,
+    snapshot: LintSnapshot,
+    vpa: VerticalPodAutoscaler,
+    subject: LintSubject,
+    workload: LintWorkload,
     container: LintContainer,
-) -> list[ManifestChange]:  # fmt: skip
+) -> list[ManifestChange]:
     """Returns the changes that give the container RequestsOnly. Under a LimitRange's ratio of limit to request it also
     needs a minimum, so only its own policy is changed."""
     path = policies_path(vpa, container.name)
@@ -143,12 +144,14 @@ def _requests_only_changes(
 
 
 @lint_rule(
-    "L16", LintSeverity.WARNING, "A VPA without minAllowed",
-    why=
-        "After a quiet night the requests are so small that the pods have too few resources in the morning, and "
-        "the VPA evicts them.",
-    source=_GUIDE, fix="Set minAllowed to the highest recommendation for an idle container.",
-)  # fmt: skip
+    "L16",
+    LintSeverity.WARNING,
+    "A VPA without minAllowed",
+    why="After a quiet night the requests are so small that the pods have too few resources in the morning, and "
+    "the VPA evicts them.",
+    source=_GUIDE,
+    fix="Set minAllowed to the highest recommendation for an idle container.",
+)
 def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA that has no minAllowed for a container that it controls. If usage is known, the fix
     has the numbers of the quietest day."""
@@ -167,12 +170,15 @@ def missing_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             )
             amounts = "; ".join(" and ".join(f"{amount} of {name}" for name, amount in one.items()) for one in minima)
             yield rule.report_problem(
-                subject, f"{subject} has no minAllowed for {_list_names(missing)}.",
-                path=policies_path(vpa, missing[0]), changes=changes,
-                fix=
-                    f"Set minAllowed to {amounts}, which is the 90th percentile of the usage on the quietest day "
-                    "plus 15 %." if amounts else "",
-            )  # fmt: skip
+                subject,
+                f"{subject} has no minAllowed for {_list_names(missing)}.",
+                path=policies_path(vpa, missing[0]),
+                changes=changes,
+                fix=f"Set minAllowed to {amounts}, which is the 90th percentile of the usage on the quietest day "
+                "plus 15 %."
+                if amounts
+                else "",
+            )
 
 
 def _container_names(workload: LintWorkload | None) -> list[str]:
@@ -186,9 +192,12 @@ def _list_names(names: list[str]) -> str:
 
 
 def _idle_minimum(
-    snapshot: LintSnapshot, vpa: VerticalPodAutoscaler, subject: LintSubject, workload: LintWorkload | None,
+    snapshot: LintSnapshot,
+    vpa: VerticalPodAutoscaler,
+    subject: LintSubject,
+    workload: LintWorkload | None,
     names: list[str],
-) -> list[ManifestChange]:  # fmt: skip
+) -> list[ManifestChange]:
     """Returns the changes that set minAllowed for each container from its quietest day, and that raise requests below
     it. Empty if the quietest day is unknown for any container."""
     changes: list[ManifestChange] = []
@@ -241,12 +250,15 @@ def _raise_request(
 
 
 @lint_rule(
-    "L17", LintSeverity.WARNING, "A minAllowed below the recommendation for an idle container",
-    why=
-        "The VPA's recommendation goes up and down between the two amounts every day, and the VPA evicts the "
-        "pods each time.",
-    source=_GUIDE, fix="Raise minAllowed to the highest recommendation of an idle period.", needs=(Needs.USAGE,),
-)  # fmt: skip
+    "L17",
+    LintSeverity.WARNING,
+    "A minAllowed below the recommendation for an idle container",
+    why="The VPA's recommendation goes up and down between the two amounts every day, and the VPA evicts the "
+    "pods each time.",
+    source=_GUIDE,
+    fix="Raise minAllowed to the highest recommendation of an idle period.",
+    needs=(Needs.USAGE,),
+)
 def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each minAllowed that is more than 10 % below the P90 of the quietest day with the
     recommender's margin of 15 %."""
@@ -275,13 +287,14 @@ def low_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L18", LintSeverity.ERROR, "An initial request below the VPA's minimum",
-    why=
-        "The VPA evicts each such pod as soon as it runs, because the pod's request is outside of the "
-        "recommended range.",
+    "L18",
+    LintSeverity.ERROR,
+    "An initial request below the VPA's minimum",
+    why="The VPA evicts each such pod as soon as it runs, because the pod's request is outside of the "
+    "recommended range.",
     source=_GUIDE + "; VPA recommender, --pod-recommendation-min-cpu-millicores and -memory-mb",
     fix="Set the initial request to at least minAllowed and at least the recommender's minimum.",
-)  # fmt: skip
+)
 def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each container whose request is too small under a VPA whose mode evicts or resizes.
 
@@ -316,9 +329,12 @@ def low_initial_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterat
 
 
 def least_request(
-    flags: Mapping[str, str] | None, vpa: VerticalPodAutoscaler, container: LintContainer, resource: str,
+    flags: Mapping[str, str] | None,
+    vpa: VerticalPodAutoscaler,
+    container: LintContainer,
+    resource: str,
     containers: int,
-) -> tuple[int, str]:  # fmt: skip
+) -> tuple[int, str]:
     """Returns the smallest request that the VPA sets for a container, and the name of the setting that determines it.
 
     `flags`: the flags of the VPA's recommender; None if it is not the default one and its flags are not known. Then
@@ -341,45 +357,15 @@ def least_request(
     return capped, setting if capped == least else f"{setting}, capped at the container's limit,"
 
 
-_NAME_FLAG, DEFAULT_RECOMMENDER = "recommender-name", "default"
-
-
-@dataclass(frozen=True, slots=True)
-class Recommenders:
-    """The VPA's recommenders among the objects. A cluster may have several, and a VPA may choose one by its name."""
-
-    flags_by_name: Mapping[str, Mapping[str, str]]
-
-    def flags_of(self, vpa: VerticalPodAutoscaler) -> Mapping[str, str] | None:
-        """Returns the flags of the VPA's recommender. If the default one is not among the objects, its flags count as
-        not set; None for any other one that is not."""
-        names = [one.name for one in vpa.spec.recommenders if one.name] or [DEFAULT_RECOMMENDER]
-        return self.flags_by_name.get(names[0], {} if names[0] == DEFAULT_RECOMMENDER else None)
-
-
-def read_recommenders(snapshot: LintSnapshot) -> Recommenders:
-    """Returns the VPA's recommenders among the workloads."""
-    flags_by_name: dict[str, Mapping[str, str]] = {}
-    for workload in snapshot.workloads:
-        for container in workload.spec.containers:
-            flags = parse_flags(container.arguments)
-            name = flags.get(_NAME_FLAG, DEFAULT_RECOMMENDER)
-            if (
-                _NAME_FLAG in flags
-                or "vpa-recommender" in container.image
-                or "vpa-recommender" in workload.subject.name
-            ):
-                flags_by_name.setdefault(name, flags)
-    return Recommenders(flags_by_name)
-
-
 @lint_rule(
-    "L19", LintSeverity.ERROR, "A VPA without a maximum, or with a maximum that is larger than any node",
+    "L19",
+    LintSeverity.ERROR,
+    "A VPA without a maximum, or with a maximum that is larger than any node",
     why="If a recommendation is larger than the largest node, the pods stay Pending.",
-    source=_GUIDE, fix=
-        "Set maxAllowed to the allocatable amount of the largest node that the pods may use, minus the requests "
-        "of its DaemonSets.",
-)  # fmt: skip
+    source=_GUIDE,
+    fix="Set maxAllowed to the allocatable amount of the largest node that the pods may use, minus the requests "
+    "of its DaemonSets.",
+)
 def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields an error for each maxAllowed above the largest node, and a warning for each resource without a maxAllowed,
     unless the recommender has a cap of its own for it."""
@@ -398,9 +384,11 @@ def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
             ]
             if open_ended:
                 yield rule.report_problem(
-                    subject, f"{subject} has no maxAllowed of {resource} for {_list_names(open_ended)}.",
-                    path=policies_path(vpa, open_ended[0]), severity=LintSeverity.WARNING,
-                )  # fmt: skip
+                    subject,
+                    f"{subject} has no maxAllowed of {resource} for {_list_names(open_ended)}.",
+                    path=policies_path(vpa, open_ended[0]),
+                    severity=LintSeverity.WARNING,
+                )
         for name in names:
             resources = [resource for resource in RESOURCES if controls_resource(vpa, name, resource)]
             maximum = container_policy_of(vpa, name).max_allowed
@@ -414,19 +402,21 @@ def unbounded_maximum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
                         subject,
                         f"{subject} allows {format_amount(resource, most)} of {resource} for "
                         f"{_list_names([name])}, but the largest node has only {largest} for pods.",
-                        path=field, changes=[ManifestChange(subject, field, largest)],
-                    )  # fmt: skip
+                        path=field,
+                        changes=[ManifestChange(subject, field, largest)],
+                    )
 
 
 @lint_rule(
-    "L20", LintSeverity.ERROR, "A minAllowed that cannot be satisfied",
-    why=
-        "The VPA's webhook refuses a minimum above the maximum. If such an object is stored nevertheless, the "
-        "maximum is used and the minimum has no effect. If the minimum is larger than a node, every pod stays "
-        "Pending.",
+    "L20",
+    LintSeverity.ERROR,
+    "A minAllowed that cannot be satisfied",
+    why="The VPA's webhook refuses a minimum above the maximum. If such an object is stored nevertheless, the "
+    "maximum is used and the minimum has no effect. If the minimum is larger than a node, every pod stays "
+    "Pending.",
     source="VPA, pkg/utils/vpa/capping.go: the recommendation is raised to minAllowed, then lowered to maxAllowed",
     fix="Lower minAllowed below maxAllowed and below the largest node.",
-)  # fmt: skip
+)
 def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each minAllowed above maxAllowed, and for each pod whose minima together are above the
     largest node."""
@@ -441,11 +431,11 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                         subject,
                         f"{subject} has minAllowed {format_amount(resource, minimum)} above maxAllowed "
                         f"{format_amount(resource, maximum)} of {resource} for {policy.container_name}.",
-                        path=path, changes=[ManifestChange(subject, path, policy.max_allowed[resource])],
-                        outcome=
-                            "The VPA's webhook refuses such an object. If the object is stored nevertheless, the "
-                            "maximum is used and the minimum has no effect.",
-                    )  # fmt: skip
+                        path=path,
+                        changes=[ManifestChange(subject, path, policy.max_allowed[resource])],
+                        outcome="The VPA's webhook refuses such an object. If the object is stored nevertheless, the "
+                        "maximum is used and the minimum has no effect.",
+                    )
         for resource in RESOURCES if workload is not None and room is not None else ():
             assert workload is not None
             assert room is not None
@@ -458,5 +448,6 @@ def impossible_minimum(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                     subject,
                     f"{subject} needs at least {format_amount(resource, total)} of {resource} for a pod, but the "
                     f"largest node has only {format_amount(resource, room[resource])} for pods.",
-                    path=("spec", "resourcePolicy"), outcome="Every pod whose requests the VPA sets stays Pending.",
-                )  # fmt: skip
+                    path=("spec", "resourcePolicy"),
+                    outcome="Every pod whose requests the VPA sets stays Pending.",
+                )

@@ -24,17 +24,16 @@ from trimtab.cluster.quantity import format_quantity
 
 
 @lint_rule(
-    "L47", LintSeverity.ERROR, "A VPA with whose requests the API server refuses the pods",
-    why=
-        "The VPA evicts a pod because of its requests, and the API server refuses the pod that should replace it. "
-        "A VPA respects neither the maxLimitRequestRatio of a LimitRange nor the resources of the pod as a whole.",
-    source=
-        "VPA, pkg/utils/vpa/capping.go; Kubernetes, plugin/pkg/admission/limitranger/admission.go and KEP-2837; "
-        "kubernetes/autoscaler issue 1812",
-    fix=
-        "Set minAllowed at least to the limit divided by the ratio. Remove the VPA of a workload with pod-level "
-        "resources, or let its maxAllowed together stay within the pod-level request.",
-)  # fmt: skip
+    "L47",
+    LintSeverity.ERROR,
+    "A VPA with whose requests the API server refuses the pods",
+    why="The VPA evicts a pod because of its requests, and the API server refuses the pod that should replace it. "
+    "A VPA respects neither the maxLimitRequestRatio of a LimitRange nor the resources of the pod as a whole.",
+    source="VPA, pkg/utils/vpa/capping.go; Kubernetes, plugin/pkg/admission/limitranger/admission.go and KEP-2837; "
+    "kubernetes/autoscaler issue 1812",
+    fix="Set minAllowed at least to the limit divided by the ratio. Remove the VPA of a workload with pod-level "
+    "resources, or let its maxAllowed together stay within the pod-level request.",
+)
 def refused_requests(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each container with RequestsOnly whose minAllowed is below its limit divided by a
     LimitRange's ratio, and for each resource of a pod with pod-level resources that the VPA may raise too far."""

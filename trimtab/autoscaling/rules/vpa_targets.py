@@ -14,14 +14,7 @@ from trimtab.autoscaling.lint_snapshot import (
     update_mode_of,
 )
 from trimtab.autoscaling.objects import LintPod
-from trimtab.autoscaling.rule import (
-    FindingIterator,
-    LintRule,
-    LintSeverity,
-    ManifestChange,
-    Needs,
-    lint_rule,
-)
+from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, ManifestChange, Needs, lint_rule
 from trimtab.autoscaling.rules.quality_of_service import elects_leader
 from trimtab.autoscaling.rules.vpa_bounds import active_vpas, least_replicas
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
@@ -37,11 +30,13 @@ _GUIDE = "Gardener's guide on pod autoscaling (shoot_pod_autoscaling_best_practi
 
 
 @lint_rule(
-    "L24", LintSeverity.ERROR, "Two VPAs for one pod",
+    "L24",
+    LintSeverity.ERROR,
+    "Two VPAs for one pod",
     why="The VPA does not define which of the two sets the requests of a pod; the choice can differ for every pod.",
     source="VPA, known limitations: several VPAs that match one pod have undefined behavior",
     fix="Remove one of the VPAs, or set its updateMode to Off.",
-)  # fmt: skip
+)
 def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA except the first, if one target has several VPAs whose mode is not Off."""
     vpas_by_target: dict[object, VerticalPodAutoscaler] = {}
@@ -57,13 +52,14 @@ def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "L25", LintSeverity.ERROR, "A VPA whose target is not the topmost controller",
-    why=
-        "The VPA reports ConfigUnsupported and does nothing, because its target must be the topmost controller "
-        "of the pods.",
+    "L25",
+    LintSeverity.ERROR,
+    "A VPA whose target is not the topmost controller",
+    why="The VPA reports ConfigUnsupported and does nothing, because its target must be the topmost controller "
+    "of the pods.",
     source="VPA, target selector: the targetRef must be the topmost well-known or scalable controller",
     fix="Name the topmost controller in targetRef.",
-)  # fmt: skip
+)
 def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA whose target is a pod or an object with a controller."""
     for vpa in snapshot.vpas:
@@ -79,19 +75,22 @@ def inner_target(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             owner = snapshot.workloads_by_subject.get(top) if top != target else None
             fields = {} if owner is None else {"apiVersion": owner.api_version, "kind": top.kind, "name": top.name}
             yield rule.report_problem(
-                subject, f"{subject} has {target} as its target, but {better}.", path=("spec", "targetRef"),
+                subject,
+                f"{subject} has {target} as its target, but {better}.",
+                path=("spec", "targetRef"),
                 changes=[ManifestChange(subject, ("spec", "targetRef", key), fields[key]) for key in fields],
-            )  # fmt: skip
+            )
 
 
 @lint_rule(
-    "L26", LintSeverity.WARNING, "A VPA that never updates its single pod",
-    why=
-        "The VPA's updater does not evict pods of workloads with fewer than two live pods: the pod keeps its "
-        "first request until the next rollout.",
+    "L26",
+    LintSeverity.WARNING,
+    "A VPA that never updates its single pod",
+    why="The VPA's updater does not evict pods of workloads with fewer than two live pods: the pod keeps its "
+    "first request until the next rollout.",
     source="VPA updater, --min-replicas (2 by default)",
     fix="Set updatePolicy.minReplicas to 1, or run two replicas.",
-)  # fmt: skip
+)
 def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA in a mode that evicts, if its workload wants fewer replicas than
     updatePolicy.minReplicas (2 if absent)."""
@@ -103,19 +102,21 @@ def too_few_replicas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         path = ("spec", "updatePolicy", "minReplicas")
         yield rule.report_problem(
             subject,
-                f"{subject} needs at least {format_count(needed, 'live pod')}, but its target may have only "
-                f"{replicas}.", path=path,
+            f"{subject} needs at least {format_count(needed, 'live pod')}, but its target may have only {replicas}.",
+            path=path,
             changes=[ManifestChange(subject, path, replicas)],
-        )  # fmt: skip
+        )
 
 
 @lint_rule(
-    "L27", LintSeverity.INFO, "A VPA that evicts pods which are not replaced in time",
-    why=
-        "Until the new pod is ready, the node of a DaemonSet has no pod, and a controller with one leader does "
-        "not work.",
-    source=_GUIDE, fix="Use updateMode Initial, or InPlaceOrRecreate if the cluster can resize pods.",
-)  # fmt: skip
+    "L27",
+    LintSeverity.INFO,
+    "A VPA that evicts pods which are not replaced in time",
+    why="Until the new pod is ready, the node of a DaemonSet has no pod, and a controller with one leader does "
+    "not work.",
+    source=_GUIDE,
+    fix="Use updateMode Initial, or InPlaceOrRecreate if the cluster can resize pods.",
+)
 def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA in mode Recreate whose target is a DaemonSet, or a single replica that elects a
     leader."""
@@ -125,19 +126,18 @@ def evicted_singleton(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator
         single = snapshot.needed_replicas(workload) == 1 and any(map(elects_leader, workload.spec.containers))
         if workload.subject.kind == "DaemonSet" or single:
             yield rule.report_problem(
-                subject,
-                f"{subject} evicts pods of {workload.subject}.",
-                path=("spec", "updatePolicy", "updateMode"),
+                subject, f"{subject} evicts pods of {workload.subject}.", path=("spec", "updatePolicy", "updateMode")
             )
 
 
 @lint_rule(
-    "L28", LintSeverity.INFO, "A VPA that evicts sensitive pods to make them smaller",
+    "L28",
+    LintSeverity.INFO,
+    "A VPA that evicts sensitive pods to make them smaller",
     why="A small saving does not justify the eviction of a pod that takes long to stop or must not be moved.",
-    source=_GUIDE, fix=
-        "Add evictionRequirements with TargetHigherThanRequests, so that the VPA evicts pods only to raise "
-        "requests.",
-)  # fmt: skip
+    source=_GUIDE,
+    fix="Add evictionRequirements with TargetHigherThanRequests, so that the VPA evicts pods only to raise requests.",
+)
 def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA without evictionRequirements whose mode evicts, if evictions do harm to its target.
 
@@ -152,9 +152,10 @@ def eviction_to_shrink(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
             value = [{"resources": list(RESOURCES), "changeRequirement": "TargetHigherThanRequests"}]
             yield rule.report_problem(
                 subject,
-                    f"{subject} may evict pods of {workload.subject} to lower their requests, but {reason}.", path=path,
+                f"{subject} may evict pods of {workload.subject} to lower their requests, but {reason}.",
+                path=path,
                 changes=[ManifestChange(subject, path, value)],
-            )  # fmt: skip
+            )
 
 
 def _why_sensitive(workload: LintWorkload) -> str:
@@ -169,13 +170,15 @@ def _why_sensitive(workload: LintWorkload) -> str:
 
 
 @lint_rule(
-    "L40", LintSeverity.WARNING, "A VPA webhook with fewer than two ready endpoints",
-    why=
-        "While the VPA's webhook is down, new pods get the requests of their manifests, which are small on "
-        "purpose: Gardener's guide calls this a catastrophic under-reservation.",
-    source=_GUIDE, fix="Run two replicas of the admission controller, with a PodDisruptionBudget.",
+    "L40",
+    LintSeverity.WARNING,
+    "A VPA webhook with fewer than two ready endpoints",
+    why="While the VPA's webhook is down, new pods get the requests of their manifests, which are small on "
+    "purpose: Gardener's guide calls this a catastrophic under-reservation.",
+    source=_GUIDE,
+    fix="Run two replicas of the admission controller, with a PodDisruptionBudget.",
     needs=(Needs.VPA_WEBHOOK,),
-)  # fmt: skip
+)
 def weak_vpa_webhook(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each webhook configuration of the VPA whose Service has fewer than two ready endpoints."""
     for configuration in snapshot.mutating_webhooks:
@@ -194,17 +197,22 @@ def weak_vpa_webhook(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             )
             if ready < 2:
                 subject = subject_of("MutatingWebhookConfiguration", configuration.metadata, namespaced=False)
-                yield rule.report_problem(subject, f"The VPA's webhook Service {namespace}/{name} has {ready} ready "
-                                          f"endpoint{'' if ready == 1 else 's'}.")  # fmt: skip
+                yield rule.report_problem(
+                    subject,
+                    f"The VPA's webhook Service {namespace}/{name} has {ready} ready "
+                    f"endpoint{'' if ready == 1 else 's'}.",
+                )
 
 
 @lint_rule(
-    "L44", LintSeverity.INFO, "A VPA recommendation that is not used",
+    "L44",
+    LintSeverity.INFO,
+    "A VPA recommendation that is not used",
     why="The VPA only recommends: the requests stay wrong although better amounts are known.",
-    source="Trimtab", fix=
-        "Set the requests to the VPA's target, or set an updateMode "
-        "with which the VPA changes pods.", needs=(Needs.LIVE,),
-)  # fmt: skip
+    source="Trimtab",
+    fix="Set the requests to the VPA's target, or set an updateMode with which the VPA changes pods.",
+    needs=(Needs.LIVE,),
+)
 def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA in mode Off that is older than two weeks and whose recommended target differs from
     the request by more than 20 %."""
@@ -229,15 +237,15 @@ def unused_advice(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
-    "N03", LintSeverity.WARNING,
-        "A VPA with in-place updates for a container that restarts, or on a node without room",
-    why=
-        "In-place updates should not disturb pods. With resizePolicy RestartContainer each change restarts the "
-        "container, and on a full node the resize stays Deferred (preemption for a resize is alpha in Kubernetes "
-        "1.37).",
+    "N03",
+    LintSeverity.WARNING,
+    "A VPA with in-place updates for a container that restarts, or on a node without room",
+    why="In-place updates should not disturb pods. With resizePolicy RestartContainer each change restarts the "
+    "container, and on a full node the resize stays Deferred (preemption for a resize is alpha in Kubernetes "
+    "1.37).",
     source="Kubernetes in-place resize (stable since 1.35); VPA InPlaceOrRecreate",
     fix="Set restartPolicy NotRequired in the container's resizePolicy, and keep free room on the nodes.",
-)  # fmt: skip
+)
 def resize_without_effect(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each VPA in an in-place mode whose pods cannot be resized without disruption.
 

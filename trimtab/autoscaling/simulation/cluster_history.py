@@ -54,9 +54,12 @@ class _Shapes:
 
 
 def build_history(
-    first: Inventory, moments: Iterable[tuple[Seconds, Mapping[str, int]]], min_nodes: int = 0,
-    rules: EvictionRules = DEFAULT_RULES, groups: NodeGroups = NO_GROUPS,
-) -> HistoryReading:  # fmt: skip
+    first: Inventory,
+    moments: Iterable[tuple[Seconds, Mapping[str, int]]],
+    min_nodes: int = 0,
+    rules: EvictionRules = DEFAULT_RULES,
+    groups: NodeGroups = NO_GROUPS,
+) -> HistoryReading:
     """Returns the history that begins with the nodes and pods of `first`.
 
     `moments`: second → number of pods by workload; seconds are counted from the first moment. `min_nodes`: for each
@@ -95,7 +98,8 @@ def build_history(
             "out, because the first snapshot has no such pod."
         )
     history = NodeHistory(
-        shapes=shapes.by_name, workloads=workloads,
+        shapes=shapes.by_name,
+        workloads=workloads,
         nodes=[(shapes.of_node[node], pods) for node, pods in placed.items()],
         moments=[
             (second - began, {name: count for name, count in pods.items() if name in workloads})
@@ -103,7 +107,7 @@ def build_history(
         ],
         min_nodes=dict.fromkeys(shapes.by_name, min_nodes),
         group_minimums={**groups.minimums, UNMATCHED_GROUP: groups.unmatched_minimum},
-    )  # fmt: skip
+    )
     return HistoryReading(history, tuple(notes))
 
 
@@ -145,9 +149,10 @@ def hold_moments(
 def count_pods(inventory: Inventory) -> dict[str, int]:
     """Returns workload → number of its pods that have not finished, whether they are on a node or wait for one."""
     names = (
-        workload_name(pod) for pod in inventory.pods
+        workload_name(pod)
+        for pod in inventory.pods
         if not (pod.is_finished or pod.is_daemon or pod.is_static) and pod.deletion_requested_at is None
-    )  # fmt: skip
+    )
     return dict(Counter(name for name in names if name))
 
 
@@ -162,7 +167,7 @@ def _limited_group(node: str, groups: NodeGroups) -> str:
 def _group_nodes(inventory: Inventory, groups: NodeGroups) -> tuple[_Shapes, int]:
     keys = {
         key for pod in inventory.pods for key in label_keys_read(pod.requirements, ()) if key and key != HOSTNAME_LABEL
-    }  # fmt: skip
+    }
     daemons = _sum_daemons(inventory.pods)
     names: dict[object, str] = {}
     shapes = _Shapes({}, {}, {})
@@ -182,10 +187,15 @@ def _group_nodes(inventory: Inventory, groups: NodeGroups) -> tuple[_Shapes, int
             names[key] = _name_shape(kind, cpu, memory, shapes.by_name)
             daemon_cpu, daemon_memory, daemon_pods = daemons.get(node.name, (0, 0, 0))
             shapes.by_name[names[key]] = ReplayShape(
-                name=names[key], cpu=max(0, cpu - daemon_cpu), memory=max(0, memory - daemon_memory),
-                pods=max(0, slots - daemon_pods), daemon_cpu=daemon_cpu, daemon_memory=daemon_memory,
-                price=price, group=group,
-            )  # fmt: skip
+                name=names[key],
+                cpu=max(0, cpu - daemon_cpu),
+                memory=max(0, memory - daemon_memory),
+                pods=max(0, slots - daemon_pods),
+                daemon_cpu=daemon_cpu,
+                daemon_memory=daemon_memory,
+                price=price,
+                group=group,
+            )
             shapes.example[names[key]] = node
         shapes.of_node[node.name] = names[key]
     return shapes, unreadable
@@ -204,9 +214,10 @@ def _sum_daemons(pods: Iterable[PodInfo]) -> dict[str, tuple[int, int, int]]:
 
 def _lasting_taints(node: NodeInfo) -> frozenset[tuple[str, str, str]]:
     return frozenset(
-        (taint.key, taint.value, taint.effect) for taint in node.taints
+        (taint.key, taint.value, taint.effect)
+        for taint in node.taints
         if taint.effect in REJECTING_EFFECTS and not taint.key.startswith(_TRANSIENT_TAINTS)
-    )  # fmt: skip
+    )
 
 
 def _name_shape(kind: str, cpu: int, memory: int, others: Iterable[str]) -> str:
@@ -237,19 +248,22 @@ class _WorkloadReader:
         is_pinned = HOSTNAME_LABEL in set(label_keys_read(pod.requirements, volumes))
         has_budget = bool(self.budgets.matching_numbers(pod.namespace, pod.requirements.labels))
         return ReplayWorkload(
-            name=name, cpu=requests.get("cpu", 0), memory=requests.get("memory", 0),
+            name=name,
+            cpu=requests.get("cpu", 0),
+            memory=requests.get("memory", 0),
             shapes=self._admitting_shapes(pod, volumes),
             blocks=is_pinned or blocks_scale_down(pod, self.rules, is_owned=is_owned, has_budget=has_budget),
-        )  # fmt: skip
+        )
 
     def _admitting_shapes(self, pod: PodInfo, volumes: Sequence[NodeSelector]) -> frozenset[str]:
         own = self.shapes.of_node[pod.node]
         key = (own, id(pod.requirements))
         if volumes or key not in self._known:
             admitting = frozenset(
-                shape for shape, node in self.shapes.example.items()
+                shape
+                for shape, node in self.shapes.example.items()
                 if shape == own or node_rejection_reason(pod.requirements, volumes, node) is None
-            )  # fmt: skip
+            )
             if volumes:
                 return admitting
             self._known[key] = admitting
@@ -282,6 +296,9 @@ def _merge_workloads(first: ReplayWorkload | None, other: ReplayWorkload) -> Rep
     if first is None:
         return other
     return ReplayWorkload(
-        name=first.name, cpu=max(first.cpu, other.cpu), memory=max(first.memory, other.memory),
-        shapes=first.shapes & other.shapes or first.shapes, blocks=first.blocks or other.blocks,
-    )  # fmt: skip
+        name=first.name,
+        cpu=max(first.cpu, other.cpu),
+        memory=max(first.memory, other.memory),
+        shapes=first.shapes & other.shapes or first.shapes,
+        blocks=first.blocks or other.blocks,
+    )

@@ -70,15 +70,19 @@ def candidate_flags(present: ScaleDownFlags) -> tuple[ScaleDownFlags, ...]:
     """Returns the present flags, and every combination of usual thresholds, unneeded times and delays."""
     others = (
         replace(present, threshold=threshold, unneeded_seconds=unneeded, delay_after_add_seconds=delay)
-        for threshold in THRESHOLDS for unneeded in UNNEEDED_SECONDS for delay in DELAYS_AFTER_ADD
-    )  # fmt: skip
+        for threshold in THRESHOLDS
+        for unneeded in UNNEEDED_SECONDS
+        for delay in DELAYS_AFTER_ADD
+    )
     return tuple(dict.fromkeys((present, *others)))
 
 
 def propose_flags(
-    history: NodeHistory, present: ScaleDownFlags, candidates: Sequence[ScaleDownFlags] | None = None,
+    history: NodeHistory,
+    present: ScaleDownFlags,
+    candidates: Sequence[ScaleDownFlags] | None = None,
     on_replay: Callable[[Sequence[ScaleDownFlags]], Iterable[ScaleDownFlags]] = lambda all_flags: all_flags,
-) -> AutoscalerProposal:  # fmt: skip
+) -> AutoscalerProposal:
     """Replays all candidates, and returns them with the choice. `on_replay` may show the progress."""
     every = tuple(dict.fromkeys((present, *(candidate_flags(present) if candidates is None else candidates))))
     replays = [ReplayedFlags(flags, replay_history(history, flags)) for flags in on_replay(every)]
@@ -107,4 +111,4 @@ def _is_as_safe(result: ReplayResult, present: ReplayResult) -> bool:
     return (
         result.bought_back <= max(present.bought_back, MAX_BOUGHT_BACK_SHARE * result.removed)
         and result.pending_pod_seconds <= MAX_PENDING_RATIO * present.pending_pod_seconds + 600
-    )  # fmt: skip
+    )

@@ -46,9 +46,14 @@ _STEPS = {"cpu": 1, "memory": 1 << 20}
 IN_PLACE_VERSION = (1, 33)
 """The first Kubernetes version in which pods can be resized in place by default."""
 API_VERSIONS = {
-    "Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
-    "ReplicationController": "v1", "Rollout": "argoproj.io/v1alpha1", "DeploymentConfig": "apps.openshift.io/v1",
-}  # fmt: skip
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
+    "Rollout": "argoproj.io/v1alpha1",
+    "DeploymentConfig": "apps.openshift.io/v1",
+}
 """The kinds for which a VPA is proposed, with their API versions: their pods run all the time, and a VPA finds them by
 the kind's `scale` subresource (or is built for the kind)."""
 
@@ -167,9 +172,13 @@ def summarize_container(
     estimates = recommend_from_series(idle, flags, containers)
     times = [time for one in series for time in (one.times[0], one.times[-1]) if len(one.times)]
     return ContainerHistory(
-        name, low, high, {resource: estimate.target for resource, estimate in estimates.items()},
-        max(times) - min(times) if times else 0, sum(len(one.times) for one in series),
-    )  # fmt: skip
+        name,
+        low,
+        high,
+        {resource: estimate.target for resource, estimate in estimates.items()},
+        max(times) - min(times) if times else 0,
+        sum(len(one.times) for one in series),
+    )
 
 
 def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = None) -> VpaProposal:
@@ -220,9 +229,7 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
     name = existing or choose_free_name(workload.name, workload.kind, workload.taken_names)
     manifest = _render_vpa(workload, free, name, version)
     if not existing:
-        because = [
-            _describe_usage(workload, free), *_describe_floors(workload, free), *_describe_caps(workload, free)
-        ]  # fmt: skip
+        because = [_describe_usage(workload, free), *_describe_floors(workload, free), *_describe_caps(workload, free)]
         return decide(VpaAction.ADD, VPA_WORTH_IT("; ".join(because)), manifest)
     differences = _list_differences(workload, workload.vpas[0], manifest)
     if not differences:
@@ -246,8 +253,9 @@ def _describe_usage(workload: WorkloadHistory, resources: Mapping[str, Sequence[
     return "; ".join(
         f"{container.name}: {resource} from {format_amount(resource, container.low[resource])} (P5) to "
         f"{format_amount(resource, container.high[resource])} (P95)"
-        for container in workload.containers for resource in resources[container.name]
-    )  # fmt: skip
+        for container in workload.containers
+        for resource in resources[container.name]
+    )
 
 
 def _render_vpa(
@@ -274,11 +282,13 @@ def _render_vpa(
         "targetRef": {"apiVersion": API_VERSIONS[workload.kind], "kind": workload.kind, "name": workload.name},
         "updatePolicy": {"updateMode": choose_update_mode(version)},
         "resourcePolicy": {"containerPolicies": policies},
-    }  # fmt: skip
+    }
     return {
-        "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
-        "metadata": {"name": name, "namespace": workload.namespace}, "spec": spec,
-    }  # fmt: skip
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": name, "namespace": workload.namespace},
+        "spec": spec,
+    }
 
 
 def _least_request(workload: WorkloadHistory, container: ContainerHistory, resource: str) -> int:
@@ -358,8 +368,9 @@ def _request_ranges(
             _least_request(workload, container, resource),
             workload.max_allowed.get(container.name, {}).get(resource),
         )
-        for container in workload.containers if resource in resources[container.name]
-    }  # fmt: skip
+        for container in workload.containers
+        if resource in resources[container.name]
+    }
 
 
 def _find_refusal(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]], resource: str) -> str:
@@ -377,19 +388,21 @@ def _describe_floors(workload: WorkloadHistory, resources: Mapping[str, Sequence
     """Returns a phrase for each minAllowed that LimitRanges raise."""
     return [
         f"{container.name}: {floor.phrase} {format_quantity(resource, floor.amount)}"
-        for container in workload.containers for resource in resources[container.name]
+        for container in workload.containers
+        for resource in resources[container.name]
         if (floor := workload.floors.get(container.name, {}).get(resource)) is not None
         and floor.amount == _least_request(workload, container, resource)
-    ]  # fmt: skip
+    ]
 
 
 def _describe_caps(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]]) -> list[str]:
     """Returns a phrase for each maxAllowed that ResourceQuotas lower."""
     return [
         f"{name}: a ResourceQuota has room for at most {format_quantity(resource, amount)} of {resource} in each pod"
-        for name, amounts in workload.quota_caps.items() for resource, amount in amounts.items()
+        for name, amounts in workload.quota_caps.items()
+        for resource, amount in amounts.items()
         if resource in resources.get(name, ())
-    ]  # fmt: skip
+    ]
 
 
 def choose_update_mode(version: tuple[int, int] | None) -> str:
@@ -431,9 +444,10 @@ def _list_differences(workload: WorkloadHistory, existing: Mapping[str, Any], pr
             f"{policy['containerName']} may request more {resource} than {format_quantity(resource, cap)}, for which "
             "a ResourceQuota has room"
             for resource, cap in workload.quota_caps.get(policy["containerName"], {}).items()
-            if own.get("maxAllowed") and resource in policy["minAllowed"]
+            if own.get("maxAllowed")
+            and resource in policy["minAllowed"]
             and not _is_below(own["maxAllowed"], resource, cap + 1)
-        ]  # fmt: skip
+        ]
     return differences
 
 

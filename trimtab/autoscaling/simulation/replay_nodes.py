@@ -120,9 +120,11 @@ class _Node:
 
     def can_hold(self, workload: ReplayWorkload) -> bool:
         return (
-            self.shape.name in workload.shapes and self.count < self.shape.pods
-            and self.cpu + workload.cpu <= self.shape.cpu and self.memory + workload.memory <= self.shape.memory
-        )  # fmt: skip
+            self.shape.name in workload.shapes
+            and self.count < self.shape.pods
+            and self.cpu + workload.cpu <= self.shape.cpu
+            and self.memory + workload.memory <= self.shape.memory
+        )
 
     def add_pods(self, workload: ReplayWorkload, count: int) -> None:
         self.pods[workload.name] += count
@@ -278,9 +280,10 @@ class _Replay:
         if not self.is_settled:
             self._mark_unneeded(second)
         due = [
-            node for node in self.nodes
+            node
+            for node in self.nodes
             if node.unneeded_since is not None and second - node.unneeded_since >= self.flags.unneeded_seconds
-        ]  # fmt: skip
+        ]
         empty, drains = 0, 0
         for node in due:
             if not self._may_shrink(node) or (node.count and drains >= max_drains):
@@ -314,17 +317,17 @@ class _Replay:
 
     def _is_candidate(self, node: _Node, second: int) -> bool:
         return (
-            node.ready_at <= second and node.utilization < self.flags.threshold
+            node.ready_at <= second
+            and node.utilization < self.flags.threshold
             and not any(self.history.workloads[name].blocks for name in node.pods)
-        )  # fmt: skip
+        )
 
     def _may_shrink(self, node: _Node) -> bool:
         name, group = node.shape.name, node.shape.group
         group_minimum = self.history.group_minimums.get(group, 0)
-        return (
-            sum(each.shape.name == name for each in self.nodes) > self.history.min_nodes.get(name, 0)
-            and (not group_minimum or sum(each.shape.group == group for each in self.nodes) > group_minimum)
-        )  # fmt: skip
+        return sum(each.shape.name == name for each in self.nodes) > self.history.min_nodes.get(name, 0) and (
+            not group_minimum or sum(each.shape.group == group for each in self.nodes) > group_minimum
+        )
 
     def _place_elsewhere(self, node: _Node, others: Sequence[_Node]) -> list[tuple[_Node, str]] | None:
         """Places every pod of the node on another node, each on the fullest node on which it fits, and returns the

@@ -197,9 +197,14 @@ class _Simulation:
 
 
 def simulate_vpa(
-    series: Iterable[PodSeries], flags: RecommenderFlags = DEFAULT_FLAGS, *, initial: Mapping[str, int] | None = None,
-    containers: int = 1, in_place: bool = False, updates: bool = True,
-) -> VpaOutcome:  # fmt: skip
+    series: Iterable[PodSeries],
+    flags: RecommenderFlags = DEFAULT_FLAGS,
+    *,
+    initial: Mapping[str, int] | None = None,
+    containers: int = 1,
+    in_place: bool = False,
+    updates: bool = True,
+) -> VpaOutcome:
     """Simulates the VPA on all series of one container of a workload, and returns the result.
 
     `initial`: the requests of its pods while there is no recommendation, in millicores and bytes. `containers`: the
@@ -220,9 +225,13 @@ def simulate_vpa(
             simulation.update_pods(second)
     last = simulation.estimate(max(moments)) if moments else {}
     return VpaOutcome(
-        changes=tuple(simulation.changes), outcomes=simulation.outcomes, evictions=simulation.evictions,
-        resizes=simulation.resizes, blocked_rounds=simulation.blocked, last=last,
-    )  # fmt: skip
+        changes=tuple(simulation.changes),
+        outcomes=simulation.outcomes,
+        evictions=simulation.evictions,
+        resizes=simulation.resizes,
+        blocked_rounds=simulation.blocked,
+        last=last,
+    )
 
 
 def recommend_from_series(

@@ -103,12 +103,16 @@ def cap_to_limits(estimates: Mapping[str, VpaEstimate], limits: Amounts) -> dict
     """Returns the recommendation for a container with controlledValues RequestsOnly, which is never above its
     limits."""
     return {
-        resource: estimate if resource not in limits else replace(
-            estimate, lower_bound=min(estimate.lower_bound, limits[resource]),
-            target=min(estimate.target, limits[resource]), upper_bound=min(estimate.upper_bound, limits[resource]),
+        resource: estimate
+        if resource not in limits
+        else replace(
+            estimate,
+            lower_bound=min(estimate.lower_bound, limits[resource]),
+            target=min(estimate.target, limits[resource]),
+            upper_bound=min(estimate.upper_bound, limits[resource]),
         )
         for resource, estimate in estimates.items()
-    }  # fmt: skip
+    }
 
 
 def cap_to_policy(estimate: VpaEstimate, min_allowed: int = 0, max_allowed: int | None = None) -> VpaEstimate:

@@ -75,20 +75,22 @@ class AdmitOptions:
     is_running: Annotated[
         bool, option("--running", help="Check the running pods of --cluster instead of manifests.")
     ] = False
-    policy_paths: Annotated[tuple[str, ...], POLICIES.with_help(
-        "Policies. Default: the recommended set; with --running, the cluster's own if it has any."
-    )] = ()  # fmt: skip
+    policy_paths: Annotated[
+        tuple[str, ...],
+        POLICIES.with_help("Policies. Default: the recommended set; with --running, the cluster's own if it has any."),
+    ] = ()
     cluster: ClusterOptions
     selection: SelectionOptions
-    overhead: Annotated[Literal["server", "webhook"], OVERHEAD.with_help(
-        "The component that writes pod overhead: the API server or the webhook."
-    )] = "server"  # fmt: skip
+    overhead: Annotated[
+        Literal["server", "webhook"],
+        OVERHEAD.with_help("The component that writes pod overhead: the API server or the webhook."),
+    ] = "server"
     vpa_acts: Annotated[
         bool, option("--vpa-webhook/--no-vpa-webhook", help="Whether the VPA's own webhook can act.")
     ] = True
-    details: Annotated[bool, DETAILS.with_help(
-        "Also show what stays unchanged and why, and the API server's own steps."
-    )] = False  # fmt: skip
+    details: Annotated[
+        bool, DETAILS.with_help("Also show what stays unchanged and why, and the API server's own steps.")
+    ] = False
     strict: Annotated[bool, STRICT.with_help("Exit with 1 if a pod is refused or there is a warning.")] = False
     output: ReportOutput
 

@@ -39,29 +39,43 @@ class AutoscalerProposeOptions:
     """The options of `trimtab autoscaler propose`."""
 
     cluster: ClusterOptions
-    earlier: Annotated[tuple[str, ...], option(
-        "--earlier", metavar="SNAPSHOT",
-        help="An earlier snapshot of the same cluster. You can repeat the option.",
-    )] = ()  # fmt: skip
-    usage: Annotated[tuple[str, ...], USAGE.with_help(
-        "Usage series that name their pods: they show how many pods there were over time."
-    )] = ()  # fmt: skip
+    earlier: Annotated[
+        tuple[str, ...],
+        option(
+            "--earlier", metavar="SNAPSHOT", help="An earlier snapshot of the same cluster. You can repeat the option."
+        ),
+    ] = ()
+    usage: Annotated[
+        tuple[str, ...],
+        USAGE.with_help("Usage series that name their pods: they show how many pods there were over time."),
+    ] = ()
     stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
-    autoscaler_flags: Annotated[str, AUTOSCALER_FLAGS.with_help(
-        "The present flags of the cluster autoscaler. Default: the flags of the autoscaler's pod in the snapshot."
-    )] = ""  # fmt: skip
+    autoscaler_flags: Annotated[
+        str,
+        AUTOSCALER_FLAGS.with_help(
+            "The present flags of the cluster autoscaler. Default: the flags of the autoscaler's pod in the snapshot."
+        ),
+    ] = ""
     price_paths: Annotated[tuple[str, ...], PRICES] = ()
-    replay_step: Annotated[str, option(
-        "--replay-step", metavar="DURATION", former="--step", help="The time between two steps of the replay."
-    )] = "5m"  # fmt: skip
-    provision_time: Annotated[str, option(
-        "--provision-time", metavar="DURATION",
-        help="The time from a scale-up until the new node accepts pods.",
-    )] = "2m"  # fmt: skip
-    min_nodes: Annotated[int, option(
-        "--min-nodes", minimum=0, maximum=1000,
-        help="The number of nodes of each machine type that the replay never removes.",
-    )] = 0  # fmt: skip
+    replay_step: Annotated[
+        str,
+        option("--replay-step", metavar="DURATION", former="--step", help="The time between two steps of the replay."),
+    ] = "5m"
+    provision_time: Annotated[
+        str,
+        option(
+            "--provision-time", metavar="DURATION", help="The time from a scale-up until the new node accepts pods."
+        ),
+    ] = "2m"
+    min_nodes: Annotated[
+        int,
+        option(
+            "--min-nodes",
+            minimum=0,
+            maximum=1000,
+            help="The number of nodes of each machine type that the replay never removes.",
+        ),
+    ] = 0
     output: ReportOutput
 
 
@@ -79,9 +93,15 @@ def propose_autoscaler_flags(options: AutoscalerProposeOptions) -> None:
     prices = _read_prices(options.price_paths)
     series, notes = read_usage_series(options.usage, stated=options.stated) if options.usage else ([], [])
     reading = read_cluster_history(
-        options.cluster, options.earlier, series, prices, options.autoscaler_flags,
-        step_seconds=step, min_nodes=options.min_nodes, provision_seconds=provision,
-    )  # fmt: skip
+        options.cluster,
+        options.earlier,
+        series,
+        prices,
+        options.autoscaler_flags,
+        step_seconds=step,
+        min_nodes=options.min_nodes,
+        provision_seconds=provision,
+    )
     proposal = propose_flags(reading.history, reading.present, on_replay=_show_progress)
     report = build_autoscaler_report(proposal, reading.history, (*notes, *reading.notes))
     write_report(options.output, report, VIEW)
@@ -97,8 +117,9 @@ def _read_durations(**texts: str) -> list[int]:
     seconds = {name: parse_duration(text) for name, text in texts.items()}
     mistakes = [
         ConfigError(file=f"--{name.replace('_', '-')}", expected="a duration such as 5m", got=repr(texts[name]))
-        for name, value in seconds.items() if not value
-    ]  # fmt: skip
+        for name, value in seconds.items()
+        if not value
+    ]
     if mistakes:
         raise UsageError(mistakes)
     return [value or 0 for value in seconds.values()]

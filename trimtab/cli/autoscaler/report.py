@@ -57,21 +57,30 @@ def build_autoscaler_report(
 ) -> AutoscalerProposeReport:
     """Returns the report of a proposal."""
     return AutoscalerProposeReport(
-        hours=round(proposal.present.result.seconds / 3600, 1), nodes=len(history.nodes),
-        pods=sum(sum(pods.values()) for _, pods in history.nodes), reason=report_reason(proposal.reason),
-        present=_build_row(proposal.present), proposed=_build_row(proposal.chosen),
-        replays=[_build_row(replayed) for replayed in proposal.replays], notes=list(notes),
-    )  # fmt: skip
+        hours=round(proposal.present.result.seconds / 3600, 1),
+        nodes=len(history.nodes),
+        pods=sum(sum(pods.values()) for _, pods in history.nodes),
+        reason=report_reason(proposal.reason),
+        present=_build_row(proposal.present),
+        proposed=_build_row(proposal.chosen),
+        replays=[_build_row(replayed) for replayed in proposal.replays],
+        notes=list(notes),
+    )
 
 
 def _build_row(replayed: ReplayedFlags) -> ReplayRow:
     result = replayed.result
     return ReplayRow(
-        flags=list(replayed.flags.format_arguments()), mean_nodes=round(result.mean_nodes, 2),
-        final_nodes=result.final_nodes, removed=result.removed, evictions=result.evictions, bought=result.bought,
-        bought_back=result.bought_back, pending_pod_minutes=round(result.pending_pod_seconds / 60, 1),
+        flags=list(replayed.flags.format_arguments()),
+        mean_nodes=round(result.mean_nodes, 2),
+        final_nodes=result.final_nodes,
+        removed=result.removed,
+        evictions=result.evictions,
+        bought=result.bought,
+        bought_back=result.bought_back,
+        pending_pod_minutes=round(result.pending_pod_seconds / 60, 1),
         dollars=None if result.dollars is None else round(result.dollars, 2),
-    )  # fmt: skip
+    )
 
 
 class _NamedReplay(NamedTuple):

@@ -47,21 +47,24 @@ from trimtab.runtime.files import RuntimeFault
 class CompactorOptions:
     """The options of `trimtab compactor`, the process."""
 
-    listen: Annotated[str | None, LISTEN.with_help(
-        "The address for metrics and health. Default: 0.0.0.0:9090; with port 0 the system chooses a free port."
-    )] = None  # fmt: skip
-    namespace: Annotated[str | None, NAMESPACE.with_help(
-        f"Trimtab's own namespace. Default: {Settings().namespace}."
-    )] = None  # fmt: skip
-    kubeconfig: Annotated[Path | None, KUBECONFIG.with_help(
-        "A kubeconfig file. Default: the pod's account, or your kubeconfig."
-    )] = None  # fmt: skip
+    listen: Annotated[
+        str | None,
+        LISTEN.with_help(
+            "The address for metrics and health. Default: 0.0.0.0:9090; with port 0 the system chooses a free port."
+        ),
+    ] = None
+    namespace: Annotated[
+        str | None, NAMESPACE.with_help(f"Trimtab's own namespace. Default: {Settings().namespace}.")
+    ] = None
+    kubeconfig: Annotated[
+        Path | None, KUBECONFIG.with_help("A kubeconfig file. Default: the pod's account, or your kubeconfig.")
+    ] = None
     rehearse: Annotated[
         bool | None, option("--rehearse", help="Start no drain, even if the mode of a pool is `act`.")
     ] = None
-    ready_file: Annotated[Path | None, READY_FILE.with_help(
-        "A file that the process writes as soon as it serves metrics and health."
-    )] = None  # fmt: skip
+    ready_file: Annotated[
+        Path | None, READY_FILE.with_help("A file that the process writes as soon as it serves metrics and health.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +81,12 @@ class HistoryOptions:
 
     pool: Annotated[str | None, POOL.with_help("Show only decisions about this pool.")] = None
     node: Annotated[str | None, option("--node", metavar="NAME", help="Show only decisions about this node.")] = None
-    since: Annotated[str | None, SINCE.with_help(
-        "Show only the decisions since then: an age such as 30m, 12h or 7d, or a date such as 2026-11-01."
-    )] = None  # fmt: skip
+    since: Annotated[
+        str | None,
+        SINCE.with_help(
+            "Show only the decisions since then: an age such as 30m, 12h or 7d, or a date such as 2026-11-01."
+        ),
+    ] = None
     limit: Annotated[
         int | None,
         option("--limit", minimum=1, metavar="NUMBER", help="Show at most this number of decisions, the latest ones."),
@@ -100,13 +106,15 @@ class PauseOptions:
     """The options of `trimtab compactor pause`."""
 
     why: Annotated[
-        str,
-        option("--why", help="The reason for the pause. Other users see it in the annotation and in the status."),
+        str, option("--why", help="The reason for the pause. Other users see it in the annotation and in the status.")
     ] = ""
-    pool: Annotated[str | None, POOL.with_help(
-        "Pause only this pool: set `mode: rehearse` in its ConfigMap. Default: pause everything, so that the webhook "
-        "also admits pods unchanged."
-    )] = None  # fmt: skip
+    pool: Annotated[
+        str | None,
+        POOL.with_help(
+            "Pause only this pool: set `mode: rehearse` in its ConfigMap. Default: pause everything, so that the "
+            "webhook also admits pods unchanged."
+        ),
+    ] = None
     login: ClusterLogin
 
 
@@ -114,10 +122,13 @@ class PauseOptions:
 class ResumeOptions:
     """The options of `trimtab compactor resume`."""
 
-    pool: Annotated[str | None, POOL.with_help(
-        "Reopen this pool after failures closed it; a pool that `pause --pool` paused needs `mode: act` in its "
-        "ConfigMap. Default: end the pause."
-    )] = None  # fmt: skip
+    pool: Annotated[
+        str | None,
+        POOL.with_help(
+            "Reopen this pool after failures closed it; a pool that `pause --pool` paused needs `mode: act` in its "
+            "ConfigMap. Default: end the pause."
+        ),
+    ] = None
     login: ClusterLogin
 
 
@@ -126,9 +137,9 @@ class ReleaseOptions:
     """The options of `trimtab compactor release`."""
 
     names: Annotated[tuple[str, ...], Argument("[NODE]...", is_required=False, complete=complete_nodes)] = ()
-    yes: Annotated[bool, YES.with_help(
-        "Uncordon the named nodes. Without this option the command only lists them."
-    )] = False  # fmt: skip
+    yes: Annotated[
+        bool, YES.with_help("Uncordon the named nodes. Without this option the command only lists them.")
+    ] = False
     login: ClusterLogin
 
 

@@ -80,12 +80,19 @@ def build_history_report(state: CompactorState, filters: HistoryFilter | None = 
         empty_because="" if records else _explain_emptiness(selected, since, state.read_at),
         records=[
             RecordReport(
-                at=format_timestamp(record.at), pool=record.pool, what=record.what, code=record.code, why=record.why,
-                node=record.node, pod=record.pod, drain=record.drain, rehearsed=record.rehearsed,
+                at=format_timestamp(record.at),
+                pool=record.pool,
+                what=record.what,
+                code=record.code,
+                why=record.why,
+                node=record.node,
+                pod=record.pod,
+                drain=record.drain,
+                rehearsed=record.rehearsed,
             )
             for record in records[-filters.limit if filters.limit else 0 :]
-        ]
-    )  # fmt: skip
+        ],
+    )
 
 
 def _explain_emptiness(selected: Sequence[HistoryEntry], since: Seconds | None, read_at: Seconds) -> str:

@@ -111,9 +111,15 @@ def run_webhook(folder: Path, policies: Path, cluster: Path) -> Iterator[ReviewC
     certs.write_folder(pair, certs.issue(["localhost", "127.0.0.1"], now=clock.utc_now()))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIMTAB_")}
     settings = {
-        "LISTEN": "127.0.0.1:0", "CERTS_FOLDER": pair, "POLICIES": policies, "CLUSTER": cluster, "READY_FILE": ready,
-        "LOG_FORMAT": "json", "SHUTDOWN_DELAY_SECONDS": 0, "GRACEFUL_TIMEOUT_SECONDS": 5,
-    }  # fmt: skip
+        "LISTEN": "127.0.0.1:0",
+        "CERTS_FOLDER": pair,
+        "POLICIES": policies,
+        "CLUSTER": cluster,
+        "READY_FILE": ready,
+        "LOG_FORMAT": "json",
+        "SHUTDOWN_DELAY_SECONDS": 0,
+        "GRACEFUL_TIMEOUT_SECONDS": 5,
+    }
     environ |= {variable_name("webhook", name.lower()): str(value) for name, value in settings.items()}
     with (folder / "webhook.log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], env=environ, stdout=log, stderr=log)

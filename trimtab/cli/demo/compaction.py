@@ -78,11 +78,14 @@ class SimulatedCluster:
     def look(self) -> ClusterView:
         """Returns the present state of the cluster."""
         return ClusterView(
-            now=self.at, inventory=self.inventory, pools=(self.pool,), namespace="trimtab-system",
+            now=self.at,
+            inventory=self.inventory,
+            pools=(self.pool,),
+            namespace="trimtab-system",
             autoscaler=Autoscaler(updated=self.at, threshold=0),
             versions={node.name: "1" for node in self.inventory.nodes},
             annotations=read_annotations(self.inventory.nodes, KEYS, "trimtab-system"),
-        )  # fmt: skip
+        )
 
     def load_states(self) -> Mapping[str, PoolState | Unreadable]:
         return {}

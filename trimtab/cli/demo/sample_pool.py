@@ -67,9 +67,12 @@ def _draw_resizes(console: Console, inputs: PlanInputs) -> None:
     """Draw how much more is freed if a policy with `running: resize` adapts the requests of pods to their usage."""
     pods = build_snapshot(read_documents("pool.json", build_pool_list()).documents).snapshot.objects_of(Pod)
     advice = propose_resizes(
-        read_resizable_pods(pods), _wanted_requests, inputs.inventory, inputs.pools,
+        read_resizable_pods(pods),
+        _wanted_requests,
+        inputs.inventory,
+        inputs.pools,
         context=ResizeContext(assumes_kubelets=True),
-    )  # fmt: skip
+    )
     resize_plan = plan_with_resizes(inputs.inventory, inputs.pools, advice.proposals, inputs.context)
     after = len(inputs.inventory.nodes) - len(resize_plan.plan.all_steps)
     console.print(
@@ -114,10 +117,18 @@ def _nodes_table(report: PlanReport) -> RenderableType:
             return _requests_bar(node, node.after)
         return Text(f"removed in wave {waves_by_node[node.name]}", style="yellow")
 
-    return build_grid([
-        (node.name, _requests_bar(node, node.before), "→", draw_after(node), Text(stays.get(node.name, ""), style=GREY))
-        for node in report.nodes
-    ])  # fmt: skip
+    return build_grid(
+        [
+            (
+                node.name,
+                _requests_bar(node, node.before),
+                "→",
+                draw_after(node),
+                Text(stays.get(node.name, ""), style=GREY),
+            )
+            for node in report.nodes
+        ]
+    )
 
 
 def _requests_bar(node: NodeReport, fill: Fill) -> Text:
@@ -135,10 +146,12 @@ def build_pool_list() -> bytes:
 def _build_node(number: int) -> dict[str, Any]:
     name = f"shop-{number + 1}"
     labels = {
-        "kubernetes.io/hostname": name, "trimtab.dev/pool": "shop", "node.kubernetes.io/instance-type": "m5.xlarge",
+        "kubernetes.io/hostname": name,
+        "trimtab.dev/pool": "shop",
+        "node.kubernetes.io/instance-type": "m5.xlarge",
         "topology.kubernetes.io/zone": f"zone-{'abc'[number % 3]}",
         "topology.kubernetes.io/region": "us-east-1",
-    }  # fmt: skip
+    }
     allocatable = {"cpu": "3920m", "memory": "15Gi", "pods": "58"}
     status = {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}
     metadata = {"name": name, "labels": labels, "creationTimestamp": _CREATED}
@@ -157,8 +170,12 @@ def _build_pods() -> Iterator[dict[str, Any]]:
 
 def _build_pod(name: str, app: str, node: int, cpu: int, memory: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {
-        "name": name, "namespace": "shop", "uid": name, "labels": {"app": app}, "creationTimestamp": _CREATED,
-    }  # fmt: skip
+        "name": name,
+        "namespace": "shop",
+        "uid": name,
+        "labels": {"app": app},
+        "creationTimestamp": _CREATED,
+    }
     if app:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": app, "controller": True}
         metadata["ownerReferences"] = [owner]
@@ -172,8 +189,9 @@ def _build_budget() -> dict[str, Any]:
     """Returns a PodDisruptionBudget that lets two of the nine api pods be unavailable."""
     healthy = {"currentHealthy": 9, "desiredHealthy": 7, "expectedPods": 9, "disruptionsAllowed": 2}
     return {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
         "metadata": {"name": "api", "namespace": "shop", "generation": 1},
         "spec": {"maxUnavailable": 2, "selector": {"matchLabels": {"app": "api"}}},
         "status": {**healthy, "observedGeneration": 1},
-    }  # fmt: skip
+    }

@@ -37,10 +37,18 @@ from trimtab.inputs.option import option
 from trimtab.installation.names import InstallValues
 
 CHECKS: tuple[Check, ...] = (
-    *check_installation.INSTALLATION_CHECKS, *check_installation.PROCESS_CHECKS, *check_signatures.CHECKS,
-    *check_webhook.CHECKS, *check_compiled_policies.CHECKS, *check_integrations.CHECKS, *check_metrics_api.CHECKS,
-    *check_expander_map.CHECKS, *check_installation.CHECKS, *check_references.CHECKS, *check_autoscaling.CHECKS,
-)  # fmt: skip
+    *check_installation.INSTALLATION_CHECKS,
+    *check_installation.PROCESS_CHECKS,
+    *check_signatures.CHECKS,
+    *check_webhook.CHECKS,
+    *check_compiled_policies.CHECKS,
+    *check_integrations.CHECKS,
+    *check_metrics_api.CHECKS,
+    *check_expander_map.CHECKS,
+    *check_installation.CHECKS,
+    *check_references.CHECKS,
+    *check_autoscaling.CHECKS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +115,9 @@ class DoctorReport(ReportPart, frozen=True, kw_only=True):
     findings: list[DoctorFindingReport]
 
 
-def build_report(results: Iterable[CheckResult], *, server: str, namespace: str, at: str, without: Iterable[str],
-strict: bool) -> (
-    DoctorReport
-):  # fmt: skip
+def build_report(
+    results: Iterable[CheckResult], *, server: str, namespace: str, at: str, without: Iterable[str], strict: bool
+) -> DoctorReport:
     results, without = tuple(results), set(without)
     severities = [result.finding.severity for result in results]
     return DoctorReport(
@@ -174,11 +181,8 @@ VIEW: ReportView[DoctorReport] = ReportView(
             frame=Frame.NONE,
         ),
     ),
-    after=lambda report: [
-        *(f"this check was skipped: {name}" for name in report.left_out),
-        _format_summary(report),
-    ],
-)  # fmt: skip
+    after=lambda report: [*(f"this check was skipped: {name}" for name in report.left_out), _format_summary(report)],
+)
 
 
 def _require_checks(names: tuple[str, ...]) -> None:

@@ -54,10 +54,16 @@ class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
 
 
 _VALUE_TITLES = {
-    "setting": "Default", "policy field": "Type", "pool field": "Default", "metric": "Type", "option": "Verbs",
-    "report field": "Type", "word": "From", "column": "Printed by",
+    "setting": "Default",
+    "policy field": "Type",
+    "pool field": "Default",
+    "metric": "Type",
+    "option": "Verbs",
+    "report field": "Type",
+    "word": "From",
+    "column": "Printed by",
     **dict.fromkeys(("annotation", "label", "taint"), "Where"),
-}  # fmt: skip
+}
 
 
 def _describe_explanations(report: ExplanationsReport) -> Iterator[Paragraph]:
@@ -152,6 +158,11 @@ def build_explanations_report(names: tuple[str, ...]) -> ExplanationsReport:
 
 def _explain(entry: CatalogEntry, children: list[CatalogEntry]) -> ExplanationReport:
     return ExplanationReport(
-        kind=entry.kind, name=entry.name, value=entry.value, means=entry.means, todo=entry.todo, page=entry.page,
+        kind=entry.kind,
+        name=entry.name,
+        value=entry.value,
+        means=entry.means,
+        todo=entry.todo,
+        page=entry.page,
         fields=[ExplainedFieldReport(name=child.name, value=child.value, means=child.means) for child in children],
-    )  # fmt: skip
+    )

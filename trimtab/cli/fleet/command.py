@@ -76,19 +76,26 @@ def verb() -> None:
 class FleetClusters:
     """The options that name the clusters."""
 
-    clusters: Annotated[tuple[str, ...], option(
-        "--clusters", metavar="FOLDER|CONTEXTS",
-        help="A folder with a snapshot of each cluster (a file or a folder with the name of the "
-        "cluster), or contexts of the kubeconfig, separated by commas. May be repeated.",
-    )] = ()  # fmt: skip
-    kubeconfig: Annotated[str | None, KUBECONFIG.with_help(
-        "The kubeconfig that contains the contexts of --clusters."
-    )] = None  # fmt: skip
+    clusters: Annotated[
+        tuple[str, ...],
+        option(
+            "--clusters",
+            metavar="FOLDER|CONTEXTS",
+            help="A folder with a snapshot of each cluster (a file or a folder with the name of the "
+            "cluster), or contexts of the kubeconfig, separated by commas. May be repeated.",
+        ),
+    ] = ()
+    kubeconfig: Annotated[
+        str | None, KUBECONFIG.with_help("The kubeconfig that contains the contexts of --clusters.")
+    ] = None
     team_label: Annotated[str, TEAM_LABEL] = "team"
-    now: Annotated[str | None, NOW.with_help(
-        "The time of the plan, such as 2026-01-02T15:04:05Z or `now`. The ages of objects are relative to "
-        "this time. Default: ages are not used."
-    )] = None  # fmt: skip
+    now: Annotated[
+        str | None,
+        NOW.with_help(
+            "The time of the plan, such as 2026-01-02T15:04:05Z or `now`. The ages of objects are relative to "
+            "this time. Default: ages are not used."
+        ),
+    ] = None
 
     def list_clusters(self) -> ClusterList:
         """Returns the clusters, with those that cannot be read."""
@@ -99,15 +106,17 @@ class FleetClusters:
 class FleetHistory:
     """The options about the history of usage, and about the requests that are computed from it."""
 
-    usage: Annotated[str | None, replace(
-        USAGE, metavar="FOLDER|URL",
-        help="The history of usage that `trimtab fleet ingest` or the recommender wrote.",
-    )] = None  # fmt: skip
+    usage: Annotated[
+        str | None,
+        replace(
+            USAGE,
+            metavar="FOLDER|URL",
+            help="The history of usage that `trimtab fleet ingest` or the recommender wrote.",
+        ),
+    ] = None
     days: Annotated[int, DAYS.with_help("The number of days of history to read.")] = 14
     rule: Annotated[str, RULE] = "adaptive"
-    rows: Annotated[int, ROWS.with_help(
-        "The number of containers with the largest changes in the report."
-    )] = 20  # fmt: skip
+    rows: Annotated[int, ROWS.with_help("The number of containers with the largest changes in the report.")] = 20
     write_to: Annotated[
         str, WRITE.with_help("Write the recommended request of every container to this folder as Parquet.")
     ] = ""
@@ -117,15 +126,23 @@ class FleetHistory:
 class EngineOptions:
     """The options that choose where the work is done."""
 
-    name: Annotated[str, option(
-        "--engine", metavar="ENGINE",
-        help="The engine: `local`, or the URL of a Spark master (spark://HOST:7077) or of Spark "
-        "Connect (sc://HOST).",
-    )] = LOCAL  # fmt: skip
-    spark_conf: Annotated[tuple[str, ...], option(
-        "--spark-conf", metavar="NAME=VALUE",
-        help="A setting of the Spark session, such as spark.executor.memory=1g. May be repeated.",
-    )] = ()  # fmt: skip
+    name: Annotated[
+        str,
+        option(
+            "--engine",
+            metavar="ENGINE",
+            help="The engine: `local`, or the URL of a Spark master (spark://HOST:7077) or of Spark "
+            "Connect (sc://HOST).",
+        ),
+    ] = LOCAL
+    spark_conf: Annotated[
+        tuple[str, ...],
+        option(
+            "--spark-conf",
+            metavar="NAME=VALUE",
+            help="A setting of the Spark session, such as spark.executor.memory=1g. May be repeated.",
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,10 +170,15 @@ class FleetReportOptions:
 
     clusters: FleetClusters
     history: FleetHistory
-    control_plane_cost: Annotated[float, option(
-        "--control-plane-cost", metavar="DOLLARS", minimum=0,
-        help="The fixed monthly cost of a cluster, in addition to its nodes.",
-    )] = 73.0  # fmt: skip
+    control_plane_cost: Annotated[
+        float,
+        option(
+            "--control-plane-cost",
+            metavar="DOLLARS",
+            minimum=0,
+            help="The fixed monthly cost of a cluster, in addition to its nodes.",
+        ),
+    ] = 73.0
     engine: EngineOptions
     output: ReportOutput
 
@@ -167,8 +189,9 @@ def open_engine(options: EngineOptions) -> Iterator[Engine]:
     name, spark_conf = options.name, options.spark_conf
     mistakes = [
         ConfigError(file="--spark-conf", expected="NAME=VALUE, such as spark.executor.memory=1g", got=repr(text))
-        for text in spark_conf if "=" not in text
-    ]  # fmt: skip
+        for text in spark_conf
+        if "=" not in text
+    ]
     if name != LOCAL and not name.startswith(SPARK_PREFIXES):
         expected = "local, or the URL of a Spark master such as spark://host:7077 or sc://host"
         mistakes.append(ConfigError(file="--engine", expected=expected, got=repr(name)))
@@ -224,9 +247,13 @@ def _parse_settings(rule: str, now: str | None) -> tuple[SizingSettings, int | N
 
 
 def _decide(
-    engine: Engine, history: FleetHistory, files: Sequence[StoredDay], listed: ClusterList, sizing: SizingSettings,
+    engine: Engine,
+    history: FleetHistory,
+    files: Sequence[StoredDay],
+    listed: ClusterList,
+    sizing: SizingSettings,
     now: int,
-) -> FleetDecisions:  # fmt: skip
+) -> FleetDecisions:
     # Executors have another working directory.
     location, target = (_absolute(text) for text in (history.usage or "", history.write_to))
     settings = DecisionSettings(
@@ -321,9 +348,10 @@ def machines(options: FleetPlanOptions) -> None:
     with open_engine(options.engine) as opened:
         digests, failures = _digest(opened, listed)
     report = reports.FleetMachinesReport(
-        groups=report_machine_groups(digests), failures=reports.report_failures(failures),
+        groups=report_machine_groups(digests),
+        failures=reports.report_failures(failures),
         notes=[*_workload_notes(digests), MODEL_NOTE],
-    )  # fmt: skip
+    )
     write_report(options.output, report, table.MACHINES_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
 
@@ -360,8 +388,13 @@ def report(options: FleetReportOptions) -> None:
         digests = [one for one in digests if one.cluster not in {failure.cluster for failure in failures}]
     rules = MergeRules(control_plane_cost=round(options.control_plane_cost * MICRO_DOLLARS))
     built = reports.build_fleet_report(
-        digests, decided, find_merges(digests, rules), report_machine_groups(digests), failures, at,
+        digests,
+        decided,
+        find_merges(digests, rules),
+        report_machine_groups(digests),
+        failures,
+        at,
         [*notes, *_workload_notes(digests), MODEL_NOTE],
-    )  # fmt: skip
+    )
     write_report(options.output, built, table.REPORT_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))

@@ -58,17 +58,24 @@ class _Part:
 class ClusterNaming:
     """The options that say which cluster the usage is of."""
 
-    cluster_name: Annotated[str, option(
-        "--cluster-name", metavar="NAME",
-        help="The name of the cluster, if the server has the series of one cluster only.",
-    )] = ""  # fmt: skip
-    by: Annotated[str, BY.with_help(
-        "The label that names the cluster, if the server has the series of several clusters; Trimtab "
-        "stores each cluster separately."
-    )] = ""  # fmt: skip
-    prefix: Annotated[str, option(
-        "--prefix", metavar="TEXT", help="A prefix for the names of clusters that --by finds."
-    )] = ""  # fmt: skip
+    cluster_name: Annotated[
+        str,
+        option(
+            "--cluster-name",
+            metavar="NAME",
+            help="The name of the cluster, if the server has the series of one cluster only.",
+        ),
+    ] = ""
+    by: Annotated[
+        str,
+        BY.with_help(
+            "The label that names the cluster, if the server has the series of several clusters; Trimtab "
+            "stores each cluster separately."
+        ),
+    ] = ""
+    prefix: Annotated[
+        str, option("--prefix", metavar="TEXT", help="A prefix for the names of clusters that --by finds.")
+    ] = ""
     matcher: Annotated[str, MATCHER] = ""
 
 
@@ -76,33 +83,40 @@ class ClusterNaming:
 class IngestOptions:
     """The options of `trimtab fleet ingest`."""
 
-    url: Annotated[str | None, PROMETHEUS.with_help(
-        "The URL of Prometheus, Thanos, Mimir or VictoriaMetrics."
-    )] = None  # fmt: skip
-    samples: Annotated[tuple[str, ...], option(
-        "--samples", metavar="PATH",
-        help="Read these files instead of --prometheus, in the forms of `trimtab recommend --usage`.",
-    )] = ()  # fmt: skip
+    url: Annotated[str | None, PROMETHEUS.with_help("The URL of Prometheus, Thanos, Mimir or VictoriaMetrics.")] = None
+    samples: Annotated[
+        tuple[str, ...],
+        option(
+            "--samples",
+            metavar="PATH",
+            help="Read these files instead of --prometheus, in the forms of `trimtab recommend --usage`.",
+        ),
+    ] = ()
     stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
-    usage: Annotated[str, replace(
-        USAGE, metavar="FOLDER|URL",
-        help="The history of usage to write: a folder, or an object store such as s3://bucket/history.",
-    )]  # fmt: skip
+    usage: Annotated[
+        str,
+        replace(
+            USAGE,
+            metavar="FOLDER|URL",
+            help="The history of usage to write: a folder, or an object store such as s3://bucket/history.",
+        ),
+    ]
     naming: ClusterNaming
     login: PrometheusLogin
-    days: Annotated[int, DAYS.with_help(
-        "The number of whole days to read, up to yesterday. Days that the history already contains are skipped."
-    )] = 14  # fmt: skip
-    again: Annotated[bool, option(
-        "--again", help="Also read days that the history already contains, and replace them."
-    )] = False  # fmt: skip
-    step: Annotated[int, STEP.with_help(
-        f"The number of seconds between two points of a series, at most {MAX_STEP}."
-    )] = 300  # fmt: skip
+    days: Annotated[
+        int,
+        DAYS.with_help(
+            "The number of whole days to read, up to yesterday. Days that the history already contains are skipped."
+        ),
+    ] = 14
+    again: Annotated[
+        bool, option("--again", help="Also read days that the history already contains, and replace them.")
+    ] = False
+    step: Annotated[
+        int, STEP.with_help(f"The number of seconds between two points of a series, at most {MAX_STEP}.")
+    ] = 300
     rate: Annotated[str, RATE] = "5m"
-    now: Annotated[str | None, NOW.with_help(
-        "The present time. Default: the time of this machine's clock."
-    )] = None  # fmt: skip
+    now: Annotated[str | None, NOW.with_help("The present time. Default: the time of this machine's clock.")] = None
 
 
 @click.command("ingest")

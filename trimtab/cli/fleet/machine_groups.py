@@ -67,19 +67,26 @@ def _report_group(group: ClusterGroup) -> MachineGroupReport:
         problem = f"Trimtab knows no prices for this group: it expected {first.expected}, got {first.got}"
     workload = group.workload
     return MachineGroupReport(
-        region=group.region, architectures=list(group.architectures), clusters=list(group.clusters),
-        cores=round(workload.cores, 3), gib=round(workload.gib, 3), gib_per_core=round(workload.gib_per_core, 3),
-        nodes=group.nodes, monthly_cost=round(group.cost / MICRO_DOLLARS, 2) if group.cost else None,
-        types=[_report_type(score) for score in scores[:MAX_TYPES]], problem=problem,
-    )  # fmt: skip
+        region=group.region,
+        architectures=list(group.architectures),
+        clusters=list(group.clusters),
+        cores=round(workload.cores, 3),
+        gib=round(workload.gib, 3),
+        gib_per_core=round(workload.gib_per_core, 3),
+        nodes=group.nodes,
+        monthly_cost=round(group.cost / MICRO_DOLLARS, 2) if group.cost else None,
+        types=[_report_type(score) for score in scores[:MAX_TYPES]],
+        problem=problem,
+    )
 
 
 def _report_type(score: TypeScore) -> GroupTypeReport:
     return GroupTypeReport(
-        name=score.candidate.name, nodes=score.node_count,
+        name=score.candidate.name,
+        nodes=score.node_count,
         monthly_cost=round(score.total_price * HOURS_PER_MONTH / MICRO_DOLLARS, 2),
         bottleneck=score.capacity.bottleneck.value,
-    )  # fmt: skip
+    )
 
 
 def _list_candidates(group: ClusterGroup) -> Sequence[Candidate]:
@@ -88,7 +95,11 @@ def _list_candidates(group: ClusterGroup) -> Sequence[Candidate]:
     nothing = SelectedNodes(inventory=Inventory(nodes=(), pods=()), nodes=(), pool="", notes=())
     priced = read_priced_types(nothing, options)
     rules = CandidateRules(
-        architectures=frozenset(group.architectures), names=None, included_uses=options.uses,
-        max_pods=options.max_pods, uses_interface_limits=False, performance=options.performance,
-    )  # fmt: skip
+        architectures=frozenset(group.architectures),
+        names=None,
+        included_uses=options.uses,
+        max_pods=options.max_pods,
+        uses_interface_limits=False,
+        performance=options.performance,
+    )
     return list_candidates(priced.types, priced.prices, priced.profiles, rules).candidates

@@ -228,12 +228,21 @@ def report_sums(by: str, value: str, sums: RequestSums) -> RequestLine:
         return round(amount, 3) if sums.priced else None
 
     return RequestLine(
-        by=by, value=value, containers=sums.containers, changes=sums.changes, unknown=sums.unknown,
-        too_small=sums.too_small, cpu_now=known(sums.cpu_now / 1000), cpu_proposed=known(sums.cpu_proposed / 1000),
-        memory_now=known(sums.memory_now / 1024), memory_proposed=known(sums.memory_proposed / 1024),
-        monthly_now=known(dollars(sums.cost_now)), monthly_proposed=known(dollars(sums.cost_proposed)),
-        monthly_saved=known(dollars(sums.saved)), monthly_waste=known(dollars(sums.waste)),
-    )  # fmt: skip
+        by=by,
+        value=value,
+        containers=sums.containers,
+        changes=sums.changes,
+        unknown=sums.unknown,
+        too_small=sums.too_small,
+        cpu_now=known(sums.cpu_now / 1000),
+        cpu_proposed=known(sums.cpu_proposed / 1000),
+        memory_now=known(sums.memory_now / 1024),
+        memory_proposed=known(sums.memory_proposed / 1024),
+        monthly_now=known(dollars(sums.cost_now)),
+        monthly_proposed=known(dollars(sums.cost_proposed)),
+        monthly_saved=known(dollars(sums.saved)),
+        monthly_waste=known(dollars(sums.waste)),
+    )
 
 
 def report_groups(by: str, groups: dict[str, RequestSums]) -> list[RequestLine]:
@@ -248,13 +257,18 @@ def build_recommend_report(
     """Returns the report of `trimtab fleet recommend`, which is the same with every engine."""
     sums = decided.sums
     return FleetRecommendReport(
-        at=format_timestamp(now), days=days, rule=rule, total=report_sums("total", "", sums.total),
+        at=format_timestamp(now),
+        days=days,
+        rule=rule,
+        total=report_sums("total", "", sums.total),
         clusters=report_groups("cluster", sums.groups.get("cluster", {})),
         teams=report_groups("team", sums.groups.get("team", {})),
         namespaces=report_groups("namespace", sums.groups.get("namespace", {})),
-        largest=[_report_decision(one) for one in sums.largest], gone=dict(sorted(sums.gone.items())),
-        failures=report_failures([*decided.failures, *failures]), notes=[*notes, *_note_foreign_usage(sums)],
-    )  # fmt: skip
+        largest=[_report_decision(one) for one in sums.largest],
+        gone=dict(sorted(sums.gone.items())),
+        failures=report_failures([*decided.failures, *failures]),
+        notes=[*notes, *_note_foreign_usage(sums)],
+    )
 
 
 def _note_foreign_usage(sums: FleetSums) -> Iterator[str]:
@@ -279,11 +293,20 @@ def _report_decision(one: ContainerDecision) -> DecisionReport:
         return None if amount is None else quantity.format_quantity("memory", amount)
 
     return DecisionReport(
-        cluster=one.cluster, namespace=one.namespace, workload=f"{one.kind}/{one.workload}", container=one.container,
-        team=one.team, replicas=one.replicas, cpu_now=cpu(one.cpu_now), cpu_proposed=cpu(one.cpu_proposed),
-        memory_now=memory(one.memory_now), memory_proposed=memory(one.memory_proposed), cpu_reason=one.cpu_reason,
-        memory_reason=one.memory_reason, monthly_saved=None if one.cost_now is None else dollars(one.saved),
-    )  # fmt: skip
+        cluster=one.cluster,
+        namespace=one.namespace,
+        workload=f"{one.kind}/{one.workload}",
+        container=one.container,
+        team=one.team,
+        replicas=one.replicas,
+        cpu_now=cpu(one.cpu_now),
+        cpu_proposed=cpu(one.cpu_proposed),
+        memory_now=memory(one.memory_now),
+        memory_proposed=memory(one.memory_proposed),
+        cpu_reason=one.cpu_reason,
+        memory_reason=one.memory_reason,
+        monthly_saved=None if one.cost_now is None else dollars(one.saved),
+    )
 
 
 def report_pools(digests: Iterable[ClusterDigest]) -> list[PoolLine]:
@@ -297,29 +320,40 @@ def report_pools(digests: Iterable[ClusterDigest]) -> list[PoolLine]:
 
 def _report_pool(pool: PoolSums) -> PoolLine:
     return PoolLine(
-        cluster=pool.cluster, pool=pool.pool, nodes=pool.nodes, nodes_to_remove=pool.nodes_to_remove,
+        cluster=pool.cluster,
+        pool=pool.pool,
+        nodes=pool.nodes,
+        nodes_to_remove=pool.nodes_to_remove,
         monthly_cost=dollars(pool.cost) if pool.cost else None,
         monthly_saved=dollars(pool.saved) if pool.cost else None,
-    )  # fmt: skip
+    )
 
 
 def build_plan_report(digests: Sequence[ClusterDigest], failures: Iterable[ClusterFailure]) -> FleetPlanReport:
     """Returns the report of `trimtab fleet plan`."""
     ordered = sorted(digests, key=lambda one: (-one.saved_by_plan, -one.nodes_to_remove, one.cluster))
     return FleetPlanReport(
-        nodes=sum(one.nodes for one in digests), nodes_to_remove=sum(one.nodes_to_remove for one in digests),
-        evictions=sum(one.evictions for one in digests), monthly_cost=dollars(sum(one.cost for one in digests)),
+        nodes=sum(one.nodes for one in digests),
+        nodes_to_remove=sum(one.nodes_to_remove for one in digests),
+        evictions=sum(one.evictions for one in digests),
+        monthly_cost=dollars(sum(one.cost for one in digests)),
         monthly_saved=dollars(sum(one.saved_by_plan for one in digests)),
         clusters=[
             ClusterPlanLine(
-                cluster=one.cluster, nodes=one.nodes, nodes_to_remove=one.nodes_to_remove, evictions=one.evictions,
-                karpenter_nodes=one.karpenter_nodes, monthly_cost=dollars(one.cost) if one.cost else None,
-                monthly_saved=dollars(one.saved_by_plan) if one.cost else None, notes=one.notes,
+                cluster=one.cluster,
+                nodes=one.nodes,
+                nodes_to_remove=one.nodes_to_remove,
+                evictions=one.evictions,
+                karpenter_nodes=one.karpenter_nodes,
+                monthly_cost=dollars(one.cost) if one.cost else None,
+                monthly_saved=dollars(one.saved_by_plan) if one.cost else None,
+                notes=one.notes,
             )
             for one in ordered
         ],
-        pools=report_pools(digests), failures=report_failures(failures),
-    )  # fmt: skip
+        pools=report_pools(digests),
+        failures=report_failures(failures),
+    )
 
 
 def report_merge(merge: ClusterMerge) -> MergeReport:
@@ -336,36 +370,55 @@ def report_merge(merge: ClusterMerge) -> MergeReport:
     if merge.shared_namespaces:
         text += f" These namespaces exist in both clusters: {', '.join(merge.shared_namespaces[:5])}."
     return MergeReport(
-        source=merge.source, target=merge.target, monthly_saved=dollars(merge.saved),
-        nodes_removed=merge.nodes_removed, nodes_added=merge.nodes_added, pods=merge.pods, volumes=merge.volumes,
-        shared_namespaces=list(merge.shared_namespaces), text=text,
-    )  # fmt: skip
+        source=merge.source,
+        target=merge.target,
+        monthly_saved=dollars(merge.saved),
+        nodes_removed=merge.nodes_removed,
+        nodes_added=merge.nodes_added,
+        pods=merge.pods,
+        volumes=merge.volumes,
+        shared_namespaces=list(merge.shared_namespaces),
+        text=text,
+    )
 
 
 def build_fleet_report(
-    digests: Sequence[ClusterDigest], decided: FleetDecisions | None, merges: Iterable[ClusterMerge],
-    machines: Sequence[MachineGroupReport], failures: Iterable[ClusterFailure], at: int | None, notes: Sequence[str],
-) -> FleetReport:  # fmt: skip
+    digests: Sequence[ClusterDigest],
+    decided: FleetDecisions | None,
+    merges: Iterable[ClusterMerge],
+    machines: Sequence[MachineGroupReport],
+    failures: Iterable[ClusterFailure],
+    at: int | None,
+    notes: Sequence[str],
+) -> FleetReport:
     """Returns the report of `trimtab fleet report`; `decided` is None if there is no history of usage."""
     groups = {} if decided is None else decided.sums.groups
     by_cluster = groups.get("cluster", {})
     lines = [_report_cluster(one, by_cluster.get(one.cluster)) for one in digests]
     return FleetReport(
-        at=None if at is None else format_timestamp(at), monthly_cost=dollars(sum(one.cost for one in digests)),
+        at=None if at is None else format_timestamp(at),
+        monthly_cost=dollars(sum(one.cost for one in digests)),
         monthly_waste=0.0 if decided is None else dollars(decided.sums.total.waste),
         saved_by_plan=dollars(sum(one.saved_by_plan for one in digests)),
         clusters=sorted(lines, key=lambda line: (-line.monthly_worst, line.cluster)),
-        teams=report_groups("team", groups.get("team", {})), pools=report_pools(digests),
-        merges=[report_merge(merge) for merge in merges], machines=list(machines),
-        failures=report_failures(failures), notes=list(notes),
-    )  # fmt: skip
+        teams=report_groups("team", groups.get("team", {})),
+        pools=report_pools(digests),
+        merges=[report_merge(merge) for merge in merges],
+        machines=list(machines),
+        failures=report_failures(failures),
+        notes=list(notes),
+    )
 
 
 def _report_cluster(digest: ClusterDigest, sums: RequestSums | None) -> ClusterMoneyLine:
     return ClusterMoneyLine(
-        cluster=digest.cluster, nodes=digest.nodes, monthly_cost=dollars(digest.cost) if digest.cost else None,
+        cluster=digest.cluster,
+        nodes=digest.nodes,
+        monthly_cost=dollars(digest.cost) if digest.cost else None,
         requests=None if sums is None else report_sums("cluster", digest.cluster, sums),
         saved_by_plan=dollars(digest.saved_by_plan) if digest.cost else None,
-        nodes_to_remove=digest.nodes_to_remove, karpenter_nodes=digest.karpenter_nodes,
-        monthly_worst=dollars(digest.saved_by_plan + (sums.waste if sums is not None else 0)), notes=digest.notes,
-    )  # fmt: skip
+        nodes_to_remove=digest.nodes_to_remove,
+        karpenter_nodes=digest.karpenter_nodes,
+        monthly_worst=dollars(digest.saved_by_plan + (sums.waste if sums is not None else 0)),
+        notes=digest.notes,
+    )

@@ -40,16 +40,24 @@ def _money_column(title: str, read: Callable[[Any], float | None], rank: int) ->
 
 
 def _list_lines(
-    key: str, title: str, rows: Callable[[Any], Sequence[Any]], *columns: Column[Any],
+    key: str,
+    title: str,
+    rows: Callable[[Any], Sequence[Any]],
+    *columns: Column[Any],
     name: Callable[[Any], str] | None = None,
-) -> Section[Any, Any]:  # fmt: skip
+) -> Section[Any, Any]:
     """Returns a table of the first rows."""
     return Section(
-        key=key, title=title, rows=rows, columns=columns, name=name, max_rows=MAX_ROWS,
+        key=key,
+        title=title,
+        rows=rows,
+        columns=columns,
+        name=name,
+        max_rows=MAX_ROWS,
         more=lambda hidden: Text(
             f"{format_count(hidden, 'more row is', 'more rows are')} not shown; -o json contains all of them."
         ),
-    )  # fmt: skip
+    )
 
 
 _CLUSTER: Column[Any] = Column("cluster", lambda line: line.cluster)
@@ -68,7 +76,9 @@ def _list_requests(
     key: str, title: str, rows: Callable[[Any], Sequence[RequestLine]], first: str
 ) -> Section[Any, RequestLine]:
     return _list_lines(
-        key, title, rows,
+        key,
+        title,
+        rows,
         Column(first, lambda line: line.value or "(no label)"),
         number_column("containers", lambda line: line.containers, rank=4),
         number_column("changes", lambda line: line.changes, rank=3),
@@ -79,17 +89,24 @@ def _list_requests(
         _money_column("saved", lambda line: line.monthly_saved, 0),
         _money_column("waste", lambda line: line.monthly_waste, 0),
         name=lambda line: f"{first}/{line.value or '(no label)'}",
-    )  # fmt: skip
+    )
 
 
 _TEAMS = _list_requests(
     "teams", "Teams, sorted by unneeded requests (dollars a month)", lambda report: report.teams, "team"
 )
 _POOLS: Section[Any, PoolLine] = _list_lines(
-    "pools", "Pools, sorted by saving", lambda report: report.pools,
-    _CLUSTER, Column("pool", lambda line: line.pool or "(none)"), _NODES, _DRAINED, _COST, _SAVED,
+    "pools",
+    "Pools, sorted by saving",
+    lambda report: report.pools,
+    _CLUSTER,
+    Column("pool", lambda line: line.pool or "(none)"),
+    _NODES,
+    _DRAINED,
+    _COST,
+    _SAVED,
     name=lambda line: f"pool/{line.pool or '(none)'}",
-)  # fmt: skip
+)
 
 
 def _format_clusters(group: MachineGroupReport) -> str:
@@ -104,7 +121,9 @@ def _format_types(group: MachineGroupReport) -> str:
 
 def _list_groups(rows: Callable[[Any], Sequence[MachineGroupReport]]) -> Section[Any, MachineGroupReport]:
     return _list_lines(
-        "machines", "Machine types for groups of similar clusters, sorted by cost", rows,
+        "machines",
+        "Machine types for groups of similar clusters, sorted by cost",
+        rows,
         Column("clusters", _format_clusters, value=lambda group: " ".join(group.clusters)),
         Column("region", lambda group: group.region or "(unknown)", rank=1),
         number_column("cores", lambda group: group.cores, "{:,.1f}", rank=3),
@@ -113,7 +132,7 @@ def _list_groups(rows: Callable[[Any], Sequence[MachineGroupReport]]) -> Section
         _money_column("today a month", lambda group: group.monthly_cost, 2),
         Column("best types", _format_types, min_width=16),
         name=lambda group: f"machine/{group.types[0].name if group.types else '(none)'}",
-    )  # fmt: skip
+    )
 
 
 def _describe_failures(failures: Iterable[FailureReport]) -> Iterator[Paragraph]:
@@ -140,30 +159,32 @@ def _describe_recommend(report: FleetRecommendReport) -> str:
 
 
 _LARGEST: Section[FleetRecommendReport, DecisionReport] = _list_lines(
-    "changes", "The largest changes", lambda report: report.largest,
+    "changes",
+    "The largest changes",
+    lambda report: report.largest,
     _CLUSTER,
     Column("workload", lambda change: f"{change.namespace}/{change.workload}"),
     Column("container", lambda change: change.container, rank=3),
     Column("cpu", lambda change: _change(change.cpu_now, change.cpu_proposed), align="right", rank=1),
-    Column(
-        "memory", lambda change: _change(change.memory_now, change.memory_proposed), align="right", rank=2
-    ),
+    Column("memory", lambda change: _change(change.memory_now, change.memory_proposed), align="right", rank=2),
     _SAVED,
     name=lambda change: change.workload,
-)  # fmt: skip
+)
 RECOMMEND_VIEW: ReportView[FleetRecommendReport] = ReportView(
     title="trimtab fleet recommend",
     before=lambda report: [Text(_describe_recommend(report))],
     sections=(
         _list_requests(
-            "clusters", "Clusters, sorted by unneeded requests (dollars a month)", lambda report: report.clusters,
+            "clusters",
+            "Clusters, sorted by unneeded requests (dollars a month)",
+            lambda report: report.clusters,
             "cluster",
         ),
         _TEAMS,
         _LARGEST,
     ),
     after=_describe_rest,
-)  # fmt: skip
+)
 """The sums, and the containers with the largest changes."""
 
 
@@ -177,10 +198,18 @@ def _describe_plan(report: FleetPlanReport) -> str:
 
 
 _PLANS: Section[FleetPlanReport, ClusterPlanLine] = _list_lines(
-    "clusters", "Clusters, sorted by saving", lambda report: report.clusters,
-    _CLUSTER, _NODES, _DRAINED, number_column("evictions", lambda line: line.evictions, rank=4), _KARPENTER,
-    _COST, _SAVED, name=_name_cluster,
-)  # fmt: skip
+    "clusters",
+    "Clusters, sorted by saving",
+    lambda report: report.clusters,
+    _CLUSTER,
+    _NODES,
+    _DRAINED,
+    number_column("evictions", lambda line: line.evictions, rank=4),
+    _KARPENTER,
+    _COST,
+    _SAVED,
+    name=_name_cluster,
+)
 PLAN_VIEW: ReportView[FleetPlanReport] = ReportView(
     title="trimtab fleet plan",
     before=lambda report: [Text(_describe_plan(report))],
@@ -204,16 +233,23 @@ def _describe_fleet(report: FleetReport) -> str:
 
 
 _CLUSTERS: Section[FleetReport, ClusterMoneyLine] = _list_lines(
-    "clusters", "Clusters, sorted by unneeded cost (dollars a month)", lambda report: report.clusters,
-    _CLUSTER, _NODES,
+    "clusters",
+    "Clusters, sorted by unneeded cost (dollars a month)",
+    lambda report: report.clusters,
+    _CLUSTER,
+    _NODES,
     _money_column("cost", lambda line: line.monthly_cost, 0),
     _money_column("requested", lambda line: line.requests.monthly_now if line.requests else None, 4),
     _money_column("waste", lambda line: line.requests.monthly_waste if line.requests else None, 0),
     _money_column("plan saves", lambda line: line.saved_by_plan, 1),
-    _DRAINED, _KARPENTER, name=_name_cluster,
-)  # fmt: skip
+    _DRAINED,
+    _KARPENTER,
+    name=_name_cluster,
+)
 _MERGES: Section[FleetReport, MergeReport] = _list_lines(
-    "merges", "Clusters to merge, sorted by saving", lambda report: report.merges,
+    "merges",
+    "Clusters to merge, sorted by saving",
+    lambda report: report.merges,
     Column("merge", lambda merge: merge.source),
     Column("into", lambda merge: merge.target),
     _SAVED,
@@ -221,7 +257,7 @@ _MERGES: Section[FleetReport, MergeReport] = _list_lines(
     number_column("nodes added", lambda merge: merge.nodes_added, "{}", rank=3),
     Column("what the merge requires", lambda merge: merge.text, rank=1, is_below=True, min_width=20),
     name=lambda merge: f"cluster/{merge.source}",
-)  # fmt: skip
+)
 REPORT_VIEW: ReportView[FleetReport] = ReportView(
     title="trimtab fleet report",
     before=lambda report: [Text(_describe_fleet(report))],

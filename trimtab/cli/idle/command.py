@@ -58,39 +58,61 @@ class IdleOptions:
 
     cluster: live_cluster.ClusterOptions
     selection: SelectionOptions
-    usage: Annotated[tuple[str, ...], USAGE.with_help(
-        "Usage of two weeks or more: CSV, Parquet or a saved response of Prometheus."
-    )] = ()  # fmt: skip
+    usage: Annotated[
+        tuple[str, ...], USAGE.with_help("Usage of two weeks or more: CSV, Parquet or a saved response of Prometheus.")
+    ] = ()
     stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
-    summaries: Annotated[tuple[str, ...], SUMMARY.with_help(
-        "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, from which Trimtab "
-        "reads how full PersistentVolumeClaims are."
-    )] = ()  # fmt: skip
-    has_secrets: Annotated[bool, option(
-        "--secrets", help="Also check Secrets. Trimtab reads only the metadata of Secrets."
-    )] = False  # fmt: skip
-    own_domains: Annotated[tuple[str, ...], option(
-        "--own-domain", metavar="DOMAIN",
-        help="A label domain of your organization by which no component selects objects, such as acme.example.",
-    )] = ()  # fmt: skip
-    balancer_price: Annotated[float | None, option(
-        "--load-balancer-price", metavar="DOLLARS", type=click.FloatRange(min=0, min_open=True),
-        help="The monthly cost of a load balancer, in dollars. Default: not known.",
-    )] = None  # fmt: skip
-    min_age_hours: Annotated[int, option(
-        "--min-age", metavar="HOURS", minimum=0, help="Leave out objects that are younger than this."
-    )] = 0  # fmt: skip
-    zone: Annotated[str, option(
-        "--time-zone", metavar="ZONE", help="The IANA time zone for weekdays and hours, such as Europe/Berlin."
-    )] = "UTC"  # fmt: skip
-    quiet_percent: Annotated[float | None, option(
-        "--quiet-below", metavar="PERCENT", minimum=0, maximum=100,
-        help="The usage, in percent of the request, up to which an hour counts as quiet. Default: 1; if the "
-        "request is not known, 10 percent of the workload's own busy hours.",
-    )] = None  # fmt: skip
-    server_version: Annotated[str | None, SERVER_VERSION.with_help(
-        "The Kubernetes version for which objects are proposed. From 1.37 on an HPA may scale to 0."
-    )] = None  # fmt: skip
+    summaries: Annotated[
+        tuple[str, ...],
+        SUMMARY.with_help(
+            "The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary, from which Trimtab "
+            "reads how full PersistentVolumeClaims are."
+        ),
+    ] = ()
+    has_secrets: Annotated[
+        bool, option("--secrets", help="Also check Secrets. Trimtab reads only the metadata of Secrets.")
+    ] = False
+    own_domains: Annotated[
+        tuple[str, ...],
+        option(
+            "--own-domain",
+            metavar="DOMAIN",
+            help="A label domain of your organization by which no component selects objects, such as acme.example.",
+        ),
+    ] = ()
+    balancer_price: Annotated[
+        float | None,
+        option(
+            "--load-balancer-price",
+            metavar="DOLLARS",
+            type=click.FloatRange(min=0, min_open=True),
+            help="The monthly cost of a load balancer, in dollars. Default: not known.",
+        ),
+    ] = None
+    min_age_hours: Annotated[
+        int, option("--min-age", metavar="HOURS", minimum=0, help="Leave out objects that are younger than this.")
+    ] = 0
+    zone: Annotated[
+        str,
+        option("--time-zone", metavar="ZONE", help="The IANA time zone for weekdays and hours, such as Europe/Berlin."),
+    ] = "UTC"
+    quiet_percent: Annotated[
+        float | None,
+        option(
+            "--quiet-below",
+            metavar="PERCENT",
+            minimum=0,
+            maximum=100,
+            help="The usage, in percent of the request, up to which an hour counts as quiet. Default: 1; if the "
+            "request is not known, 10 percent of the workload's own busy hours.",
+        ),
+    ] = None
+    server_version: Annotated[
+        str | None,
+        SERVER_VERSION.with_help(
+            "The Kubernetes version for which objects are proposed. From 1.37 on an HPA may scale to 0."
+        ),
+    ] = None
     now: Annotated[str | None, NOW.with_help("The time of the snapshot, RFC 3339 or `now`. Default: now.")] = None
     prints_manifests: Annotated[bool, MANIFESTS] = False
     output: ReportOutput
@@ -113,9 +135,11 @@ def verb(options: IdleOptions) -> None:
     if mistakes:
         raise UsageError(mistakes)
     orphans = find_orphans(
-        manifests, own_domains=options.own_domains, min_age_seconds=options.min_age_hours * 3600,
+        manifests,
+        own_domains=options.own_domains,
+        min_age_seconds=options.min_age_hours * 3600,
         now=int(clock.utc_now().timestamp()) if now is None else now,
-    )  # fmt: skip
+    )
     series, usage_notes = read_usage_series(options.usage, now, options.stated)
     share = None if options.quiet_percent is None else options.quiet_percent / 100
     own = _own_workloads(manifests)
@@ -133,17 +157,25 @@ def verb(options: IdleOptions) -> None:
     costs = _monthly_costs(current)
     claims = find_claim_savings(_read_summaries(options.summaries), manifests)
     report = IdleReport(
-        zone=options.zone, checked=dict(orphans.checked),
+        zone=options.zone,
+        checked=dict(orphans.checked),
         orphans=parts.build_orphan_rows(orphans, manifests, _node_costs(manifests), options.balancer_price),
-        unjudged=parts.build_unjudged_rows(orphans), sleepers=parts.build_sleeper_rows(quiet, costs),
+        unjudged=parts.build_unjudged_rows(orphans),
+        sleepers=parts.build_sleeper_rows(quiet, costs),
         missed_sleep=parts.build_missed_rows(_find_all_missed(hourly, current, schedules, share), costs),
         claims=parts.build_claim_rows(claims),
         unknown=[
-            *(parts.build_unknown_row("objects without a name", missing) for missing in orphans.unknown), *unknown,
+            *(parts.build_unknown_row("objects without a name", missing) for missing in orphans.unknown),
+            *unknown,
         ],
-        notes=[*notes, *current.notes, *usage_notes, *_hints(options),
-               *(f"This sleep schedule cannot be read: {problem}" for problem in unreadable)],
-    )  # fmt: skip
+        notes=[
+            *notes,
+            *current.notes,
+            *usage_notes,
+            *_hints(options),
+            *(f"This sleep schedule cannot be read: {problem}" for problem in unreadable),
+        ],
+    )
     report = select_rows(report, selection, manifests)
     write_report(options.output, report, VIEW)
 
@@ -165,13 +197,17 @@ def _check_options(options: IdleOptions) -> None:
 def _hints(options: IdleOptions) -> list[str]:
     """Returns a note for every part of the report that the user did not request, with the option that requests it."""
     return [
-        text for is_requested, text in (
+        text
+        for is_requested, text in (
             (options.usage, "Without --usage Trimtab does not know which workloads could sleep."),
             (options.summaries, "Without --summary Trimtab does not know how full PersistentVolumeClaims are."),
-            (options.has_secrets,
-             "Secrets were not checked; with --secrets Trimtab reads their metadata and checks them."),
-        ) if not is_requested
-    ]  # fmt: skip
+            (
+                options.has_secrets,
+                "Secrets were not checked; with --secrets Trimtab reads their metadata and checks them.",
+            ),
+        )
+        if not is_requested
+    ]
 
 
 def _read_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -> tuple[list[Manifest], list[str]]:
@@ -292,9 +328,11 @@ def _find_all_quiet(
 
 
 def _find_all_missed(
-    hourly: Mapping[OwnerKey, Mapping[int, float]], current: CurrentRequests, schedules: Sequence[SleepSchedule],
+    hourly: Mapping[OwnerKey, Mapping[int, float]],
+    current: CurrentRequests,
+    schedules: Sequence[SleepSchedule],
     share: float | None,
-) -> list[MissedSleep]:  # fmt: skip
+) -> list[MissedSleep]:
     missed = []
     requests = _requested_cores(current)
     for workload, cores in hourly.items():
@@ -318,9 +356,11 @@ def _requested_cores(current: CurrentRequests) -> dict[OwnerKey, float]:
 
 
 def _propose_objects(
-    manifests: Sequence[Manifest], quiet: Mapping[OwnerKey, QuietHours], schedules: Sequence[SleepSchedule],
+    manifests: Sequence[Manifest],
+    quiet: Mapping[OwnerKey, QuietHours],
+    schedules: Sequence[SleepSchedule],
     version: str | None,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     autoscalers = [manifest for manifest in manifests if manifest.get("kind") == "HorizontalPodAutoscaler"]
     scaled = propose_scale_to_zero(quiet, autoscalers, parse_minor_version(version) if version else None)
     workloads = parts.manifest_names(manifests, SLEEPING_KINDS)

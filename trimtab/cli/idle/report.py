@@ -137,17 +137,19 @@ def build_orphan_rows(
     `nodes`: node → dollars per month, for the nodes whose price is known. `balancer`: the price of a load balancer in
     dollars per month, or None if it was not given."""
     per_gib = {
-        priced.name: priced.dollars_per_gib for manifest in manifests
+        priced.name: priced.dollars_per_gib
+        for manifest in manifests
         if manifest.get("kind") == "StorageClass" and (priced := price_storage_class(manifest)) is not None
-    }  # fmt: skip
+    }
     return [
         OrphanRow(
-            object=_object_name(orphan.name), reason=report_reason(orphan.reason),
+            object=_object_name(orphan.name),
+            reason=report_reason(orphan.reason),
             created=None if orphan.created is None else format_timestamp(orphan.created),
             dollars_per_month=_price_orphan(orphan, per_gib, nodes, balancer),
         )
         for orphan in orphan_report.orphans
-    ]  # fmt: skip
+    ]
 
 
 def _price_orphan(
@@ -167,7 +169,7 @@ def build_unjudged_rows(orphan_report: OrphanReport) -> list[UnjudgedRow]:
     return [
         UnjudgedRow(object=_object_name(left.name), reason=report_reason(left.reason))
         for left in orphan_report.unjudged
-    ]  # fmt: skip
+    ]
 
 
 def build_sleeper_rows(quiet: Mapping[OwnerKey, QuietHours], costs: Mapping[OwnerKey, float]) -> list[SleeperRow]:
@@ -176,13 +178,16 @@ def build_sleeper_rows(quiet: Mapping[OwnerKey, QuietHours], costs: Mapping[Owne
     costs: workload → the dollars per month of its requests."""
     rows = [
         SleeperRow(
-            object=_workload_name(workload), windows=[describe_window(*window) for window in hours.windows],
-            hours_per_week=len(hours.sleeping_hours), weeks=hours.weeks,
+            object=_workload_name(workload),
+            windows=[describe_window(*window) for window in hours.windows],
+            hours_per_week=len(hours.sleeping_hours),
+            weeks=hours.weeks,
             threshold_cores=round(hours.threshold_cores, 4),
             dollars_per_month=_share_of_cost(costs.get(workload), hours.quiet_share),
         )
-        for workload, hours in quiet.items() if hours.sleeping_hours
-    ]  # fmt: skip
+        for workload, hours in quiet.items()
+        if hours.sleeping_hours
+    ]
     return sorted(rows, key=lambda row: (-(row.dollars_per_month or 0.0), -row.hours_per_week, row.object.name))
 
 
@@ -190,7 +195,8 @@ def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[OwnerKey, fl
     """Returns a row for every sleep schedule that does not match the quiet hours of its workload."""
     return [
         MissedSleepRow(
-            object=_workload_name(miss.workload), schedule=f"{miss.schedule.source} ({miss.schedule.zone})",
+            object=_workload_name(miss.workload),
+            schedule=f"{miss.schedule.source} ({miss.schedule.zone})",
             awake_and_quiet=[describe_window(*run) for run in miss.awake_and_quiet],
             asleep_and_busy=[describe_window(*run) for run in miss.asleep_and_busy],
             dollars_per_month=_share_of_cost(
@@ -198,7 +204,7 @@ def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[OwnerKey, fl
             ),
         )
         for miss in missed
-    ]  # fmt: skip
+    ]
 
 
 def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
@@ -206,11 +212,13 @@ def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
     return [
         ClaimRow(
             object=ObjectName(kind="PersistentVolumeClaim", namespace=finding.namespace, name=finding.claim),
-            reason=report_reason(finding.reason), used_bytes=finding.used_bytes, capacity_bytes=finding.capacity_bytes,
+            reason=report_reason(finding.reason),
+            used_bytes=finding.used_bytes,
+            capacity_bytes=finding.capacity_bytes,
             dollars_per_month=None if finding.dollars_per_month is None else round(finding.dollars_per_month, 2),
         )
         for finding in findings
-    ]  # fmt: skip
+    ]
 
 
 def build_unknown_row(subject: str, missing: NotYet) -> UnknownRow:

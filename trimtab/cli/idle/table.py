@@ -4,14 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from trimtab.cli.idle.report import (
-    ClaimRow,
-    IdleReport,
-    MissedSleepRow,
-    ObjectName,
-    OrphanRow,
-    SleeperRow,
-)
+from trimtab.cli.idle.report import ClaimRow, IdleReport, MissedSleepRow, ObjectName, OrphanRow, SleeperRow
 from trimtab.cli.reporting.columns import Column, ReportView, Section
 
 _GIB = 1 << 30
@@ -39,9 +32,12 @@ def _object_column(title: str) -> Column[Any]:
 
 
 _COST: Column[Any] = Column(
-    "$ a month", lambda row: _money(row.dollars_per_month), value=lambda row: row.dollars_per_month,
-    align="right", rank=1
-)  # fmt: skip
+    "$ a month",
+    lambda row: _money(row.dollars_per_month),
+    value=lambda row: row.dollars_per_month,
+    align="right",
+    rank=1,
+)
 
 
 def _gibibytes(title: str, read: Callable[[ClaimRow], int]) -> Column[ClaimRow]:
@@ -56,13 +52,16 @@ _SLEEPERS: Section[IdleReport, SleeperRow] = Section(
         _object_column("Workload"),
         Column("Quiet", lambda row: ", ".join(row.windows)),
         Column(
-            "Hours a week", lambda row: str(row.hours_per_week), value=lambda row: row.hours_per_week,
-            align="right", rank=2
+            "Hours a week",
+            lambda row: str(row.hours_per_week),
+            value=lambda row: row.hours_per_week,
+            align="right",
+            rank=2,
         ),
         _COST,
     ),
     name=_name_row,
-)  # fmt: skip
+)
 _MISSED: Section[IdleReport, MissedSleepRow] = Section(
     key="missed sleep",
     rows=lambda report: report.missed_sleep,

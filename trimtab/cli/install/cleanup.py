@@ -207,9 +207,13 @@ class Uninstaller:
             is_own = node.name in annotations.ours
             try:
                 nodes.reopen_node(
-                    self.writer, name, shape.metadata.resource_version, uncordon=node.is_cordoned and is_own,
-                    annotations=(CORDONED_BY_US,) if is_own else (), taints=taints_without_own(node, self.namespace),
-                )  # fmt: skip
+                    self.writer,
+                    name,
+                    shape.metadata.resource_version,
+                    uncordon=node.is_cordoned and is_own,
+                    annotations=(CORDONED_BY_US,) if is_own else (),
+                    taints=taints_without_own(node, self.namespace),
+                )
                 return "restored"
             except Conflict:
                 if is_last:
@@ -232,10 +236,11 @@ class Uninstaller:
         selector = f"app.kubernetes.io/name={component_labels()['app.kubernetes.io/name']}"
         source = replace(LIST_SOURCES["Pod"], namespace=self.namespace, label_selector=selector)
         return [
-            pod.metadata.name for pod in self._list_objects(source, Pod)
+            pod.metadata.name
+            for pod in self._list_objects(source, Pod)
             if value_or(pod.metadata.labels, {}).get("app.kubernetes.io/component") in LEADER_PROCESSES
             and pod.status.phase not in ("Succeeded", "Failed")
-        ]  # fmt: skip
+        ]
 
     def _list_config_maps(self, label: str) -> tuple[ConfigMap, ...]:
         return self._list_objects(
@@ -299,9 +304,12 @@ def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[Pool
     """
     drain_by_deployment = {name: drain for pool_state_ in states for name, drain in pool_state_.surged.items()}
     return {
-        name for pool_state_ in annotations.ours.values() if isinstance(pool_state_, DrainAnnotation)
-        for name in pool_state_.surged if drain_by_deployment.get(name) == pool_state_.drain
-    }  # fmt: skip
+        name
+        for pool_state_ in annotations.ours.values()
+        if isinstance(pool_state_, DrainAnnotation)
+        for name in pool_state_.surged
+        if drain_by_deployment.get(name) == pool_state_.drain
+    }
 
 
 UNINSTALL = "uninstall"

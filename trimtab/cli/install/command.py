@@ -214,11 +214,7 @@ def _check_options(options: InstallOptions) -> None:
     if options.applies and options.removes:
         mistakes.append(("--apply or --remove", "both"))
     if not options.removes:
-        narrower = {
-            "--everything": removal.everything,
-            "--traces": removal.traces,
-            "--keep-usage": removal.keep_usage,
-        }
+        narrower = {"--everything": removal.everything, "--traces": removal.traces, "--keep-usage": removal.keep_usage}
         mistakes += [("--remove", f"{name} without --remove") for name, is_set in narrower.items() if is_set]
     if removal.everything and removal.traces:
         mistakes.append(("--everything or --traces", "both"))

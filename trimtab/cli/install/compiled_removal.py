@@ -20,9 +20,11 @@ from trimtab.policy.compiled_annotation import POLICY_LABEL
 from trimtab.recommender.parameter_writer import PARAMETERS_LABEL
 
 COMPILED_KINDS = (
-    "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy",
-)  # fmt: skip
+    "MutatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicy",
+)
 """The kinds of the objects that `trimtab policies compile` prints.
 
 A validating policy that is enforced denies the pods that no webhook changes. If an uninstallation left such a policy,

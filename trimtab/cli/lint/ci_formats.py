@@ -25,11 +25,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 def render_sarif(report: LintReport, rules: Iterable[LintRule]) -> str:
     """Returns the report as a SARIF log of one run."""
-    driver = {
-        "name": "trimtab lint",
-        "version": version("trimtab"),
-        "rules": [_sarif_rule(rule) for rule in rules],
-    }
+    driver = {"name": "trimtab lint", "version": version("trimtab"), "rules": [_sarif_rule(rule) for rule in rules]}
     notifications = [
         {"level": "note", "message": sarif_message(text), "descriptor": {"id": "not-checked"}}
         for text in report.not_checked

@@ -57,31 +57,40 @@ class LintOutput(ReportOutput):
 class LintOptions:
     """The options of `trimtab lint`."""
 
-    filenames: Annotated[tuple[str, ...], FILENAME.with_help(
-        "Manifest files or folders; - is standard input."
-    )] = ()  # fmt: skip
+    filenames: Annotated[tuple[str, ...], FILENAME.with_help("Manifest files or folders; - is standard input.")] = ()
     cluster: ClusterOptions
     namespaces: NamespaceOptions
     usage: Annotated[tuple[str, ...], USAGE.with_help("Usage samples, in the forms of `trimtab recommend`.")] = ()
     stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
-    version: Annotated[str | None, option(
-        "--kubernetes", metavar="VERSION",
-        help="The Kubernetes version to check for, such as 1.37. Default: the version of the cluster.",
-    )] = None  # fmt: skip
-    only: Annotated[tuple[str, ...], option(
-        "--only", metavar="CODE", former="--rule", help="Check only this rule. You can repeat the option."
-    )] = ()  # fmt: skip
+    version: Annotated[
+        str | None,
+        option(
+            "--kubernetes",
+            metavar="VERSION",
+            help="The Kubernetes version to check for, such as 1.37. Default: the version of the cluster.",
+        ),
+    ] = None
+    only: Annotated[
+        tuple[str, ...],
+        option("--only", metavar="CODE", former="--rule", help="Check only this rule. You can repeat the option."),
+    ] = ()
     without: Annotated[tuple[str, ...], WITHOUT] = ()
-    fix_folder: Annotated[str | None, option(
-        "--fix", metavar="FOLDER", help="Write changed manifests, or apply configurations, to this folder."
-    )] = None  # fmt: skip
-    baseline_file: Annotated[str | None, option(
-        "--baseline", metavar="FILE", help="A baseline: report only findings that this file does not contain."
-    )] = None  # fmt: skip
-    new_baseline: Annotated[str | None, option(
-        "--write-baseline", metavar="FILE",
-        help="Write all findings to this file as a baseline, which later runs accept with --baseline.",
-    )] = None  # fmt: skip
+    fix_folder: Annotated[
+        str | None,
+        option("--fix", metavar="FOLDER", help="Write changed manifests, or apply configurations, to this folder."),
+    ] = None
+    baseline_file: Annotated[
+        str | None,
+        option("--baseline", metavar="FILE", help="A baseline: report only findings that this file does not contain."),
+    ] = None
+    new_baseline: Annotated[
+        str | None,
+        option(
+            "--write-baseline",
+            metavar="FILE",
+            help="Write all findings to this file as a baseline, which later runs accept with --baseline.",
+        ),
+    ] = None
     is_strict: Annotated[bool, STRICT] = False
     output: LintOutput
 

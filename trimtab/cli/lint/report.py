@@ -127,13 +127,20 @@ def report_finding(finding: RuleFinding, snapshot: LintSnapshot, files: Containe
     is_of_file = document is not None and (not snapshot.is_live or document.file in files)
     line = document.position_of(finding.path)[0] if document is not None else None
     return LintFindingReport(
-        rule=finding.rule, severity=finding.severity.value, kind=finding.subject.kind,
-        namespace=finding.subject.namespace, name=finding.subject.name, field=format_path(finding.path),
-        file=document.file if document is not None and is_of_file else "", line=line,
-        sentence=finding.sentence, outcome=finding.outcome, fix=finding.fix,
+        rule=finding.rule,
+        severity=finding.severity.value,
+        kind=finding.subject.kind,
+        namespace=finding.subject.namespace,
+        name=finding.subject.name,
+        field=format_path(finding.path),
+        file=document.file if document is not None and is_of_file else "",
+        line=line,
+        sentence=finding.sentence,
+        outcome=finding.outcome,
+        fix=finding.fix,
         fixable=not files and is_fixable(finding, snapshot),
         page=f"{RULE_PAGE}#{finding.rule.lower()}",
-    )  # fmt: skip
+    )
 
 
 def _describe_findings(report: LintReport) -> Iterator[Paragraph]:

@@ -12,11 +12,7 @@ from trimtab.cli.output import show_spinner
 from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import machines_table as table
 from trimtab.cli.reports.machine_ranking import build_ranking, pack_best_sets, read_workload
-from trimtab.cli.reports.machines import (
-    build_profile_report,
-    build_rank_report,
-    count_present_types,
-)
+from trimtab.cli.reports.machines import build_profile_report, build_rank_report, count_present_types
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
 from trimtab.inputs import machine_types as inputs
@@ -150,9 +146,7 @@ class MachinesRankOptions:
     min_nodes_per_zone: Annotated[
         int,
         option(
-            "--min-nodes-per-zone",
-            minimum=1,
-            help="Leave out types of which a zone would need fewer nodes than this.",
+            "--min-nodes-per-zone", minimum=1, help="Leave out types of which a zone would need fewer nodes than this."
         ),
     ] = 1
     max_node_share: Annotated[
@@ -248,9 +242,15 @@ def rank(options: MachinesRankOptions) -> None:
     current = options.current or _find_current_type(pool_nodes, ranking)
     decision = decide_switch(ranking, current, options.wins, options.hysteresis / 100) if current else None
     report = build_rank_report(
-        pool_nodes, priced, ranking, winner, sets, (current, decision) if decision else None,
-        _list_notes(types, priced, ranking), options.wins,
-    )  # fmt: skip
+        pool_nodes,
+        priced,
+        ranking,
+        winner,
+        sets,
+        (current, decision) if decision else None,
+        _list_notes(types, priced, ranking),
+        options.wins,
+    )
     write_report(options.output, report, table.view_ranking(options.rows))
 
 

@@ -46,9 +46,7 @@ if TYPE_CHECKING:
     from trimtab.kube.objects import Writer
 
 PRIORITY_CLASS = "trimtab-placeholder"
-OWNER_LISTS = (
-    "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/batch/v1/cronjobs",
-)  # fmt: skip
+OWNER_LISTS = ("/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/batch/v1/cronjobs")
 """The lists of owners whose pod templates count even if they have no pods at present."""
 _TEMPLATE_PATHS = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
 
@@ -192,8 +190,10 @@ def _list_refusals(
     autoscaler = find_autoscaler(pool_nodes) if missing.pods else None
     groups = autoscaler.groups_of_pool(target) if autoscaler else ()
     ranking = None
-    kinds = [{node.labels.get(INSTANCE_TYPE_LABEL, "") for node in nodes} - {""}
-             for nodes in (pool_nodes.nodes, _target_nodes(pool_nodes, target))]  # fmt: skip
+    kinds = [
+        {node.labels.get(INSTANCE_TYPE_LABEL, "") for node in nodes} - {""}
+        for nodes in (pool_nodes.nodes, _target_nodes(pool_nodes, target))
+    ]
     target_nodes = _target_nodes(pool_nodes, target)
     if compares and missing.nodes and target_nodes:
         ranking = build_ranking(pool_nodes, types, inputs.read_priced_types(pool_nodes, types), RankingRules())
@@ -202,9 +202,10 @@ def _list_refusals(
 
 def _find_room(pool_nodes: SelectedNodes, migration: Migration) -> MissingRoom:
     prices = {
-        node.name: quoted.amount for node in pool_nodes.nodes
+        node.name: quoted.amount
+        for node in pool_nodes.nodes
         if isinstance(quoted := quote_price(node, {}), MachinePrice)
-    }  # fmt: skip
+    }
     target = _target_nodes(pool_nodes, migration.target)
     return find_missing_room(
         pool_nodes.inventory, migration.placeholders, pool_nodes.nodes, target, prices, migration.batch
@@ -277,7 +278,7 @@ def apply_step(
     yield from set_legacy_taint(client, pool_nodes.nodes, taint.taint)
     change = plan_placeholders(
         missing, migration.placeholders, pool_nodes.inventory.pods, is_draining=_is_draining(pool_nodes, missing)
-    )  # fmt: skip
+    )
     for pod in change.delete:
         delete(writer, "Pod", pod.name, pod.namespace)
     if change.delete:
@@ -286,11 +287,16 @@ def apply_step(
         yield from _delete_priority_class(writer, pool_nodes, migration.placeholders)
     if not change.create:
         return
-    apply(writer, {
-        "kind": "PriorityClass", "metadata": {"name": PRIORITY_CLASS}, "value": PLACEHOLDER_PRIORITY,
-        "preemptionPolicy": "Never", "description": "Pods that reserve room for pods of a pool whose nodes are "
-                                                    "being drained.",
-    })  # fmt: skip
+    apply(
+        writer,
+        {
+            "kind": "PriorityClass",
+            "metadata": {"name": PRIORITY_CLASS},
+            "value": PLACEHOLDER_PRIORITY,
+            "preemptionPolicy": "Never",
+            "description": "Pods that reserve room for pods of a pool whose nodes are being drained.",
+        },
+    )
     nodes = _target_nodes(pool_nodes, migration.target)
     selector, created = _pool_selector(nodes, migration.target), 0
     for document in render_placeholders(

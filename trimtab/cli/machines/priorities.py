@@ -118,13 +118,16 @@ def verb(options: MachinesPrioritiesOptions) -> None:
         _note_groups(rated.unnamed)
         return
     if options.applies and is_gardener:
-        raise UsageError([ConfigError(
-            file="--apply", expected="the priority map of a cluster autoscaler, written by no other client",
-            got=
-                "a cluster of Gardener, which generates the map itself", todo=
-                    "set the priorities that --as gardener "
-                    "prints in the Shoot",
-        )])  # fmt: skip
+        raise UsageError(
+            [
+                ConfigError(
+                    file="--apply",
+                    expected="the priority map of a cluster autoscaler, written by no other client",
+                    got="a cluster of Gardener, which generates the map itself",
+                    todo="set the priorities that --as gardener prints in the Shoot",
+                )
+            ]
+        )
     if rated.problems:
         raise RuntimeFailure(
             "\n".join(["The map would not have the intended effect, so Trimtab did not write it.", *rated.problems])
@@ -186,11 +189,16 @@ def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
     """Returns the cluster autoscaler's status in the snapshot. Raises UsageError if there is none that can be read."""
     reading = read_statuses(pool_nodes.inventory.config_maps, ())
     if reading.autoscaler is None:
-        raise UsageError([ConfigError(
-            file="--cluster", expected=f"the cluster autoscaler's status, such as ConfigMap {STATUS_NAME}",
-            got=str(reading.unreadable[0]) if reading.unreadable else "none",
-            todo="add configmaps -n kube-system to the snapshot",
-        )])  # fmt: skip
+        raise UsageError(
+            [
+                ConfigError(
+                    file="--cluster",
+                    expected=f"the cluster autoscaler's status, such as ConfigMap {STATUS_NAME}",
+                    got=str(reading.unreadable[0]) if reading.unreadable else "none",
+                    todo="add configmaps -n kube-system to the snapshot",
+                )
+            ]
+        )
     return reading.autoscaler
 
 
@@ -213,30 +221,32 @@ def render_overlays(ranking: Ranking) -> list[dict[str, Any]]:
     the API is alpha."""
     return [
         {
-            "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay",
+            "apiVersion": "karpenter.sh/v1alpha1",
+            "kind": "NodeOverlay",
             "metadata": {"name": f"trimtab-{score.candidate.name.lower().replace('.', '-').replace('_', '-')}"},
             "spec": {
                 "weight": max(1, 100 - number),
-                "requirements": [
-                    {"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": [score.candidate.name]}
-                ],
+                "requirements": [{"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": [score.candidate.name]}],
                 # Surcharges are part of what a node costs this workload.
                 "price": f"{score.candidate.price / 1e6 + score.surcharges.total:.6f}",
             },
         }
         for number, score in enumerate(order_tiers(ranking)[:20])
-    ]  # fmt: skip
+    ]
 
 
 def render_compute_class(ranking: Ranking) -> dict[str, Any]:
     """Returns a GKE ComputeClass with the types in the order of the ranking; it is only printed."""
     return {
-        "apiVersion": "cloud.google.com/v1", "kind": "ComputeClass", "metadata": {"name": "trimtab"},
+        "apiVersion": "cloud.google.com/v1",
+        "kind": "ComputeClass",
+        "metadata": {"name": "trimtab"},
         "spec": {
             "priorities": [{"machineType": score.candidate.name} for score in order_tiers(ranking)[:10]],
-            "nodePoolAutoCreation": {"enabled": True}, "whenUnsatisfiable": "ScaleUpAnyway",
+            "nodePoolAutoCreation": {"enabled": True},
+            "whenUnsatisfiable": "ScaleUpAnyway",
         },
-    }  # fmt: skip
+    }
 
 
 def render_workers(rated: GroupPriorities, pool_nodes: SelectedNodes) -> dict[str, Any]:
@@ -277,10 +287,16 @@ def apply_map(client: "Client", manifest: Mapping[str, Any], taking_over: bool) 
     annotations = there["metadata"].get("annotations") or {}
     is_ours = MANAGED_ANNOTATION in annotations
     if not is_ours and not taking_over:
-        raise UsageError([ConfigError(
-            file=f"ConfigMap {meta['namespace']}/{MAP_NAME}", expected="a map that Trimtab wrote",
-            got="a map that another client wrote", todo="replace the map with --take-over; --undo restores it",
-        )])  # fmt: skip
+        raise UsageError(
+            [
+                ConfigError(
+                    file=f"ConfigMap {meta['namespace']}/{MAP_NAME}",
+                    expected="a map that Trimtab wrote",
+                    got="a map that another client wrote",
+                    todo="replace the map with --take-over; --undo restores it",
+                )
+            ]
+        )
     previous = annotations[PREVIOUS_ANNOTATION] if is_ours else json.dumps(there.get("data") or {})
     annotations = {**annotations, **meta["annotations"], PREVIOUS_ANNOTATION: previous}
     changed = {**there, "data": manifest["data"], "metadata": {**there["metadata"], "annotations": annotations}}

@@ -42,23 +42,26 @@ MAX_DAYS = 30
 class MetricsApiOptions:
     """The options of `trimtab metrics-api`."""
 
-    listen: Annotated[str | None, LISTEN.with_help(
-        "The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port."
-    )] = None  # fmt: skip
-    rules_file: Annotated[Path | None, option(
-        "--rules", metavar="FILE",
-        help="A file with the rules of the metrics. Default: the ConfigMap trimtab-metrics.",
-    )] = None  # fmt: skip
+    listen: Annotated[
+        str | None,
+        LISTEN.with_help("The address to serve on. Default: 0.0.0.0:8443; with port 0 the system chooses a free port."),
+    ] = None
+    rules_file: Annotated[
+        Path | None,
+        option(
+            "--rules",
+            metavar="FILE",
+            help="A file with the rules of the metrics. Default: the ConfigMap trimtab-metrics.",
+        ),
+    ] = None
     certs_folder: Annotated[Path | None, CERTS.with_help("The folder with tls.crt and tls.key.")] = None
-    prometheus_url: Annotated[str | None, PROMETHEUS.with_help(
-        "The Prometheus for rules with `from: query`."
-    )] = None  # fmt: skip
-    kubeconfig: Annotated[Path | None, KUBECONFIG.with_help(
-        "A kubeconfig file. Default: the pod's account, or your kubeconfig."
-    )] = None  # fmt: skip
-    ready_file: Annotated[Path | None, READY_FILE.with_help(
-        "A file that the process writes as soon as it serves requests."
-    )] = None  # fmt: skip
+    prometheus_url: Annotated[str | None, PROMETHEUS.with_help("The Prometheus for rules with `from: query`.")] = None
+    kubeconfig: Annotated[
+        Path | None, KUBECONFIG.with_help("A kubeconfig file. Default: the pod's account, or your kubeconfig.")
+    ] = None
+    ready_file: Annotated[
+        Path | None, READY_FILE.with_help("A file that the process writes as soon as it serves requests.")
+    ] = None
 
 
 @click.group("metrics-api", cls=SuggestingGroup, invoke_without_command=True)
@@ -117,22 +120,24 @@ def _check_rules(file: Path) -> None:
 class LoadHistoryOptions:
     """Where the history of the load comes from."""
 
-    file: Annotated[Path | None, option(
-        "--history", metavar="FILE", help="A CSV file with the columns time, pod, rate and cores."
-    )] = None  # fmt: skip
-    prometheus: Annotated[str | None, PROMETHEUS.with_help(
-        "Read the history from this Prometheus instead of a file."
-    )] = None  # fmt: skip
-    rate_query: Annotated[str, option(
-        "--rate-query", metavar="PROMQL",
-        help="With --prometheus: the query for the requests per second of each pod.",
-    )] = ""  # fmt: skip
-    cpu_query: Annotated[str, option(
-        "--cpu-query", metavar="PROMQL", help="With --prometheus: the query for the cores of each pod."
-    )] = ""  # fmt: skip
-    days: Annotated[int, DAYS.with_help(
-        f"With --prometheus: the number of days of history, at most {MAX_DAYS}."
-    )] = 7  # fmt: skip
+    file: Annotated[
+        Path | None, option("--history", metavar="FILE", help="A CSV file with the columns time, pod, rate and cores.")
+    ] = None
+    prometheus: Annotated[
+        str | None, PROMETHEUS.with_help("Read the history from this Prometheus instead of a file.")
+    ] = None
+    rate_query: Annotated[
+        str,
+        option(
+            "--rate-query",
+            metavar="PROMQL",
+            help="With --prometheus: the query for the requests per second of each pod.",
+        ),
+    ] = ""
+    cpu_query: Annotated[
+        str, option("--cpu-query", metavar="PROMQL", help="With --prometheus: the query for the cores of each pod.")
+    ] = ""
+    days: Annotated[int, DAYS.with_help(f"With --prometheus: the number of days of history, at most {MAX_DAYS}.")] = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,16 +146,21 @@ class ProposeHpaOptions:
 
     deployment: Annotated[str, Argument("DEPLOYMENT")]
     namespace: Annotated[str, NAMESPACE.with_help("The namespace of the Deployment.")]
-    metric: Annotated[str, option(
-        "--metric", metavar="NAME", help="The name of the metric, which is the name of a rule."
-    )]  # fmt: skip
-    cpu_request: Annotated[str, option(
-        "--cpu-request", metavar="QUANTITY", help="The cpu request of one pod, such as 500m."
-    )]  # fmt: skip
-    utilization_percent: Annotated[int, option(
-        "--utilization", minimum=10, maximum=95,
-        help="The usage that a pod should have, in percent of its cpu request.",
-    )] = 70  # fmt: skip
+    metric: Annotated[
+        str, option("--metric", metavar="NAME", help="The name of the metric, which is the name of a rule.")
+    ]
+    cpu_request: Annotated[
+        str, option("--cpu-request", metavar="QUANTITY", help="The cpu request of one pod, such as 500m.")
+    ]
+    utilization_percent: Annotated[
+        int,
+        option(
+            "--utilization",
+            minimum=10,
+            maximum=95,
+            help="The usage that a pod should have, in percent of its cpu request.",
+        ),
+    ] = 70
     history: LoadHistoryOptions
 
 
@@ -165,9 +175,12 @@ def print_hpa(options: ProposeHpaOptions) -> None:
     _check_names(options)
     _check_sources(options.cpu_request, options.history)
     terms = ProposalTerms(
-        namespace=options.namespace, deployment=options.deployment, metric=options.metric,
-        cpu_request=parse(options.cpu_request) / NANO_PER_UNIT, utilization=options.utilization_percent / 100,
-    )  # fmt: skip
+        namespace=options.namespace,
+        deployment=options.deployment,
+        metric=options.metric,
+        cpu_request=parse(options.cpu_request) / NANO_PER_UNIT,
+        utilization=options.utilization_percent / 100,
+    )
     proposal = propose_hpa(_read_history(options.history), terms)
     if isinstance(proposal, NotYet):
         print_text(f"{proposal}\n{proposal.reason.code.todo}", err=True)
@@ -186,7 +199,7 @@ def _check_names(options: ProposeHpaOptions) -> None:
             ("--metric", options.metric, is_metric_name(options.metric)),
         )
         if not is_valid
-    ]  # fmt: skip
+    ]
     if mistakes:
         raise UsageError(mistakes)
 

@@ -22,9 +22,16 @@ from trimtab.cli.page.style import page_style
 from trimtab.cli.printable_text import ReportConsole
 
 _CLASSES = {
-    "green": "good", "bright_green": "good", "yellow": "careful", "bright_yellow": "careful",
-    "red": "bad", "bright_red": "bad", "magenta": "odd", "bright_magenta": "odd", "bright_black": "soft",
-}  # fmt: skip
+    "green": "good",
+    "bright_green": "good",
+    "yellow": "careful",
+    "bright_yellow": "careful",
+    "red": "bad",
+    "bright_red": "bad",
+    "magenta": "odd",
+    "bright_magenta": "odd",
+    "bright_black": "soft",
+}
 """The name of a terminal colour → the class of the style sheet; other colours have no effect on a page."""
 
 _PARAGRAPH = Markup('<p class="text">{}</p>')

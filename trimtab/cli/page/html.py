@@ -111,11 +111,16 @@ def _build_block(pool: str, nodes: Sequence[NodeReport], states: Mapping[str, st
     before, after = sum(node.cost.amount for node in nodes), sum(node.cost.amount for node in nodes if node.after)
     unit = nodes[0].cost.unit
     return Block(
-        name=pool or "not in a pool", lines=tuple(_node_line(node, states.get(node.name, "")) for node in nodes),
-        nodes_after=sum(node.after is not None for node in nodes), cost_before=_format_amount(before, unit),
-        cost_after=_format_amount(after, unit), amount_before=round(before, 2), amount_after=round(after, 2),
-        saved=_format_amount(before - after, unit), saved_amount=round(before - after, 2),
-    )  # fmt: skip
+        name=pool or "not in a pool",
+        lines=tuple(_node_line(node, states.get(node.name, "")) for node in nodes),
+        nodes_after=sum(node.after is not None for node in nodes),
+        cost_before=_format_amount(before, unit),
+        cost_after=_format_amount(after, unit),
+        amount_before=round(before, 2),
+        amount_after=round(after, 2),
+        saved=_format_amount(before - after, unit),
+        saved_amount=round(before - after, 2),
+    )
 
 
 def _format_amount(amount: float, unit: str) -> str:
@@ -287,9 +292,17 @@ def draw_bars(bars: Sequence[tuple[str, int, str]], kind: str) -> Markup:
     texts = []
     for line, (name, number, label) in enumerate(bars):
         bar_width = max(1, number * width // max_number)
-        texts.append(_ROW.format(
-            y=line * 20 + 13, top=line * 20 + 2, name=name, kind=kind, wide=bar_width, end=216 + bar_width, label=label,
-        ))  # fmt: skip
+        texts.append(
+            _ROW.format(
+                y=line * 20 + 13,
+                top=line * 20 + 2,
+                name=name,
+                kind=kind,
+                wide=bar_width,
+                end=216 + bar_width,
+                label=label,
+            )
+        )
     return _SVG.format(PAGE_WIDTH, max(1, len(bars)) * 20, "bars", Markup("").join(texts))
 
 
@@ -313,10 +326,7 @@ def draw_frontier(line: Sequence[Point], marks: Sequence[Point], unit: str) -> M
 
     def scale(point: Point) -> tuple[float, float]:
         x, y, _ = point
-        return (
-            _LEFT + x / most_evictions * (_RIGHT - _LEFT),
-            _BOTTOM - y / most_saved * (_BOTTOM - _TOP),
-        )
+        return (_LEFT + x / most_evictions * (_RIGHT - _LEFT), _BOTTOM - y / most_saved * (_BOTTOM - _TOP))
 
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(scale, line))
     parts = [Markup('<path class="axis" d="M{0} {1}V{2}H{3}"/>').format(_LEFT, _TOP, _BOTTOM, _RIGHT)]

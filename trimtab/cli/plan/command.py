@@ -39,10 +39,13 @@ class PlanVerbOptions:
 
     inputs: PlanOptions
     subjects: Annotated[tuple[tuple[Literal["node", "pod"], str], ...], EXPLAIN] = ()
-    compares: Annotated[bool | None, COMPARE.with_help(
-        "Compare the three presets, and show how much a plan would save without each reason that blocks nodes. "
-        f"Default: for up to {MAX_COMPARED_NODES} nodes, if no pool has settings, or with -o html."
-    )] = None  # fmt: skip
+    compares: Annotated[
+        bool | None,
+        COMPARE.with_help(
+            "Compare the three presets, and show how much a plan would save without each reason that blocks nodes. "
+            f"Default: for up to {MAX_COMPARED_NODES} nodes, if no pool has settings, or with -o html."
+        ),
+    ] = None
     output: ReportOutput
 
 

@@ -37,20 +37,28 @@ def render_page(report: PlanReport) -> str:
 
 def _list_facts(report: PlanReport) -> tuple[tuple[str, str], ...]:
     return (
-        (format_saving(report.saves), "saved"), (f"{report.nodes_before - report.nodes_after}", "nodes can be drained"),
+        (format_saving(report.saves), "saved"),
+        (f"{report.nodes_before - report.nodes_after}", "nodes can be drained"),
         (f"{report.evictions:,}", "evictions"),
-        *(((f"{report.evictions_without_requests:,}", "evictions of pods without requests"),)
-          if report.evictions_without_requests else ()),
+        *(
+            ((f"{report.evictions_without_requests:,}", "evictions of pods without requests"),)
+            if report.evictions_without_requests
+            else ()
+        ),
         (str(len(report.waves)), "waves"),
         (f"{report.bound.nodes}", "nodes at most can be drained by any plan"),
-    )  # fmt: skip
+    )
 
 
 def _preset_choice(preset: PresetReport) -> Choice:
     return Choice(
-        name=preset.name, nodes_after=preset.nodes_after, saves=format_saving(preset.saves),
-        amount=preset.saves.amount, evictions=preset.evictions, is_planned=preset.is_planned,
-    )  # fmt: skip
+        name=preset.name,
+        nodes_after=preset.nodes_after,
+        saves=format_saving(preset.saves),
+        amount=preset.saves.amount,
+        evictions=preset.evictions,
+        is_planned=preset.is_planned,
+    )
 
 
 def _keeper_blocker(keeper: KeeperReport) -> Blocker:
@@ -92,9 +100,12 @@ def _wave_row(wave: WaveReport) -> tuple[str, int, str]:
 
 def _wave_stage(wave: WaveReport) -> PageStage:
     return PageStage(
-        name=f"Wave {wave.number}", nodes=len(wave.nodes), evictions=wave.evictions, saves=format_saving(wave.saves),
+        name=f"Wave {wave.number}",
+        nodes=len(wave.nodes),
+        evictions=wave.evictions,
+        saves=format_saving(wave.saves),
         rows=tuple(map(_node_row, wave.nodes)),
-    )  # fmt: skip
+    )
 
 
 def _node_row(step: StepReport) -> Row:

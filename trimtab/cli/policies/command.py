@@ -179,9 +179,9 @@ class PoliciesExplainOptions:
     """The options of `trimtab policies explain`."""
 
     names: Annotated[tuple[str, ...], Argument("[NAME]...", is_required=False, complete=complete_policies)] = ()
-    paths: Annotated[tuple[str, ...], POLICIES.with_help(
-        "Policies to explain. Default: the policies that Trimtab includes."
-    )] = ()  # fmt: skip
+    paths: Annotated[
+        tuple[str, ...], POLICIES.with_help("Policies to explain. Default: the policies that Trimtab includes.")
+    ] = ()
     output: ReportOutput
 
 
@@ -197,9 +197,9 @@ class PoliciesTestOptions:
     """The options of `trimtab policies test`."""
 
     folders: Annotated[tuple[Path, ...], Argument("FOLDER...", type=click.Path(exists=True))]
-    paths: Annotated[tuple[str, ...], POLICIES.with_help(
-        "Policies to test. Default: the policies that Trimtab includes."
-    )] = ()  # fmt: skip
+    paths: Annotated[
+        tuple[str, ...], POLICIES.with_help("Policies to test. Default: the policies that Trimtab includes.")
+    ] = ()
     accept: Annotated[
         bool,
         option(

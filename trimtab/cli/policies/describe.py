@@ -160,11 +160,11 @@ def _container_request_phrases(settings: RequestsAction | ContainerRequests, con
 
 def _describe_rule(rule: RequestRule) -> str:
     source = {
-        "usage": "from the usage of the container", "policy": str(rule.otherwise), "limit":
-            f"{rule.percent}% of "
-            "the limit",
+        "usage": "from the usage of the container",
+        "policy": str(rule.otherwise),
+        "limit": f"{rule.percent}% of the limit",
         "request": "its own request" if rule.percent == 100 else f"{rule.percent}% of its own request",
-    }[rule.from_]  # fmt: skip
+    }[rule.from_]
     parts = [source]
     if rule.from_ == "usage" and rule.otherwise:
         only_missing = " if the container has no request" if rule.when == "always" else ""

@@ -140,9 +140,12 @@ def _plain_expectation(expectation: Expectation) -> dict[str, Any]:
     By apiVersion and kind, `trimtab policies check` sees that the file is no policy."""
     fields = {"because": list(expectation.because), "would": list(expectation.would)}
     return {
-        "apiVersion": expectation.api_version, "kind": expectation.kind, "says": expectation.says,
-        "acts": expectation.acts, **{name: values for name, values in fields.items() if values},
-    }  # fmt: skip
+        "apiVersion": expectation.api_version,
+        "kind": expectation.kind,
+        "says": expectation.says,
+        "acts": expectation.acts,
+        **{name: values for name, values in fields.items() if values},
+    }
 
 
 def _read_facts(case: Case) -> ClusterFacts:

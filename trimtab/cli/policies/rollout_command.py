@@ -134,10 +134,14 @@ def show_rollout(options: RolloutOptions) -> None:
     inputs = _read(options.cluster, options.policy_paths)
     policy = _find_policy(inputs, options.name)
     report = build_rollout_report(
-        policy, inputs.policies, inputs.facts, inputs.pods, options.percent,
+        policy,
+        inputs.policies,
+        inputs.facts,
+        inputs.pods,
+        options.percent,
         keeps=lambda pod: selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {})),
         notes=inputs.notes,
-    )  # fmt: skip
+    )
     write_report(options.output, report, VIEW)
 
 
@@ -165,9 +169,15 @@ def _find_policy(inputs: _Inputs, name: str) -> PodPolicy:
 
 
 def build_rollout_report(
-    policy: PodPolicy, policies: Policies, facts: ClusterFacts, pods: Iterable[Pod], percent: int | None = None, *,
-    keeps: Callable[[Pod], bool] = lambda pod: True, notes: Iterable[str] = (),
-) -> RolloutReport:  # fmt: skip
+    policy: PodPolicy,
+    policies: Policies,
+    facts: ClusterFacts,
+    pods: Iterable[Pod],
+    percent: int | None = None,
+    *,
+    keeps: Callable[[Pod], bool] = lambda pod: True,
+    notes: Iterable[str] = (),
+) -> RolloutReport:
     """Returns the owners of the pods that the policy matches, with the percentage from which each is included."""
     rollout = policy.spec.rollout if percent is None else percent
     read, counts = AuditedPodReader(match_dependencies(policies).annotations), Counter[tuple[str, str]]()
@@ -183,9 +193,14 @@ def build_rollout_report(
         counts[key] += 1
         places[key] = rollout_place(policy.name, subject)
     owners = [
-        RolloutOwner(namespace=namespace, owner=owner, pods=counts[namespace, owner],
-                     is_included=place < rollout, joins_at=place + 1)
+        RolloutOwner(
+            namespace=namespace,
+            owner=owner,
+            pods=counts[namespace, owner],
+            is_included=place < rollout,
+            joins_at=place + 1,
+        )
         for (namespace, owner), place in places.items()
-    ]  # fmt: skip
+    ]
     owners.sort(key=lambda each: (each.joins_at, each.namespace, each.owner))
     return RolloutReport(policy=policy.name, rollout=rollout, owners=owners, notes=list(notes))

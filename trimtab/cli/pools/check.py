@@ -186,9 +186,11 @@ def find_missing_labels(documents: Iterable[Document]) -> Iterator[ConfigError]:
         data = document.value.get("data") if document.kind == "ConfigMap" else None
         if isinstance(data, dict) and SETTINGS_KEY in data and POOL_LABEL not in _labels(document):
             yield document.error_at(
-                ("metadata", "labels"), f"the label {POOL_LABEL} with the name of the pool", "none",
+                ("metadata", "labels"),
+                f"the label {POOL_LABEL} with the name of the pool",
+                "none",
                 "without it the compactor does not read the ConfigMap",
-            )  # fmt: skip
+            )
 
 
 def find_strays(documents: Iterable[Document], namespace: str) -> Iterator[tuple[str, Reason]]:

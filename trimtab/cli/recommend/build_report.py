@@ -220,10 +220,13 @@ def _decide_container(
         statistics = _usage_statistics(history, container, resource, window, question.now, question.settings)
         proposal = propose_request(resources, statistics, question.settings)
         parts[resource] = ResourceDecision(
-            resources=resources, statistics=statistics, proposal=proposal, window=window,
+            resources=resources,
+            statistics=statistics,
+            proposal=proposal,
+            window=window,
             now=resources.request or 0,
             after=proposal.request if isinstance(proposal, Proposal) else resources.request or 0,
-        )  # fmt: skip
+        )
     return parts
 
 
@@ -249,14 +252,22 @@ def _report_container(
     paid, cost = (cluster.price.monthly_cost(*amounts) * pods for amounts in (now, proposed))
     is_priced = current is not None and not (container.kind in ENDING_KINDS and hours is None)
     row = ContainerReport(
-        cluster=value, namespace=container.namespace, kind=container.kind, workload=container.workload,
-        container=container.name, role=str(current.container_ref.role) if current else None, replicas=replicas,
-        former_pods=running_time.former_pods(container, cluster.pods) if current else None, hours_per_month=hours,
+        cluster=value,
+        namespace=container.namespace,
+        kind=container.kind,
+        workload=container.workload,
+        container=container.name,
+        role=str(current.container_ref.role) if current else None,
+        replicas=replicas,
+        former_pods=running_time.former_pods(container, cluster.pods) if current else None,
+        hours_per_month=hours,
         severity=most_severe(*(SizingSeverity(part.severity) for part in parts.values())),
-        cpu=parts["cpu"], memory=parts["memory"],
-        monthly_now=round(paid, 2) if is_priced else None, monthly_proposed=round(cost, 2),
+        cpu=parts["cpu"],
+        memory=parts["memory"],
+        monthly_now=round(paid, 2) if is_priced else None,
+        monthly_proposed=round(cost, 2),
         monthly_saved=round(paid - cost, 2) if is_priced else None,
-    )  # fmt: skip
+    )
     labels = current.merged_labels if current else {}
     return TotalsLine(row=row, labels=labels, pods=pods, now=(now[0], now[1]), proposed=(proposed[0], proposed[1]))
 
@@ -285,9 +296,14 @@ def _usage_statistics(
     if not window.last:
         return _no_usage(resource)
     return summarize_usage(
-        resource, window, now, kind=container.kind, oom=history.oom_records.get(container),
-        pods=history.pod_averages.recent_uses((container, resource)), percentiles=terms.extra_percentiles(resource),
-    )  # fmt: skip
+        resource,
+        window,
+        now,
+        kind=container.kind,
+        oom=history.oom_records.get(container),
+        pods=history.pod_averages.recent_uses((container, resource)),
+        percentiles=terms.extra_percentiles(resource),
+    )
 
 
 def _current_resources(

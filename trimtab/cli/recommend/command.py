@@ -114,10 +114,20 @@ def verb(options: RecommendOptions) -> None:
         stated = StatedQuantities(Quantity.CORES)
     notes = sources.add_files(histories, source.paths, owners, now_seconds, stated)
     if url is not None:
-        server = sources.PrometheusOptions(url=url, headers=headers, ca=source.login.ca, certificate=source.certificate,
-                                key=source.key, days=source.days, step=source.step, rate=source.rate,
-                                namespaces=_namespaces(question.selection, current), extra=source.matcher,
-                                names=source.names.parse(), at_once=source.at_once)  # fmt: skip
+        server = sources.PrometheusOptions(
+            url=url,
+            headers=headers,
+            ca=source.login.ca,
+            certificate=source.certificate,
+            key=source.key,
+            days=source.days,
+            step=source.step,
+            rate=source.rate,
+            namespaces=_namespaces(question.selection, current),
+            extra=source.matcher,
+            names=source.names.parse(),
+            at_once=source.at_once,
+        )
         now_seconds = now_seconds if now_seconds is not None else int(clock.utc_now().timestamp())
         notes += sources.add_prometheus(histories, server, owners, now_seconds)
     book = histories.get_history() if not source.by else create_history()
@@ -128,8 +138,11 @@ def verb(options: RecommendOptions) -> None:
         notes += sources.note_missing_cpu(history, source.rate) if url is not None else []
     has_only_cluster = live_cluster.LIVE in cluster.paths and not source.paths and url is None
     notes += sources.add_cluster_usage(book, cluster, owners, kubelets=source.kubelets) if has_only_cluster else []
-    notes += [f"{container} used up to {cores:.2f} cores during its start, which the recommendation ignores."
-              for container, cores in sorted(book.max_start_cpu.items()) if cores]  # fmt: skip
+    notes += [
+        f"{container} used up to {cores:.2f} cores during its start, which the recommendation ignores."
+        for container, cores in sorted(book.max_start_cpu.items())
+        if cores
+    ]
     if not any(history.dense_windows or history.vpa_recommendations for history in histories.histories.values()):
         notes.append("No usage was found. Check the source, --namespace, --matcher, --days and --now.")
     if exports.prints_number:

@@ -116,9 +116,7 @@ def _find_differences(before: _Container, after: ContainerReport) -> Iterator[Di
             yield DifferenceReport(place=_place(after), resource=resource, what=what, before=was, after=now)
 
 
-def _find_changes(
-    resource: str, old: _Resource, new: ResourceReport
-) -> Iterable[tuple[str, str | None, str | None]]:  # fmt: skip
+def _find_changes(resource: str, old: _Resource, new: ResourceReport) -> Iterable[tuple[str, str | None, str | None]]:
     if not _is_same(resource, old.now, new.now):
         was_proposed = old.proposed is not None and _is_same(resource, old.proposed, new.now)
         yield (APPLIED if was_proposed else REQUEST), old.now, new.now

@@ -32,8 +32,14 @@ from trimtab.inputs.current_requests import CurrentRequests
 from trimtab.inputs.private_file import write_private_file
 from trimtab.policy import autoscalers
 
-_VERSIONS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1",
-             "Job": "batch/v1", "CronJob": "batch/v1"}  # fmt: skip
+_VERSIONS = {
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+}
 """The kinds whose lists of containers kustomize merges by name, with their apiVersion.
 
 For a custom kind (an Argo `Rollout`), a patch would replace the whole list of containers, including the images."""
@@ -57,9 +63,12 @@ def write_patches(
 ) -> WrittenPatches:
     """Write a patch for every workload that changes, and a kustomization that lists all patches."""
     names = ContainerNames(report.containers)
-    doubtful = [f"{names.name_of(row)} {name}" for row in report.containers
-                for name, part in (("cpu", row.cpu), ("memory", row.memory))
-                if _is_doubtful(part, min_confidence)]  # fmt: skip
+    doubtful = [
+        f"{names.name_of(row)} {name}"
+        for row in report.containers
+        for name, part in (("cpu", row.cpu), ("memory", row.memory))
+        if _is_doubtful(part, min_confidence)
+    ]
     changing = list(_group_by_workload([_without_doubtful(row, min_confidence) for row in report.containers]))
     patches = [_build_patch(rows, cluster) for rows in changing if rows[0].kind in _VERSIONS]
     refused = [sentence for patch in patches for sentence in patch.refused]
@@ -68,9 +77,10 @@ def write_patches(
     contents = {_patch_file_name(patch.row): patch.content for patch in patches}
     # A Component has no resources of its own: an overlay includes it beside its base.
     kustomization = {
-        "apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component",
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
         "patches": [{"path": _patch_file_name(row), "target": _patch_target(row, targets)} for row in targets],
-    }  # fmt: skip
+    }
     root = Path(folder)
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -161,8 +171,10 @@ def _build_patch(rows: list[ContainerReport], cluster: CurrentRequests) -> _Patc
             quantity.scheduler_value(name, part.proposed),
             None if part.proposed_limit is None else quantity.scheduler_value(name, part.proposed_limit),
         )
-        for row in patched for name, part in (("cpu", row.cpu), ("memory", row.memory)) if part.proposed is not None
-    }  # fmt: skip
+        for row in patched
+        for name, part in (("cpu", row.cpu), ("memory", row.memory))
+        if part.proposed is not None
+    }
     fitted = fit_changes(owner, keys, cluster, proposed)
     refused += [
         f"{rows[0].namespace}/{rows[0].workload}/{container} {resource}: {fitted.reasons[container, resource]}"
@@ -216,8 +228,11 @@ def format_krr_csv(report: RecommendReport) -> str:
     ]
     for row in report.containers:
         pods = row.replicas or 0
-        cells = [cell for resource, part in (("cpu", row.cpu), ("memory", row.memory))
-                 for cell in _krr_cells(resource, part, pods, is_in_snapshot=row.replicas is not None)]  # fmt: skip
+        cells = [
+            cell
+            for resource, part in (("cpu", row.cpu), ("memory", row.memory))
+            for cell in _krr_cells(resource, part, pods, is_in_snapshot=row.replicas is not None)
+        ]
         where = [row.cluster] if report.by else []
         values = [*where, row.namespace, row.workload, pods, row.former_pods or 0, row.kind, row.container]
         rows.append([*values, _krr_severity(row), *cells])
@@ -296,8 +311,9 @@ def _vpa_name(container: ContainerKey, cluster: CurrentRequests) -> str:
 
 def _checkpoint_document(container: ContainerKey, name: str, status: vpa.CheckpointStatus) -> dict[str, Any]:
     return {
-        "apiVersion": _API_VERSION, "kind": "VerticalPodAutoscalerCheckpoint",
+        "apiVersion": _API_VERSION,
+        "kind": "VerticalPodAutoscalerCheckpoint",
         "metadata": {"name": f"{name}-{container.name}", "namespace": container.namespace},
         "spec": {"vpaObjectName": name, "containerName": container.name},
         "status": msgspec.to_builtins(status),
-    }  # fmt: skip
+    }

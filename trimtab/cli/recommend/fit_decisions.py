@@ -104,12 +104,19 @@ def _with_pod_level(
         specs = [complete_resources(one, facts, owner.namespace).spec for one in (pod, changed_pod(pod, fitted))]
         shares = {
             resource: [
-                share_pod_level(spec, resource, {key.name: getattr(decision[resource], which)
-                                                 for key, decision in decisions.items() if _runs_always(key, cluster)})
+                share_pod_level(
+                    spec,
+                    resource,
+                    {
+                        key.name: getattr(decision[resource], which)
+                        for key, decision in decisions.items()
+                        if _runs_always(key, cluster)
+                    },
+                )
                 for spec, which in zip(specs, ("now", "after"), strict=True)
             ]
             for resource in RESOURCES
-        }  # fmt: skip
+        }
     except NotAQuantity:
         return decisions
     return {

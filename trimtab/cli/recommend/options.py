@@ -49,21 +49,34 @@ MAX_DAYS, MAX_STEP = 60, 3600
 class QueryNames:
     """The names of metrics and labels in Prometheus, as the command line gives them."""
 
-    cpu_metric: Annotated[str, option(
-        "--cpu-metric", metavar="NAME", help="The counter of cpu usage, if its name differs from cAdvisor's."
-    )] = ""  # fmt: skip
-    cpu_recorded: Annotated[str, option(
-        "--cpu-recorded", metavar="NAME",
-        help="A recording rule that gives the cores in use; it replaces the counter.",
-    )] = ""  # fmt: skip
-    memory_metric: Annotated[str, option(
-        "--memory-metric", metavar="NAME",
-        help="The gauge of the memory working set, if its name differs from cAdvisor's.",
-    )] = ""  # fmt: skip
-    label_names: Annotated[tuple[str, ...], option(
-        "--label-name", metavar="OURS=THEIRS",
-        help="Your name for the label namespace, pod or container, such as pod=k8s_pod_name.",
-    )] = ()  # fmt: skip
+    cpu_metric: Annotated[
+        str,
+        option("--cpu-metric", metavar="NAME", help="The counter of cpu usage, if its name differs from cAdvisor's."),
+    ] = ""
+    cpu_recorded: Annotated[
+        str,
+        option(
+            "--cpu-recorded",
+            metavar="NAME",
+            help="A recording rule that gives the cores in use; it replaces the counter.",
+        ),
+    ] = ""
+    memory_metric: Annotated[
+        str,
+        option(
+            "--memory-metric",
+            metavar="NAME",
+            help="The gauge of the memory working set, if its name differs from cAdvisor's.",
+        ),
+    ] = ""
+    label_names: Annotated[
+        tuple[str, ...],
+        option(
+            "--label-name",
+            metavar="OURS=THEIRS",
+            help="Your name for the label namespace, pod or container, such as pod=k8s_pod_name.",
+        ),
+    ] = ()
 
     def parse(self) -> Names:
         """Returns the names. Raises ValueError if an option is invalid."""
@@ -78,51 +91,74 @@ class QueryNames:
 class SourceOptions:
     """The sources of usage, and how usage is read from them."""
 
-    paths: Annotated[tuple[str, ...], USAGE.with_help(
-        "The file with usage: CSV or Parquet (columns timestamp, namespace, pod, container, cpu, memory), a "
-        "saved response of Prometheus or export of VictoriaMetrics, or VPA checkpoints. A file may be compressed with "
-        "gzip; - is standard input."
-    )] = ()  # fmt: skip
+    paths: Annotated[
+        tuple[str, ...],
+        USAGE.with_help(
+            "The file with usage: CSV or Parquet (columns timestamp, namespace, pod, container, cpu, memory), a "
+            "saved response of Prometheus or export of VictoriaMetrics, or VPA checkpoints. A file may be compressed "
+            "with gzip; - is standard input."
+        ),
+    ] = ()
     stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
-    url: Annotated[str | None, PROMETHEUS.with_help(
-        "The URL of Prometheus, Thanos, Mimir or another server with the same API."
-    )] = None  # fmt: skip
-    kubelets: Annotated[bool, option(
-        "--kubelets",
-        help="With --cluster live: read the kubelet of each node instead of the metrics API (needs the permission "
-        "`get` on nodes/proxy).",
-    )] = False  # fmt: skip
+    url: Annotated[
+        str | None, PROMETHEUS.with_help("The URL of Prometheus, Thanos, Mimir or another server with the same API.")
+    ] = None
+    kubelets: Annotated[
+        bool,
+        option(
+            "--kubelets",
+            help="With --cluster live: read the kubelet of each node instead of the metrics API (needs the permission "
+            "`get` on nodes/proxy).",
+        ),
+    ] = False
     login: PrometheusLogin
-    certificate: Annotated[str | None, option(
-        "--certificate", metavar="FILE", variable="TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE",
-        help="Your client certificate, for a server that requires one.",
-    )] = None  # fmt: skip
-    key: Annotated[str | None, option(
-        "--key", metavar="FILE", variable="TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE",
-        help="The key of the client certificate, if the key is in another file.",
-    )] = None  # fmt: skip
-    matcher: Annotated[str, MATCHER.with_help(
-        'A matcher that restricts every query and every file, such as cluster="prod".'
-    )] = ""  # fmt: skip
-    by: Annotated[str, BY.with_help(
-        "Report each value of this label separately, for example with the label cluster."
-    )] = ""  # fmt: skip
+    certificate: Annotated[
+        str | None,
+        option(
+            "--certificate",
+            metavar="FILE",
+            variable="TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE",
+            help="Your client certificate, for a server that requires one.",
+        ),
+    ] = None
+    key: Annotated[
+        str | None,
+        option(
+            "--key",
+            metavar="FILE",
+            variable="TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE",
+            help="The key of the client certificate, if the key is in another file.",
+        ),
+    ] = None
+    matcher: Annotated[
+        str, MATCHER.with_help('A matcher that restricts every query and every file, such as cluster="prod".')
+    ] = ""
+    by: Annotated[
+        str, BY.with_help("Report each value of this label separately, for example with the label cluster.")
+    ] = ""
     names: QueryNames
-    at_once: Annotated[int, option(
-        "--at-once", minimum=1, maximum=16, help="The number of concurrent queries to Prometheus."
-    )] = 4  # fmt: skip
+    at_once: Annotated[
+        int, option("--at-once", minimum=1, maximum=16, help="The number of concurrent queries to Prometheus.")
+    ] = 4
     days: Annotated[int, DAYS.with_help(f"The number of days of history, at most {MAX_DAYS}.")] = 14
-    step: Annotated[int, STEP.with_help(
-        f"The number of seconds between two points of a series, at most {MAX_STEP}."
-    )] = 300  # fmt: skip
+    step: Annotated[
+        int, STEP.with_help(f"The number of seconds between two points of a series, at most {MAX_STEP}.")
+    ] = 300
     rate: Annotated[str, RATE] = "5m"
-    start_up: Annotated[int, option(
-        "--start-up", minimum=0, maximum=3600, metavar="SECONDS",
-        help="Ignore the cpu usage in this time after the start of a pod, and report how high it was.",
-    )] = 0  # fmt: skip
-    now: Annotated[str | None, NOW.with_help(
-        "The end of the history that is read from Prometheus. Ages are relative to this time."
-    )] = None  # fmt: skip
+    start_up: Annotated[
+        int,
+        option(
+            "--start-up",
+            minimum=0,
+            maximum=3600,
+            metavar="SECONDS",
+            help="Ignore the cpu usage in this time after the start of a pod, and report how high it was.",
+        ),
+    ] = 0
+    now: Annotated[
+        str | None,
+        NOW.with_help("The end of the history that is read from Prometheus. Ages are relative to this time."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,80 +167,121 @@ class ChoiceOptions:
 
     namespaces: Annotated[tuple[str, ...], NAMESPACE.with_help("Include only pods in this namespace.")] = ()
     all_namespaces: Annotated[bool, ALL_NAMESPACES] = False
-    selector: Annotated[str | None, SELECTOR.with_help(
-        "Include only pods with these labels, in kubectl's syntax. The labels of a pod's namespace count as well."
-    )] = None  # fmt: skip
-    kinds: Annotated[tuple[str, ...], option(
-        "--kind", metavar="KIND", help="Include only workloads of these kinds, such as Deployment,StatefulSet."
-    )] = ()  # fmt: skip
-    severity: Annotated[Literal["low", "medium", "high"] | None, option(
-        "--severity", metavar="LEVEL", help="Show only findings of at least this severity: low, medium or high."
-    )] = None  # fmt: skip
-    total_by: Annotated[tuple[str, ...], option(
-        "--total-by", metavar="LABEL",
-        help="Sum the requests by namespace, by kind, or by a label such as team.  [default: namespace]",
-    )] = ()  # fmt: skip
-    against: Annotated[str | None, option(
-        "--against", metavar="FILE", type=click.Path(dir_okay=False),
-        help="Show the changes since an earlier report, which was written with -o json.",
-    )] = None  # fmt: skip
+    selector: Annotated[
+        str | None,
+        SELECTOR.with_help(
+            "Include only pods with these labels, in kubectl's syntax. The labels of a pod's namespace count as well."
+        ),
+    ] = None
+    kinds: Annotated[
+        tuple[str, ...],
+        option("--kind", metavar="KIND", help="Include only workloads of these kinds, such as Deployment,StatefulSet."),
+    ] = ()
+    severity: Annotated[
+        Literal["low", "medium", "high"] | None,
+        option(
+            "--severity", metavar="LEVEL", help="Show only findings of at least this severity: low, medium or high."
+        ),
+    ] = None
+    total_by: Annotated[
+        tuple[str, ...],
+        option(
+            "--total-by",
+            metavar="LABEL",
+            help="Sum the requests by namespace, by kind, or by a label such as team.  [default: namespace]",
+        ),
+    ] = ()
+    against: Annotated[
+        str | None,
+        option(
+            "--against",
+            metavar="FILE",
+            type=click.Path(dir_okay=False),
+            help="Show the changes since an earlier report, which was written with -o json.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingOptions:
     """How a request is computed."""
 
-    rule: Annotated[str, RULE.with_help(
-        "The rule for workloads that no HPA scales, as in policies: adaptive, a percentile such as p95 or "
-        "p99.5, or max; with headroom as in 'p99 +15%', or +15% alone."
-    )] = "adaptive"  # fmt: skip
-    memory_rule: Annotated[str | None, option(
-        "--memory-rule", metavar="RULE", help="The rule for memory, if it differs from --rule, such as 'max +15%'."
-    )] = None  # fmt: skip
-    pods: Annotated[Literal["typical", "largest"], option(
-        "--pods",
-        help="What to do if one pod always uses far more than the others, as in policies: `largest` chooses "
-        "requests for that pod, `typical` does so only if at least a tenth of the pods use as much.",
-    )] = "typical"  # fmt: skip
-    least_cpu: Annotated[str, option(
-        "--least-cpu", metavar="QUANTITY", help="The smallest request for cpu."
-    )] = "10m"  # fmt: skip
-    least_memory: Annotated[str, option(
-        "--least-memory", metavar="QUANTITY", help="The smallest request for memory."
-    )] = "16Mi"  # fmt: skip
-    allow_hpa: Annotated[bool, option(
-        "--allow-hpa", help="Also change requests on which an HPA depends, and report how the HPA would react."
-    )] = False  # fmt: skip
-    guaranteed: Annotated[bool, option(
-        "--guaranteed", help="Also change pods of the QoS class Guaranteed, with equal requests and limits."
-    )] = False  # fmt: skip
-    vpa_down: Annotated[bool, option(
-        "--vpa-down",
-        help="Assume that the VPA's webhook cannot change pods, so that Trimtab recommends the 95th percentile "
-        "instead of the 5th. With a live cluster Trimtab checks this by itself.",
-    )] = False  # fmt: skip
+    rule: Annotated[
+        str,
+        RULE.with_help(
+            "The rule for workloads that no HPA scales, as in policies: adaptive, a percentile such as p95 or "
+            "p99.5, or max; with headroom as in 'p99 +15%', or +15% alone."
+        ),
+    ] = "adaptive"
+    memory_rule: Annotated[
+        str | None,
+        option(
+            "--memory-rule", metavar="RULE", help="The rule for memory, if it differs from --rule, such as 'max +15%'."
+        ),
+    ] = None
+    pods: Annotated[
+        Literal["typical", "largest"],
+        option(
+            "--pods",
+            help="What to do if one pod always uses far more than the others, as in policies: `largest` chooses "
+            "requests for that pod, `typical` does so only if at least a tenth of the pods use as much.",
+        ),
+    ] = "typical"
+    least_cpu: Annotated[str, option("--least-cpu", metavar="QUANTITY", help="The smallest request for cpu.")] = "10m"
+    least_memory: Annotated[
+        str, option("--least-memory", metavar="QUANTITY", help="The smallest request for memory.")
+    ] = "16Mi"
+    allow_hpa: Annotated[
+        bool,
+        option("--allow-hpa", help="Also change requests on which an HPA depends, and report how the HPA would react."),
+    ] = False
+    guaranteed: Annotated[
+        bool,
+        option("--guaranteed", help="Also change pods of the QoS class Guaranteed, with equal requests and limits."),
+    ] = False
+    vpa_down: Annotated[
+        bool,
+        option(
+            "--vpa-down",
+            help="Assume that the VPA's webhook cannot change pods, so that Trimtab recommends the 95th percentile "
+            "instead of the 5th. With a live cluster Trimtab checks this by itself.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
     """What the command writes beside the report."""
 
-    folder: Annotated[str | None, option(
-        "--patch", metavar="FOLDER", help="Write kustomize patches to this folder."
-    )] = None  # fmt: skip
-    min_confidence: Annotated[float, option(
-        "--min-confidence", minimum=0, maximum=1,
-        help="A patch lowers no request whose confidence is below this value (minConfidence in policies).",
-    )] = 0.5  # fmt: skip
-    vpa_checkpoints: Annotated[str | None, option(
-        "--export-vpa", metavar="FILE", type=click.Path(dir_okay=False, writable=True),
-        help="Write checkpoints to this file, from which a new VPA can start.",
-    )] = None  # fmt: skip
-    prints_number: Annotated[bool, option(
-        "--number",
-        help="Print only one number: the request for a single series, not rounded. A series of which nothing says what "
-        "it is counts as cpu.",
-    )] = False  # fmt: skip
+    folder: Annotated[
+        str | None, option("--patch", metavar="FOLDER", help="Write kustomize patches to this folder.")
+    ] = None
+    min_confidence: Annotated[
+        float,
+        option(
+            "--min-confidence",
+            minimum=0,
+            maximum=1,
+            help="A patch lowers no request whose confidence is below this value (minConfidence in policies).",
+        ),
+    ] = 0.5
+    vpa_checkpoints: Annotated[
+        str | None,
+        option(
+            "--export-vpa",
+            metavar="FILE",
+            type=click.Path(dir_okay=False, writable=True),
+            help="Write checkpoints to this file, from which a new VPA can start.",
+        ),
+    ] = None
+    prints_number: Annotated[
+        bool,
+        option(
+            "--number",
+            help="Print only one number: the request for a single series, not rounded. A series of which nothing says "
+            "what it is counts as cpu.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,8 +335,10 @@ def parse_options(options: RecommendOptions) -> tuple[Question, dict[str, str]]:
     except ValueError as error:
         mistakes.append(ConfigError(file="--matcher", expected=str(error), got=repr(source.matcher)))
     try:
-        mistakes += [ConfigError(file="--" + name_kind.replace("_", "-"), expected=expected, got="another value")
-                     for name_kind, expected in prometheus_queries.invalid_names(source.names.parse())]  # fmt: skip
+        mistakes += [
+            ConfigError(file="--" + name_kind.replace("_", "-"), expected=expected, got="another value")
+            for name_kind, expected in prometheus_queries.invalid_names(source.names.parse())
+        ]
     except ValueError as error:
         mistakes.append(
             ConfigError(file="--label-name", expected=str(error), got=repr(", ".join(source.names.label_names)))
@@ -287,10 +366,13 @@ def parse_options(options: RecommendOptions) -> tuple[Question, dict[str, str]]:
         cover_largest_pod=sizing.pods == "largest",
     )
     question = Question(
-        settings=settings, now=now_seconds, by=source.by, selection=selected,
+        settings=settings,
+        now=now_seconds,
+        by=source.by,
+        selection=selected,
         least_severity=SizingSeverity(choice.severity or "unknown"),
         total_by=choice.total_by or (*([source.by] if source.by else []), NAMESPACE_TOTAL),
-    )  # fmt: skip
+    )
     return question, source.login.parse_headers()
 
 
@@ -304,11 +386,18 @@ def _check_division(options: RecommendOptions) -> list[ConfigError]:
         expected = f"a label that distinguishes clusters: {', '.join(LABELS)}"
         mistakes.append(ConfigError(file="--by", expected=expected, got=repr(by)))
     exports = options.export
-    alone = {"--cluster": bool(options.cluster.paths), "--patch": exports.folder,
-             "--export-vpa": exports.vpa_checkpoints, "--number": exports.prints_number}  # fmt: skip
+    alone = {
+        "--cluster": bool(options.cluster.paths),
+        "--patch": exports.folder,
+        "--export-vpa": exports.vpa_checkpoints,
+        "--number": exports.prints_number,
+    }
     todo = f"choose one with --matcher '{by}=\"…\"'"
-    return mistakes + [ConfigError(file=flag, expected="usage of one cluster", got=f"--by {by}", todo=todo)
-                       for flag, value in alone.items() if value]  # fmt: skip
+    return mistakes + [
+        ConfigError(file=flag, expected="usage of one cluster", got=f"--by {by}", todo=todo)
+        for flag, value in alone.items()
+        if value
+    ]
 
 
 def _parse_rules(rule: str, memory: str | None) -> tuple[dict[str, UsageRule], list[ConfigError]]:

@@ -238,10 +238,15 @@ def sum_lines(lines: Iterable[TotalsLine], by: str | None = None, value: str | N
         return round(sum(getattr(line.row, name) for line in priced_lines), 2) if priced_lines else None
 
     return TotalReport(
-        by=by, value=value, containers=len(all_lines),
+        by=by,
+        value=value,
+        containers=len(all_lines),
         changes=sum(bool(line.row.cpu.proposed or line.row.memory.proposed) for line in all_lines),
-        cpu_now=sum_requests("now", 0, 1000), cpu_proposed=sum_requests("proposed", 0, 1000),
-        memory_now=sum_requests("now", 1, 1 << 30), memory_proposed=sum_requests("proposed", 1, 1 << 30),
-        monthly_now=sum_dollars("monthly_now"), monthly_proposed=sum_dollars("monthly_proposed"),
+        cpu_now=sum_requests("now", 0, 1000),
+        cpu_proposed=sum_requests("proposed", 0, 1000),
+        memory_now=sum_requests("now", 1, 1 << 30),
+        memory_proposed=sum_requests("proposed", 1, 1 << 30),
+        monthly_now=sum_dollars("monthly_now"),
+        monthly_proposed=sum_dollars("monthly_proposed"),
         monthly_saved=sum_dollars("monthly_saved"),
-    )  # fmt: skip
+    )

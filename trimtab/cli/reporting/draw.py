@@ -55,11 +55,7 @@ def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wi
 
 
 def draw_table(
-    console: Console,
-    rows: Sequence[Any],
-    columns: Sequence[Column[Any]],
-    title: str = "",
-    frame: Frame = Frame.BOX,
+    console: Console, rows: Sequence[Any], columns: Sequence[Column[Any]], title: str = "", frame: Frame = Frame.BOX
 ) -> None:
     """Draws the rows with as many columns as fit, and names the other columns."""
     shown = list(columns)
@@ -104,9 +100,13 @@ def build_table(
     is_screen = frame is Frame.SCREEN
     for column in columns:
         table.add_column(
-            column.title, justify=column.align, style=column.style, ratio=column.ratio,
-            overflow="ellipsis" if is_screen else "fold", no_wrap=is_screen
-        )  # fmt: skip
+            column.title,
+            justify=column.align,
+            style=column.style,
+            ratio=column.ratio,
+            overflow="ellipsis" if is_screen else "fold",
+            no_wrap=is_screen,
+        )
     for row in rows:
         table.add_row(*(column.cell(row) for column in columns))
     return table

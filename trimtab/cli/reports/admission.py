@@ -187,11 +187,15 @@ def report_pod(
 def _report_sizing(sizing: VpaSizing) -> VpaReport:
     amounts = [
         VpaAmountReport(
-            container=one.container, resource=one.resource, request_before=one.request_before, request=one.request,
-            limit_before=one.limit_before, limit=one.limit,
+            container=one.container,
+            resource=one.resource,
+            request_before=one.request_before,
+            request=one.request,
+            limit_before=one.limit_before,
+            limit=one.limit,
         )
         for one in sizing.amounts
-    ]  # fmt: skip
+    ]
     refused = None if sizing.refused is None else _report_refusal(sizing.refused)
     return VpaReport(name=sizing.name, amounts=amounts, is_capped=sizing.is_capped, refused=refused)
 

@@ -236,9 +236,14 @@ def _describe_totals(report: AdmitReport) -> Iterator[Text]:
     text = Text.assemble(
         (f"{totals.changed} of {format_count(totals.pods, 'pod')} changed", "bold"),
         (f", {format_count(totals.refused, 'pod')} refused", "red" if totals.refused else _GREY),
-        (f", {format_count(totals.admitted_only_with_us, 'pod')} admitted only with Trimtab"
-         if totals.admitted_only_with_us else "", _GREY), ".  Requests of all replicas: ",
-    )  # fmt: skip
+        (
+            f", {format_count(totals.admitted_only_with_us, 'pod')} admitted only with Trimtab"
+            if totals.admitted_only_with_us
+            else "",
+            _GREY,
+        ),
+        ".  Requests of all replicas: ",
+    )
     for resource in ("cpu", "memory"):
         before, after = (side[resource] for side in (totals.requests_before, totals.requests_after))
         text.append(f"{resource} ", style=_GREY).append(
@@ -280,9 +285,7 @@ def view_admission(*, explain: bool) -> ReportView[AdmitReport]:
             yield Text(f"{more} changes: --details prints all of them, and -o json contains all of them", style=_GREY)
 
     return ReportView(
-        title="trimtab admit",
-        sections=(_PODS, replace(_CHANGES, lines=describe_pods)),
-        after=_describe_totals,
+        title="trimtab admit", sections=(_PODS, replace(_CHANGES, lines=describe_pods)), after=_describe_totals
     )
 
 

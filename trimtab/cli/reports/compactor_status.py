@@ -329,8 +329,7 @@ _DRAINS: Section[StatusReport, DrainReport] = Section(
         Column("phase", lambda drain: drain.phase),
         Column("since", lambda drain: drain.since, rank=3),
         Column(
-            "pods left", lambda drain: f"{drain.pods_left} of {drain.pods}",
-            value=lambda drain: drain.pods_left, rank=1
+            "pods left", lambda drain: f"{drain.pods_left} of {drain.pods}", value=lambda drain: drain.pods_left, rank=1
         ),
         Column("waits for", lambda drain: drain.waits_for, min_width=20),
     ),
@@ -338,7 +337,7 @@ _DRAINS: Section[StatusReport, DrainReport] = Section(
     after=lambda report: [_HOW_TO_UNCORDON],
     empty=lambda report: ["no node is being drained"],
     frame=Frame.NONE,
-)  # fmt: skip
+)
 VIEW: ReportView[StatusReport] = ReportView(
     title="trimtab compactor", before=_describe_leader, sections=(_POOLS, _DRAINS), after=_describe_rest
 )

@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from trimtab.cli.reports.machines import (
-    PackedSetReport,
-    report_set,
-)
+from trimtab.cli.reports.machines import PackedSetReport, report_set
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.reason import NotYet
 from trimtab.inputs import machine_types as inputs
@@ -24,9 +21,14 @@ from trimtab.sizing.ranking.workload import PoolWorkload, measure_workload
 
 
 def build_ranking(
-    pool_nodes: SelectedNodes, types: TypeOptions, priced: inputs.PricedTypes, rules: RankingRules,
-    zones: int | None = None, used_cores: float | None = None, commitments: Mapping[str, int] | None = None,
-) -> Ranking:  # fmt: skip
+    pool_nodes: SelectedNodes,
+    types: TypeOptions,
+    priced: inputs.PricedTypes,
+    rules: RankingRules,
+    zones: int | None = None,
+    used_cores: float | None = None,
+    commitments: Mapping[str, int] | None = None,
+) -> Ranking:
     """Returns the ranking of the types for the part of the workload that does not fit on committed nodes
     (`commitments`: type → nodes).
 
@@ -34,10 +36,13 @@ def build_ranking(
     """
     workload = read_workload(pool_nodes, types, zones, used_cores)
     candidate_rules = CandidateRules(
-        architectures=frozenset(types.architectures) or workload.architectures, names=types.names,
-        included_uses=types.uses, max_pods=types.max_pods, uses_interface_limits=types.uses_interface_limits,
+        architectures=frozenset(types.architectures) or workload.architectures,
+        names=types.names,
+        included_uses=types.uses,
+        max_pods=types.max_pods,
+        uses_interface_limits=types.uses_interface_limits,
         performance=types.performance,
-    )  # fmt: skip
+    )
     candidates = list_candidates(priced.types, priced.prices, priced.profiles, candidate_rules)
     cover = CommitmentCover()
     if commitments:
@@ -58,13 +63,16 @@ def _list_committed(
     candidates = list_candidates(kinds, priced.prices, priced.profiles, anything)
     missing = sorted(commitments.keys() - {candidate.name for candidate in candidates.candidates})
     if missing:
-        raise UsageError([
-            ConfigError(
-                file="--commitment", expected="a machine type with a price in the region, on which the pods can run",
-                got=name,
-            )
-            for name in missing
-        ])  # fmt: skip
+        raise UsageError(
+            [
+                ConfigError(
+                    file="--commitment",
+                    expected="a machine type with a price in the region, on which the pods can run",
+                    got=name,
+                )
+                for name in missing
+            ]
+        )
     return tuple(candidates.candidates)
 
 
@@ -103,9 +111,13 @@ def pack_best_sets(
 
 
 def _pack_set(
-    pool_nodes: SelectedNodes, ranking: Ranking, types: tuple[TypeScore, ...], counts: tuple[int, ...], packs: bool,
+    pool_nodes: SelectedNodes,
+    ranking: Ranking,
+    types: tuple[TypeScore, ...],
+    counts: tuple[int, ...],
+    packs: bool,
     bound: float | None,
-) -> PackedSetReport:  # fmt: skip
+) -> PackedSetReport:
     if not packs:
         return report_set(types, counts, None, "")
     modelled = sum(count * score.candidate.price for count, score in zip(counts, types, strict=True)) / 1_000_000

@@ -196,43 +196,62 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
 def report_workload(workload: PoolWorkload) -> WorkloadReport:
     """Returns the workload in the form of reports."""
     return WorkloadReport(
-        cores=round(workload.cores, 3), gib=round(workload.gib, 3), pods=int(workload.pods),
-        volumes=int(workload.volumes), gib_per_core=round(workload.gib_per_core, 3),
-        pods_per_gib=round(workload.pods_per_gib, 4), zones=workload.zones,
-        architectures=sorted(workload.architectures), daemon_cores=round(workload.daemons.cores, 3),
-        daemon_gib=round(workload.daemons.gib, 3), daemon_pods=round(workload.daemons.pods, 2),
+        cores=round(workload.cores, 3),
+        gib=round(workload.gib, 3),
+        pods=int(workload.pods),
+        volumes=int(workload.volumes),
+        gib_per_core=round(workload.gib_per_core, 3),
+        pods_per_gib=round(workload.pods_per_gib, 4),
+        zones=workload.zones,
+        architectures=sorted(workload.architectures),
+        daemon_cores=round(workload.daemons.cores, 3),
+        daemon_gib=round(workload.daemons.gib, 3),
+        daemon_pods=round(workload.daemons.pods, 2),
         largest_pods=[[round(cores, 3), round(gib, 3)] for cores, gib in workload.largest_pods],
-    )  # fmt: skip
+    )
 
 
 def build_profile_report(pool_nodes: SelectedNodes, workload: PoolWorkload, fill: PoolFill) -> MachineProfileReport:
     """Returns the report of `trimtab machines profile`."""
     types = Counter(node.labels.get(INSTANCE_TYPE_LABEL, "unknown") for node in pool_nodes.nodes)
     return MachineProfileReport(
-        pool=pool_nodes.pool, workload=report_workload(workload), notes=list(pool_nodes.notes),
+        pool=pool_nodes.pool,
+        workload=report_workload(workload),
+        notes=list(pool_nodes.notes),
         fill=FillReport(
-            nodes=fill.nodes, requested_share={name: round(share, 4) for name, share in fill.requested_share.items()},
-            binding=fill.binding, instance_types=dict(types.most_common()),
+            nodes=fill.nodes,
+            requested_share={name: round(share, 4) for name, share in fill.requested_share.items()},
+            binding=fill.binding,
+            instance_types=dict(types.most_common()),
         ),
-    )  # fmt: skip
+    )
 
 
 def report_type(score: TypeScore, workload: PoolWorkload) -> TypeReport:
     """Returns a scored type in the form of reports."""
     candidate, capacity = score.candidate, score.capacity
     return TypeReport(
-        name=candidate.name, family=candidate.family, architecture=candidate.architecture,
-        price=candidate.price / _DOLLAR, bottleneck=capacity.bottleneck.value,
+        name=candidate.name,
+        family=candidate.family,
+        architecture=candidate.architecture,
+        price=candidate.price / _DOLLAR,
+        bottleneck=capacity.bottleneck.value,
         limits={name.value: round(limit, 2) for name, limit in capacity.limits.items() if limit != float("inf")},
-        usable_gib=round(capacity.usable_gib, 3), reserved_cores=round(capacity.reserved_cores, 4),
-        reserved_gib=round(capacity.reserved_gib, 4), performance=round(candidate.performance, 3),
+        usable_gib=round(capacity.usable_gib, 3),
+        reserved_cores=round(capacity.reserved_cores, 4),
+        reserved_gib=round(capacity.reserved_gib, 4),
+        performance=round(candidate.performance, 3),
         surcharges=SurchargeReport(
-            last_node=round(score.surcharges.last_node, 6), volumes=round(score.surcharges.volumes, 6),
+            last_node=round(score.surcharges.last_node, 6),
+            volumes=round(score.surcharges.volumes, 6),
             scale_down=round(score.surcharges.scale_down, 6),
         ),
-        efficiency=round(score.efficiency, 4), gib_per_dollar=round(score.gib_per_dollar, 3), nodes=score.node_count,
-        cost=score.total_price / _DOLLAR, node_share=round(min(1.0, capacity.usable_gib / workload.gib), 5),
-    )  # fmt: skip
+        efficiency=round(score.efficiency, 4),
+        gib_per_dollar=round(score.gib_per_dollar, 3),
+        nodes=score.node_count,
+        cost=score.total_price / _DOLLAR,
+        node_share=round(min(1.0, capacity.usable_gib / workload.gib), 5),
+    )
 
 
 def report_set(
@@ -242,13 +261,15 @@ def report_set(
     packed = None if check is None or check.unplaced else check.packed
     cost = sum(count * score.candidate.price for count, score in zip(modelled, types, strict=True)) / _DOLLAR
     return PackedSetReport(
-        types=[score.candidate.name for score in types], modelled_nodes=list(modelled), modelled_cost=round(cost, 4),
+        types=[score.candidate.name for score in types],
+        modelled_nodes=list(modelled),
+        modelled_cost=round(cost, 4),
         packed_nodes=None if packed is None else list(packed),
-        packed_cost=None if packed is None else round(
-            sum(count * score.candidate.price for count, score in zip(packed, types, strict=True)) / _DOLLAR, 4
-        ),
+        packed_cost=None
+        if packed is None
+        else round(sum(count * score.candidate.price for count, score in zip(packed, types, strict=True)) / _DOLLAR, 4),
         explanation=why_not_packed or _explain_packing(types, check),
-    )  # fmt: skip
+    )
 
 
 def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> str:
@@ -278,35 +299,52 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
 
 
 def build_rank_report(
-    pool_nodes: SelectedNodes, priced: PricedTypes, ranking: Ranking, winner: PackedSetReport | None,
-    sets: Sequence[PackedSetReport], switch: tuple[str, SwitchDecision] | None, notes: Sequence[str], runs: int = 1,
-) -> MachineRankReport:  # fmt: skip
+    pool_nodes: SelectedNodes,
+    priced: PricedTypes,
+    ranking: Ranking,
+    winner: PackedSetReport | None,
+    sets: Sequence[PackedSetReport],
+    switch: tuple[str, SwitchDecision] | None,
+    notes: Sequence[str],
+    runs: int = 1,
+) -> MachineRankReport:
     """Returns the report of `trimtab machines rank`. `runs`: in how many consecutive runs the best type was better."""
     packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
     recommended = min(packed, key=lambda one: (one.packed_cost or 0.0, len(one.types)), default=winner)
     return MachineRankReport(
-        pool=pool_nodes.pool, region=priced.region, workload=report_workload(ranking.workload),
+        pool=pool_nodes.pool,
+        region=priced.region,
+        workload=report_workload(ranking.workload),
         today=_report_present_types(pool_nodes, priced),
         commitments=[
             CommitmentReport(type=one.candidate.name, nodes=one.count, unused=one.unused, share=round(one.share, 4))
             for one in ranking.cover.nodes
         ],
-        types=[report_type(score, ranking.workload) for score in ranking.scores], winner=winner,
-        recommended=recommended, sets=list(sets), left_out=_group_left_out(ranking),
+        types=[report_type(score, ranking.workload) for score in ranking.scores],
+        winner=winner,
+        recommended=recommended,
+        sets=list(sets),
+        left_out=_group_left_out(ranking),
         break_evens=[_report_break_even(point) for point in list_break_evens(ranking)],
         switch=None if switch is None else _report_switch(*switch, ranking, runs),
         notes=[*pool_nodes.notes, *notes],
-    )  # fmt: skip
+    )
 
 
 def _report_switch(current: str, decision: SwitchDecision, ranking: Ranking, runs: int) -> SwitchReport:
     best, score = ranking.best, ranking.score_of(current)
     assert best is not None  # otherwise there is no decision
     return SwitchReport(
-        current=current, preferred=decision.preferred, is_switch=decision.is_switch, gain=decision.gain,
-        why=decision.why, best=best.candidate.name, runs=runs, needed_runs=DEFAULT_DWELL,
+        current=current,
+        preferred=decision.preferred,
+        is_switch=decision.is_switch,
+        gain=decision.gain,
+        why=decision.why,
+        best=best.candidate.name,
+        runs=runs,
+        needed_runs=DEFAULT_DWELL,
         saving=None if score is None else round((score.total_price - best.total_price) / _DOLLAR, 4),
-    )  # fmt: skip
+    )
 
 
 def count_present_types(pool_nodes: SelectedNodes) -> Counter[str]:
@@ -335,6 +373,7 @@ def _group_left_out(ranking: Ranking) -> list[LeftOutReport]:
 
 def _report_break_even(point: BreakEven) -> BreakEvenReport:
     return BreakEvenReport(
-        less_memory=point.less_memory.candidate.name, more_memory=point.more_memory.candidate.name,
+        less_memory=point.less_memory.candidate.name,
+        more_memory=point.more_memory.candidate.name,
         gib_per_core=round(point.gib_per_core, 3),
-    )  # fmt: skip
+    )

@@ -40,14 +40,12 @@ PROFILE_VIEW: ReportView[MachineProfileReport] = ReportView(
         Section(
             key="types",
             rows=lambda report: list(report.fill.instance_types.items()),
-            columns=(
-                Column("Type", lambda row: row[0]), number_column("Nodes", lambda row: row[1])
-            ),
+            columns=(Column("Type", lambda row: row[0]), number_column("Nodes", lambda row: row[1])),
             name=lambda row: f"machine/{row[0]}",
             lines=_describe_profile,
         ),
     ),
-)  # fmt: skip
+)
 
 
 def _describe_workload(workload: WorkloadReport, pool: str) -> Iterator[Text]:
@@ -106,21 +104,18 @@ def _list_columns(report: MachineRankReport) -> tuple[Column[TypeReport], ...]:
     present = {one.type for one in report.today}
     return (
         Column(
-            "Type", lambda row: f"{row.name} (today)" if row.name in present else row.name,
-            value=lambda row: row.name
+            "Type", lambda row: f"{row.name} (today)" if row.name in present else row.name, value=lambda row: row.name
         ),
         number_column("$/h each", lambda row: row.price, "{:,.3f}", rank=3),
         Column("Bound by", lambda row: row.bottleneck, rank=4),
         number_column("Usable GiB", lambda row: row.usable_gib, "{:,.1f}", rank=7),
         number_column("GiB per $/h", lambda row: row.gib_per_dollar, "{:,.2f}", rank=8),
         number_column("Efficiency", lambda row: row.efficiency, "{:.0%}", rank=5),
-        Column(
-            "Surcharges $/h", _format_surcharges, value=_sum_surcharges, align="right", rank=6, min_width=22
-        ),
+        Column("Surcharges $/h", _format_surcharges, value=_sum_surcharges, align="right", rank=6, min_width=22),
         number_column("Nodes", lambda row: row.nodes, rank=1),
         number_column("$/h", lambda row: row.cost, "{:,.2f}"),
         number_column("Lost with one", lambda row: row.node_share, "{:.1%}", rank=2),
-    )  # fmt: skip
+    )
 
 
 def _format_surcharges(row: TypeReport) -> str:

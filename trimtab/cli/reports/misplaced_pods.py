@@ -22,10 +22,19 @@ _MATCHED_OWNERS = {"ReplicaSet": ("Deployment",), "Job": ("CronJob", "Job")}
 """The kind of a pod's owner → the kinds of topmost owners that a policy matches for such a pod."""
 
 CONTROLLER_LABELS = frozenset(
-    {"pod-template-hash", "controller-revision-hash", "pod-template-generation", "statefulset.kubernetes.io/pod-name",
-     "apps.kubernetes.io/pod-index", "controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
-     "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"}
-)  # fmt: skip
+    {
+        "pod-template-hash",
+        "controller-revision-hash",
+        "pod-template-generation",
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "controller-uid",
+        "job-name",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-name",
+        "batch.kubernetes.io/job-completion-index",
+    }
+)
 """Labels that a controller sets on its pods with a new value for each new version or pod, so that a policy cannot
 select by them."""
 
@@ -44,9 +53,12 @@ class MisplacedReport(ReportPart, frozen=True, kw_only=True):
 
 def report_misplaced(group: Misplaced, world: ClusterModel) -> MisplacedReport:
     return MisplacedReport(
-        kind=group.kind.value, pods=[pod.key for pod in group.pods], nodes=[node.name for node in group.nodes],
-        text=_describe_group(group), policy=_render_policy(group, world),
-    )  # fmt: skip
+        kind=group.kind.value,
+        pods=[pod.key for pod in group.pods],
+        nodes=[node.name for node in group.nodes],
+        text=_describe_group(group),
+        policy=_render_policy(group, world),
+    )
 
 
 def _describe_group(group: Misplaced) -> str:
@@ -84,9 +96,11 @@ def _render_policy(group: Misplaced, world: ClusterModel) -> str:
         "match": _build_match(group, pods, world),
     }
     document = {
-        "apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name},
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name},
         "spec": {**spec, "actions": {"placement": placement}},
-    }  # fmt: skip
+    }
     return format_manifests([document])
 
 

@@ -96,11 +96,16 @@ def report_pool_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[Pool
             counts[name, type_, amount, source, is_guessed, text] += 1
     return [
         PoolPriceReport(
-            pool=pool, instance_type=type_, nodes=count, source=source, is_guessed=is_guessed, text=text,
+            pool=pool,
+            instance_type=type_,
+            nodes=count,
+            source=source,
+            is_guessed=is_guessed,
+            text=text,
             price=None if amount < 0 else convert_saving(amount, "micro-dollars an hour"),
         )
         for (pool, type_, amount, source, is_guessed, text), count in sorted(counts.items())
-    ]  # fmt: skip
+    ]
 
 
 def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, bool, str]:
@@ -142,9 +147,10 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
     cost."""
     index = PoolIndex(pools)
     prices = {
-        node.name: quote_node(node, index) for node in inventory.nodes
+        node.name: quote_node(node, index)
+        for node in inventory.nodes
         if any(pool.goal is Goal.COST for pool in index.pools_of(node))
-    }  # fmt: skip
+    }
     # The reason of a missing price has the machine type in `have`.
     missing = Counter(price.have for price in prices.values() if isinstance(price, NotYet))
     if not missing:
@@ -157,9 +163,10 @@ def note_missing_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[str
     )
     is_all_missing = missing.total() == len(prices)
     consequence = (
-        "savings are counted in cores" if is_all_missing else
-        "their prices are estimated from the price of a core of the other nodes"
-    )  # fmt: skip
+        "savings are counted in cores"
+        if is_all_missing
+        else "their prices are estimated from the price of a core of the other nodes"
+    )
     count = len(inventory.machines)
     return [
         f"the prices of {missing.total()} of {format_count(count, 'node')} are not known ({types}{more}): {consequence}"

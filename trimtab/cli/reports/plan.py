@@ -284,10 +284,16 @@ def _report_node(
 ) -> NodeReport:
     allocatable = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
     return NodeReport(
-        name=node.name, pool=pool, instance_type=node.labels.get(INSTANCE_TYPE_LABEL, ""), zone=node.zone, cost=costs,
-        cpu=allocatable.get("cpu", 0), memory=allocatable.get("memory", 0), before=before.get(node.name, _EMPTY),
+        name=node.name,
+        pool=pool,
+        instance_type=node.labels.get(INSTANCE_TYPE_LABEL, ""),
+        zone=node.zone,
+        cost=costs,
+        cpu=allocatable.get("cpu", 0),
+        memory=allocatable.get("memory", 0),
+        before=before.get(node.name, _EMPTY),
         after=None if node.name in removed_nodes else after.get(node.name, _EMPTY),
-    )  # fmt: skip
+    )
 
 
 def build_report(
@@ -344,9 +350,10 @@ def _report_frontier(plan: Plan) -> list[FrontierReport]:
 def _report_left_to_autoscaler(plan: Plan) -> LeftToAutoscalerReport:
     nodes = plan.left.values()
     return LeftToAutoscalerReport(
-        nodes=len(nodes), evictions=sum(node.evictions for node in nodes),
+        nodes=len(nodes),
+        evictions=sum(node.evictions for node in nodes),
         saves=convert_saving(sum(node.saves for node in nodes), plan.unit),
-    )  # fmt: skip
+    )
 
 
 def count_pods_without_requests(pods: Iterable[PodInfo]) -> int:
@@ -391,18 +398,22 @@ def _report_waves(plan: Plan, pods: Mapping[str, PodInfo]) -> list[WaveReport]:
 
 def _report_wave(number: int, wave: Wave, unit: str, pods: Mapping[str, PodInfo]) -> WaveReport:
     return WaveReport(
-        number=number, evictions=wave.eviction_count,
+        number=number,
+        evictions=wave.eviction_count,
         saves=convert_saving(sum(step.saves for step in wave.steps), unit),
         nodes=[_report_step(step, unit, pods) for step in wave.steps],
-    )  # fmt: skip
+    )
 
 
 def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> StepReport:
     return StepReport(
-        node=step.node, pool=step.pool, saves=convert_saving(step.saves, unit), reason=report_reason(step.reason),
+        node=step.node,
+        pool=step.pool,
+        saves=convert_saving(step.saves, unit),
+        reason=report_reason(step.reason),
         moves=[_report_move(move, pods[move.pod]) for move in step.moves],
         longest_grace_seconds=step.longest_grace_seconds,
-    )  # fmt: skip
+    )
 
 
 def _report_move(move: Move, pod: PodInfo) -> MoveReport:

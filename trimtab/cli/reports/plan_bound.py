@@ -25,9 +25,9 @@ def report_bound(bound: Bound, unit: str, nodes: int) -> BoundReport:
     """Returns the plan's upper bound, with a sentence that states it. `nodes` is the number of all nodes."""
     unpinned_more = bound.unpinned_nodes - bound.nodes
     # Beside no drained node there are no others.
-    most, other, more = (f"more than {format_count(bound.nodes, 'node')}", "other ", "more ") if bound.nodes else (
-        "any node", "", ""
-    )  # fmt: skip
+    most, other, more = (
+        (f"more than {format_count(bound.nodes, 'node')}", "other ", "more ") if bound.nodes else ("any node", "", "")
+    )
     limit = (
         f"because the {other}nodes are needed for the requests of the pods"
         if bound.nodes < bound.candidates

@@ -91,11 +91,15 @@ def check_subjects(inputs: PlanInputs, subjects: Sequence[tuple[str, str]]) -> N
         "pod": {pod.key for pod in inputs.inventory.pods},
     }
     mistakes = [
-        ConfigError(file=f"--explain {kind}",
-        expected=f"a {kind} of the snapshot" + " (NAMESPACE/NAME)" * (kind == "pod"),
-                got=repr(name), todo=suggest_name(name, names_by_kind[kind]))
-        for kind, name in subjects if name not in names_by_kind[kind]
-    ]  # fmt: skip
+        ConfigError(
+            file=f"--explain {kind}",
+            expected=f"a {kind} of the snapshot" + " (NAMESPACE/NAME)" * (kind == "pod"),
+            got=repr(name),
+            todo=suggest_name(name, names_by_kind[kind]),
+        )
+        for kind, name in subjects
+        if name not in names_by_kind[kind]
+    ]
     if mistakes:
         raise UsageError(mistakes)
 

@@ -307,17 +307,18 @@ _PRICES: Section[PlanReport, PoolPriceReport] = Section(
         number_column("Nodes", lambda row: row.nodes, rank=2),
         Column("Machine type", lambda row: row.instance_type or "–"),
         Column(
-            "Price each", lambda row: format_saving(row.price) if row.price else "not known",
-            value=lambda row: row.price.amount if row.price else None, align="right"
+            "Price each",
+            lambda row: format_saving(row.price) if row.price else "not known",
+            value=lambda row: row.price.amount if row.price else None,
+            align="right",
         ),
         Column(
-            "Price from", lambda row: Text(row.text, style="yellow" if row.is_guessed else ""), rank=1,
-            min_width=20
+            "Price from", lambda row: Text(row.text, style="yellow" if row.is_guessed else ""), rank=1, min_width=20
         ),
     ),
     max_rows=MAX_PRICES,
     more=lambda hidden: Text(f"… and {format_count(hidden, 'more price')}: -o json", style=GREY),
-)  # fmt: skip
+)
 
 
 class _DrainedNode(NamedTuple):

@@ -8,12 +8,7 @@ from fractions import Fraction
 from trimtab.cli import output
 from trimtab.cli.output import ReportPart
 from trimtab.inputs.node_shapes import FormulaNode
-from trimtab.reservations.formula import (
-    NodeReservations,
-    ResourceReservation,
-    compare_profiles,
-    withheld_price_share,
-)
+from trimtab.reservations.formula import NodeReservations, ResourceReservation, compare_profiles, withheld_price_share
 from trimtab.reservations.profile import GIB, Profile, Term
 from trimtab.sizing.cost import GIB_PER_CORE, HOURS_PER_MONTH
 
@@ -119,15 +114,20 @@ def _report_shape(profiles: Sequence[Profile], shape: FormulaNode) -> NodeFormul
     size = shape.size
     rows = [_report_profile(reservations, shape) for reservations in compare_profiles(profiles, size)]
     return NodeFormulaReport(
-        name=shape.name, nodes=shape.nodes, millicores=size.millicores, memory_bytes=size.memory_bytes,
-        max_pods=int(size.max_pods), price_region=shape.price_region,
-        now=None if shape.withheld_now is None else WithheldReport(
-            millicores=shape.withheld_now[0], bytes=shape.withheld_now[1]
-        ),
+        name=shape.name,
+        nodes=shape.nodes,
+        millicores=size.millicores,
+        memory_bytes=size.memory_bytes,
+        max_pods=int(size.max_pods),
+        price_region=shape.price_region,
+        now=None
+        if shape.withheld_now is None
+        else WithheldReport(millicores=shape.withheld_now[0], bytes=shape.withheld_now[1]),
         dollars_per_hour=None if shape.price is None else shape.price / 1e6,
         pod_limits=[PodLimitReport(kind=limit.kind, pods=limit.pods) for limit in shape.limits],
-        profiles=rows, notes=[*shape.notes, *_note_large_shares(rows)],
-    )  # fmt: skip
+        profiles=rows,
+        notes=[*shape.notes, *_note_large_shares(rows)],
+    )
 
 
 def _note_large_shares(rows: Sequence[ProfileReport]) -> list[str]:
@@ -145,12 +145,17 @@ def _report_profile(reservations: NodeReservations, shape: FormulaNode) -> Profi
     share = withheld_price_share(reservations, cpu_price_share(shape))
     month = None if shape.price is None else round(float(share) * shape.price * HOURS_PER_MONTH / 1e6, 2)
     return ProfileReport(
-        profile=profile.name, title=profile.title, source=profile.source,
-        cpu=_report_resource(reservations.cpu), memory=_report_resource(reservations.memory),
+        profile=profile.name,
+        title=profile.title,
+        source=profile.source,
+        cpu=_report_resource(reservations.cpu),
+        memory=_report_resource(reservations.memory),
         ephemeral_storage=None if reservations.disk is None else _report_resource(reservations.disk),
-        process_ids=reservations.process_ids, price_share=round(float(share), 4), dollars_per_month=month,
+        process_ids=reservations.process_ids,
+        price_share=round(float(share), 4),
+        dollars_per_month=month,
         fits_machine=reservations.fits_machine,
-    )  # fmt: skip
+    )
 
 
 def cpu_price_share(shape: FormulaNode) -> Fraction:
@@ -161,14 +166,21 @@ def cpu_price_share(shape: FormulaNode) -> Fraction:
 
 def _report_resource(reservation: ResourceReservation) -> ReservationReport:
     return ReservationReport(
-        size=float(reservation.size), lost=float(reservation.lost), kube=float(reservation.kube),
-        system=float(reservation.system), eviction=float(reservation.eviction),
-        allocatable=reservation.allocatable, terms=[_report_term(term) for term in reservation.terms],
-    )  # fmt: skip
+        size=float(reservation.size),
+        lost=float(reservation.lost),
+        kube=float(reservation.kube),
+        system=float(reservation.system),
+        eviction=float(reservation.eviction),
+        allocatable=reservation.allocatable,
+        terms=[_report_term(term) for term in reservation.terms],
+    )
 
 
 def _report_term(term: Term) -> TermReport:
     return TermReport(
-        kind=term.kind, amount=float(term.amount), low=float(term.low),
-        high=None if term.high is None else float(term.high), percent=float(100 * term.share),
-    )  # fmt: skip
+        kind=term.kind,
+        amount=float(term.amount),
+        low=float(term.low),
+        high=None if term.high is None else float(term.high),
+        percent=float(100 * term.share),
+    )

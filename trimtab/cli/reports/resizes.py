@@ -80,12 +80,7 @@ def plan_resizes(inputs: PlanInputs, plan: Plan) -> ResizeReport:
     """Returns the outcome of this plan, and that of a plan after the pods are resized."""
     advice = inputs.resizes or NO_ADVICE
     resize_plan = plan_with_resizes(
-        inputs.inventory,
-        inputs.pools,
-        advice.proposals,
-        inputs.context,
-        inputs.readmitted_requests,
-        without=plan,
+        inputs.inventory, inputs.pools, advice.proposals, inputs.context, inputs.readmitted_requests, without=plan
     )
     frees = {proposal.uid: node for node, needed in resize_plan.resizes_by_node.items() for proposal in needed}
     nodes = len(inputs.inventory.machines)
@@ -107,16 +102,20 @@ def simulate_resizes(
 def _plan_outcome(plan: Plan, nodes: int) -> ResizeOutcomeReport:
     removed = len(plan.all_steps)
     return ResizeOutcomeReport(
-        nodes=removed, nodes_after=nodes - removed, evictions=len(plan.all_moves),
+        nodes=removed,
+        nodes_after=nodes - removed,
+        evictions=len(plan.all_moves),
         saves=convert_saving(plan.total_savings, plan.unit),
-    )  # fmt: skip
+    )
 
 
 def _simulation_outcome(simulation: Simulation) -> ResizeOutcomeReport:
     return ResizeOutcomeReport(
-        nodes=simulation.nodes_before - simulation.nodes_after, nodes_after=simulation.nodes_after,
-        evictions=simulation.eviction_count, saves=convert_saving(simulation.saved, simulation.unit),
-    )  # fmt: skip
+        nodes=simulation.nodes_before - simulation.nodes_after,
+        nodes_after=simulation.nodes_after,
+        evictions=simulation.eviction_count,
+        saves=convert_saving(simulation.saved, simulation.unit),
+    )
 
 
 def _build_report(
@@ -133,26 +132,32 @@ def _build_report(
         proposed=len(advice.proposals),
         resizes=[
             PodResizeReport(
-                pod=proposal.pod, node=proposal.node, owner=proposal.owner, changes=list(map(str, proposal.changes)),
-                policies=list(proposal.policies), frees=frees.get(proposal.uid, ""),
+                pod=proposal.pod,
+                node=proposal.node,
+                owner=proposal.owner,
+                changes=list(map(str, proposal.changes)),
+                policies=list(proposal.policies),
+                frees=frees.get(proposal.uid, ""),
             )
             for proposal in needed
         ],
         refusals=_report_refusals(advice),
         uncovered=list(advice.uncovered),
         text=_describe(inputs, advice, needed, without, with_resizes),
-    )  # fmt: skip
+    )
 
 
 def _report_refusals(advice: ResizeAdvice) -> list[ResizeRefusalReport]:
     counts = Counter(refusal.reason.code for refusal in advice.refusals)
     return [
         ResizeRefusalReport(
-            code=code.name, todo=code.todo, count=count,
+            code=code.name,
+            todo=code.todo,
+            count=count,
             pods=[refusal.pod for refusal in advice.refusals if refusal.reason.code is code][:MAX_NAMES],
         )
         for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0].name))
-    ]  # fmt: skip
+    ]
 
 
 def _describe(
@@ -245,6 +250,5 @@ def list_resize_sections(read: Callable[[R], ResizeReport | None]) -> tuple[Sect
 def saving_column(title: str, read: Callable[[Row], Saving], **options: Any) -> Column[Row]:
     """Returns a column of savings."""
     return Column(
-        title, lambda row: format_saving(read(row)), value=lambda row: read(row).amount,
-        **{"align": "right", **options}
-    )  # fmt: skip
+        title, lambda row: format_saving(read(row)), value=lambda row: read(row).amount, **{"align": "right", **options}
+    )

@@ -294,9 +294,16 @@ def _merge_findings(findings: list[RunningFindingReport]) -> list[RunningFinding
 
 def _report_tally(name: str, mode: str, tally: PolicyTally) -> TallyReport:
     return TallyReport(
-        policy=name, mode=mode, matched=tally.matched, changed=tally.changed, unpatched=tally.unpatched,
-        would=tally.would, skipped=tally.skipped, overruled=tally.overruled, error=tally.failure,
-    )  # fmt: skip
+        policy=name,
+        mode=mode,
+        matched=tally.matched,
+        changed=tally.changed,
+        unpatched=tally.unpatched,
+        would=tally.would,
+        skipped=tally.skipped,
+        overruled=tally.overruled,
+        error=tally.failure,
+    )
 
 
 def _report_overhead(audit_findings: Findings) -> OverheadReport:

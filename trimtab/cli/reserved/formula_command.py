@@ -124,8 +124,11 @@ def _find_shapes(options: ReservedFormulaOptions) -> list[FormulaNode]:
 
     Raises UsageError unless exactly one of these ways is used."""
     has_size = options.cpu is not None or options.memory is not None
-    ways = {"--cpu together with --memory": has_size, "--type": options.machine_type is not None,
-            "--cluster": bool(options.cluster.paths)}  # fmt: skip
+    ways = {
+        "--cpu together with --memory": has_size,
+        "--type": options.machine_type is not None,
+        "--cluster": bool(options.cluster.paths),
+    }
     chosen = [name for name, is_used in ways.items() if is_used]
     if len(chosen) != 1:
         got = " and ".join(chosen) or "none"

@@ -120,7 +120,8 @@ def _report_pool(pool: PoolReservation, sources: Mapping[str, str]) -> PoolReser
     now = pool.nodes.reserved
     counts = {name: list(sources.values()).count(name) for name in sorted(set(sources.values()))}
     return PoolReservationReport(
-        pool=pool.key.pool, runtime=pool.key.runtime,
+        pool=pool.key.pool,
+        runtime=pool.key.runtime,
         nodes=len(pool.nodes.names) or (0 if isinstance(use, NotYet) else use.nodes),
         measured_nodes=0 if isinstance(use, NotYet) else use.nodes,
         coverage=0.0 if isinstance(use, NotYet) else round(use.coverage, 4),
@@ -140,7 +141,7 @@ def _report_pool(pool: PoolReservation, sources: Mapping[str, str]) -> PoolReser
         unused_dollars_per_month=None if pool.money is None else round(pool.money.unused, 2),
         overdraft_dollars_per_month=None if pool.money is None else round(pool.money.overdraft, 2),
         notes=_pool_notes(counts) if is_known else [],
-    )  # fmt: skip
+    )
 
 
 def _pool_notes(counts: Mapping[str, int]) -> list[str]:
@@ -163,17 +164,22 @@ def _used_of_reserved(use: PoolUse, now: Reserved) -> dict[str, float]:
 def _report_use(use: ResourceUse, unit: int) -> UseReport:
     fit = use.fit
     return UseReport(
-        p50=round(use.p50, 3), p95=round(use.p95, 3), maximum=round(use.maximum, 3),
+        p50=round(use.p50, 3),
+        p95=round(use.p95, 3),
+        maximum=round(use.maximum, 3),
         fit=None if isinstance(fit, NotYet) else _report_fit(fit, unit),
         missing_fit=_report_missing(fit) if isinstance(fit, NotYet) else None,
-    )  # fmt: skip
+    )
 
 
 def _report_fit(fit: OverheadFit, unit: int) -> FitReport:
     return FitReport(
-        base=round(fit.base, 3), per_pod=round(fit.per_pod, 3), from_pods=round(fit.min_pods, 1),
-        to_pods=round(fit.max_pods, 1), pods_per_unit=round(unit / fit.per_pod, 1) if fit.per_pod else None,
-    )  # fmt: skip
+        base=round(fit.base, 3),
+        per_pod=round(fit.per_pod, 3),
+        from_pods=round(fit.min_pods, 1),
+        to_pods=round(fit.max_pods, 1),
+        pods_per_unit=round(unit / fit.per_pod, 1) if fit.per_pod else None,
+    )
 
 
 def _report_reserved(reserved: Reserved) -> ReservedReport:

@@ -25,9 +25,7 @@ def render_snippet(platform: str, pool: str, reserved: Reserved) -> str:
 
 
 def _kube_reserved(reserved: Reserved) -> dict[str, str]:
-    return {
-        "cpu": quantity.format_cpu(reserved.millicores), "memory": quantity.format_memory(reserved.memory_bytes)
-    }  # fmt: skip
+    return {"cpu": quantity.format_cpu(reserved.millicores), "memory": quantity.format_memory(reserved.memory_bytes)}
 
 
 def _render_yaml(document: Mapping[str, Any]) -> str:
@@ -85,6 +83,9 @@ def _render_aks(pool: str, reserved: Reserved) -> str:
 
 
 _RENDERERS: Mapping[str, Callable[[str, Reserved], str]] = {
-    "kubelet": _render_kubelet, "gardener": _render_gardener, "nodeadm": _render_nodeadm,
-    "ec2nodeclass": _render_ec2nodeclass, "aks": _render_aks,
-}  # fmt: skip
+    "kubelet": _render_kubelet,
+    "gardener": _render_gardener,
+    "nodeadm": _render_nodeadm,
+    "ec2nodeclass": _render_ec2nodeclass,
+    "aks": _render_aks,
+}

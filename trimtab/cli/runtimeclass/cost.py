@@ -114,9 +114,11 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
         return value_or(pod.spec.runtime_class_name, "") or WITHOUT_LABEL
 
     return RuntimeClassCostReport(
-        by=by, notes=notes, teams=list(_sum_by_name(((team(pod), pod) for pod in pods), price or LIST_PRICE)),
+        by=by,
+        notes=notes,
+        teams=list(_sum_by_name(((team(pod), pod) for pod in pods), price or LIST_PRICE)),
         classes=list(_sum_by_name(((of_class(pod), pod) for pod in pods), price or LIST_PRICE)),
-    )  # fmt: skip
+    )
 
 
 def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Iterator[TeamCost]:
@@ -131,7 +133,9 @@ def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Itera
             team_sum.unreadable += 1
     rows = [
         TeamCost(
-            name=name, pods=team_sum.pods, unreadable_pods=team_sum.unreadable,
+            name=name,
+            pods=team_sum.pods,
+            unreadable_pods=team_sum.unreadable,
             workload=_price_amount(price, team_sum.millicores, team_sum.memory_bytes),
             sandbox=_price_amount(price, team_sum.sandbox_millicores, team_sum.sandbox_memory_bytes),
             workload_per_pod=_price_amount(price, team_sum.millicores, team_sum.memory_bytes, team_sum.readable),
@@ -140,7 +144,7 @@ def _sum_by_name(pods: Iterable[tuple[str, Pod]], price: ResourcePrice) -> Itera
             ),
         )
         for name, team_sum in sums.items()
-    ]  # fmt: skip
+    ]
     yield from sorted(rows, key=lambda row: (-row.workload.dollars_per_month - row.sandbox.dollars_per_month, row.name))
 
 
@@ -148,9 +152,10 @@ def _price_amount(price: ResourcePrice, millicores: int, memory_bytes: int, pods
     """Returns the amounts with their cost; with a number of pods, the mean of one pod."""
     dollars = price.monthly_cost(millicores, memory_bytes) / pods
     return PricedAmount(
-        cores=round(millicores / 1000 / pods, 4), gib=round(memory_bytes / (1 << 30) / pods, 3),
+        cores=round(millicores / 1000 / pods, 4),
+        gib=round(memory_bytes / (1 << 30) / pods, 3),
         dollars_per_month=round(dollars, 2),
-    )  # fmt: skip
+    )
 
 
 def _describe_cost(report: RuntimeClassCostReport) -> Iterator[str]:

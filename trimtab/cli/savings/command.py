@@ -23,14 +23,20 @@ from trimtab.inputs.flags import POOL, SINCE, TEAM_LABEL
 class SavingsOptions:
     """The options of `trimtab savings`."""
 
-    since: Annotated[str, SINCE.with_help(
-        f"The start of the report: an age such as 12h, 30d or 4w, or a date such as 2026-11-01. {MAX_DAYS} days "
-        "are stored; the report contains whole days in UTC.",
-    )] = "30d"  # fmt: skip
+    since: Annotated[
+        str,
+        SINCE.with_help(
+            f"The start of the report: an age such as 12h, 30d or 4w, or a date such as 2026-11-01. {MAX_DAYS} days "
+            "are stored; the report contains whole days in UTC."
+        ),
+    ] = "30d"
     pool: Annotated[str | None, POOL.with_help("Show only this pool.")] = None
-    team_label: Annotated[str | None, TEAM_LABEL.with_help(
-        "A label of namespaces whose value is the name of the team. Default: each namespace is a team."
-    )] = None  # fmt: skip
+    team_label: Annotated[
+        str | None,
+        TEAM_LABEL.with_help(
+            "A label of namespaces whose value is the name of the team. Default: each namespace is a team."
+        ),
+    ] = None
     login: ClusterLogin
     output: ReportOutput
 

@@ -71,9 +71,11 @@ def build_savings_report(
     chosen = {pool: state for pool, state in sorted(states.items()) if only in (None, pool)}
     first_day = format_timestamp(since)[:10]
     days = {
-        (pool, name): day for pool, state in chosen.items() for name, day in state.saved_days.items()
+        (pool, name): day
+        for pool, state in chosen.items()
+        for name, day in state.saved_days.items()
         if name >= first_day
-    }  # fmt: skip
+    }
     by_pool = {pool: [day for (name, _), day in days.items() if name == pool] for pool in chosen}
     by_day = {name: [day for (_, each), day in days.items() if each == name] for name in sorted({d for _, d in days})}
     earlier = sum(state.saved for state in chosen.values()) - sum(
@@ -86,13 +88,14 @@ def build_savings_report(
     if earlier:
         notes.append(f"{_count(earlier)} before the first day that is stored, so no sum includes these nodes.")
     return SavingsReport(
-        since=format_timestamp(_start_of_day(since)), until=format_timestamp(now),
+        since=format_timestamp(_start_of_day(since)),
+        until=format_timestamp(now),
         total=_sum_days("total", days.values(), now),
         pools=[_sum_days(pool, days_of_part, now) for pool, days_of_part in by_pool.items()],
         teams=_sum_teams(days.values(), now, team_of),
         days=[_sum_days(name, days_of_part, now) for name, days_of_part in by_day.items()],
         notes=notes,
-    )  # fmt: skip
+    )
 
 
 def _start_of_day(at: Seconds) -> Seconds:
@@ -126,9 +129,11 @@ def _sum_teams(days: Iterable[DaySavings], now: Seconds, team_of: TeamOf) -> lis
 def _part(name: str, nodes: int | None, worth: Mapping[str, int], dollars: float) -> SavingsPart:
     converted = [convert_amount(amount, unit) for unit, amount in sorted(worth.items())]
     return SavingsPart(
-        name=name, nodes=nodes, saves=[SavedAmount(amount=amount, unit=unit) for amount, unit in converted],
+        name=name,
+        nodes=nodes,
+        saves=[SavedAmount(amount=amount, unit=unit) for amount, unit in converted],
         dollars_so_far=round(dollars, 2) if MONEY in worth else None,
-    )  # fmt: skip
+    )
 
 
 def _dollars(micro_dollars_an_hour: int, day: DaySavings, now: Seconds) -> float:

@@ -42,9 +42,10 @@ class SimulateOptions:
             help="Let the scheduler avoid nodes that are drained next or reserved, as Trimtab's soft taints do.",
         ),
     ] = False
-    subjects: Annotated[tuple[tuple[Literal["node", "pod"], str], ...], EXPLAIN.with_help(
-        "Show the rounds that change one node or one pod (NAMESPACE/NAME), and why it stays."
-    )] = ()  # fmt: skip
+    subjects: Annotated[
+        tuple[tuple[Literal["node", "pod"], str], ...],
+        EXPLAIN.with_help("Show the rounds that change one node or one pod (NAMESPACE/NAME), and why it stays."),
+    ] = ()
     output: ReportOutput
 
 

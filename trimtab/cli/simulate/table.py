@@ -103,20 +103,11 @@ def _list_removed(report: SimulateReport) -> list[tuple[RoundReport, str]]:
 
 _SECTIONS: tuple[Section[SimulateReport, Any], ...] = (
     *list_resize_sections(lambda report: report.resize),
-    Section(
-        key="rounds",
-        rows=_list_chart_rows,
-        columns=_list_chart_columns,
-        csv_columns=(),
-        frame=Frame.GRID,
-    ),
+    Section(key="rounds", rows=_list_chart_rows, columns=_list_chart_columns, csv_columns=(), frame=Frame.GRID),
     Section(
         key="rounds",
         rows=_list_removed,
-        columns=(
-            number_column("round", lambda row: row[0].number, "{}"),
-            Column("node", lambda row: row[1]),
-        ),
+        columns=(number_column("round", lambda row: row[0].number, "{}"), Column("node", lambda row: row[1])),
         name=lambda row: f"node/{row[1]}",
         lines=no_paragraphs,
     ),

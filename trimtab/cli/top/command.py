@@ -39,9 +39,9 @@ class TopOptions:
             help="The time between two updates of the view. The cluster is watched, not listed again.",
         ),
     ] = 5.0
-    once: Annotated[bool, ONCE.with_help(
-        "Print the view once as text. This is the default if standard output is not a terminal."
-    )] = False  # fmt: skip
+    once: Annotated[
+        bool, ONCE.with_help("Print the view once as text. This is the default if standard output is not a terminal.")
+    ] = False
     login: ClusterLogin
 
 

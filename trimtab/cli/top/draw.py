@@ -17,9 +17,13 @@ FULL, EMPTY = "█", "░"
 WIDE, MEDIUM = 110, 76
 """The widths in characters from which all columns fit, and from which all but memory fit."""
 STATE_STYLES = {
-    "draining": "bold yellow", "drained": "green", "next": "bold cyan", "planned": "cyan", "cordoned": "magenta",
+    "draining": "bold yellow",
+    "drained": "green",
+    "next": "bold cyan",
+    "planned": "cyan",
+    "cordoned": "magenta",
     "not ready": "red",
-}  # fmt: skip
+}
 
 
 def draw_headline(view: TopView) -> Text:

@@ -98,21 +98,33 @@ def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopVi
         turn = turns.get(name, {}).get(node.name, 0)
         bars.append(
             NodeBar(
-                name=node.name, pool=name, state=_node_state(node, memory, turn), turn=turn,
-                cpu=node_sums.percent("cpu"), memory=node_sums.percent("memory"), pods=len(pods.get(node.name, [])),
+                name=node.name,
+                pool=name,
+                state=_node_state(node, memory, turn),
+                turn=turn,
+                cpu=node_sums.percent("cpu"),
+                memory=node_sums.percent("memory"),
+                pods=len(pods.get(node.name, [])),
                 leaving=leaving.get(node.name, 0),
             )
-        )  # fmt: skip
+        )
         sums.setdefault(name, _Sums()).add(node_sums)
     counts = Counter(bar.pool for bar in bars)
     return TopView(
-        at=state.read_at, leader=report.leader, paused=report.paused,
+        at=state.read_at,
+        leader=report.leader,
+        paused=report.paused,
         pools=tuple(
             PoolOverview(
-                name=pool.name, mode=pool.mode, nodes=counts[pool.name],
-                cpu=sums.get(pool.name, _Sums()).percent("cpu"), memory=sums.get(pool.name, _Sums()).percent("memory"),
-                next=_next_wave(state.pool_states.get(pool.name, PoolState())), planned=len(pool.next),
-                waits=pool.waits_for, saved=_saved((state.pool_states.get(pool.name, PoolState()),)),
+                name=pool.name,
+                mode=pool.mode,
+                nodes=counts[pool.name],
+                cpu=sums.get(pool.name, _Sums()).percent("cpu"),
+                memory=sums.get(pool.name, _Sums()).percent("memory"),
+                next=_next_wave(state.pool_states.get(pool.name, PoolState())),
+                planned=len(pool.next),
+                waits=pool.waits_for,
+                saved=_saved((state.pool_states.get(pool.name, PoolState()),)),
             )
             for pool in report.pools
         ),
@@ -120,7 +132,7 @@ def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopVi
         decisions=_last_decisions(state.pool_states),
         saved=_saved(state.pool_states.values()),
         problems=(*([report.no_leader.text] if report.no_leader else ()), *report.mistakes, *problems),
-    )  # fmt: skip
+    )
 
 
 def select_part(view: TopView, pool: str | None, *, only_leaving: bool = False) -> TopView:

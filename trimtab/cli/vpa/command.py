@@ -60,16 +60,24 @@ class VpaSimulateOptions:
     cluster: live_cluster.ClusterOptions
     usage: Annotated[tuple[str, ...], USAGE]
     stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
-    flag_texts: Annotated[tuple[str, ...], option(
-        "--flags", metavar="FLAGS",
-        help="Flags of the recommender and the updater to compare with the defaults, such as "
-        '"--cpu-histogram-decay-half-life=15m --target-cpu-percentile=0.95".',
-    )] = ()  # fmt: skip
+    flag_texts: Annotated[
+        tuple[str, ...],
+        option(
+            "--flags",
+            metavar="FLAGS",
+            help="Flags of the recommender and the updater to compare with the defaults, such as "
+            '"--cpu-histogram-decay-half-life=15m --target-cpu-percentile=0.95".',
+        ),
+    ] = ()
     workload: Annotated[str, option("--workload", metavar="KIND/NAME", help="Simulate only this workload.")] = ""
-    update_mode: Annotated[Literal["Recreate", "InPlaceOrRecreate", "Initial"], option(
-        "--update-mode", former="--mode",
-        help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.",
-    )] = "Recreate"  # fmt: skip
+    update_mode: Annotated[
+        Literal["Recreate", "InPlaceOrRecreate", "Initial"],
+        option(
+            "--update-mode",
+            former="--mode",
+            help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.",
+        ),
+    ] = "Recreate"
     namespaces: Annotated[tuple[str, ...], _NAMESPACE] = ()
     output: ReportOutput
 
@@ -96,18 +104,24 @@ def simulate_flags(options: VpaSimulateOptions) -> None:
     report = VpaSimulateReport(
         reaction=[build_reaction_row(name, flags) for name, flags in flag_sets.items()],
         containers=[
-            build_simulated_container(key, {
-                name: simulate_vpa(
-                    grouped[key], flags, initial=workloads.initial_requests(key),
-                    containers=_count_containers(key, grouped, workloads),
-                    in_place=options.update_mode == "InPlaceOrRecreate", updates=options.update_mode != "Initial",
-                )
-                for name, flags in flag_sets.items()
-            })
+            build_simulated_container(
+                key,
+                {
+                    name: simulate_vpa(
+                        grouped[key],
+                        flags,
+                        initial=workloads.initial_requests(key),
+                        containers=_count_containers(key, grouped, workloads),
+                        in_place=options.update_mode == "InPlaceOrRecreate",
+                        updates=options.update_mode != "Initial",
+                    )
+                    for name, flags in flag_sets.items()
+                },
+            )
             for key in output.show_progress(list(grouped), "Simulating")
         ],
         notes=notes,
-    )  # fmt: skip
+    )
     write_report(options.output, report, SIMULATE_VIEW)
 
 
@@ -142,9 +156,10 @@ class VpaProposeOptions:
     cluster: live_cluster.ClusterOptions
     usage: Annotated[tuple[str, ...], USAGE]
     stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
-    server_version: Annotated[str | None, SERVER_VERSION.with_help(
-        "The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place."
-    )] = None  # fmt: skip
+    server_version: Annotated[
+        str | None,
+        SERVER_VERSION.with_help("The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place."),
+    ] = None
     prints_manifests: Annotated[bool, MANIFESTS.with_help("Print only the VPAs to add and to change, as YAML.")] = False
     namespaces: Annotated[tuple[str, ...], _NAMESPACE] = ()
     output: ReportOutput

@@ -40,8 +40,9 @@ def _find_errors(proposals: Sequence[VpaProposal], documents: Sequence[Document]
     }
     proposed = [
         Document(file="proposed", index=index, value=dict(one.manifest))
-        for index, one in enumerate(proposals) if one.manifest is not None
-    ]  # fmt: skip
+        for index, one in enumerate(proposals)
+        if one.manifest is not None
+    ]
     known, found = (
         [
             finding

@@ -112,9 +112,11 @@ def build_reaction_row(name: str, flags: RecommenderFlags) -> ReactionRow:
     """Returns the reaction times with these flags."""
     times = compute_reaction_times(flags)
     return ReactionRow(
-        flags=name, rise_old_pod_minutes=round(times.rise_old_pod / 60, 1),
-        rise_young_pod_minutes=round(times.rise_young_pod / 60, 1), drop_minutes=round(times.drop / 60, 1),
-    )  # fmt: skip
+        flags=name,
+        rise_old_pod_minutes=round(times.rise_old_pod / 60, 1),
+        rise_young_pod_minutes=round(times.rise_young_pod / 60, 1),
+        drop_minutes=round(times.drop / 60, 1),
+    )
 
 
 def build_simulated_container(key: ContainerKey, outcomes: Mapping[str, VpaOutcome]) -> SimulatedContainer:
@@ -122,23 +124,30 @@ def build_simulated_container(key: ContainerKey, outcomes: Mapping[str, VpaOutco
 
     outcomes: name of a set of flags → the outcome of the simulation with these flags."""
     return SimulatedContainer(
-        namespace=key.namespace, workload=f"{key.kind}/{key.workload}", container=key.name,
+        namespace=key.namespace,
+        workload=f"{key.kind}/{key.workload}",
+        container=key.name,
         results=[_build_flags_result(name, outcome) for name, outcome in outcomes.items()],
-    )  # fmt: skip
+    )
 
 
 def _build_flags_result(name: str, outcome: VpaOutcome) -> FlagsResult:
     return FlagsResult(
-        flags=name, evictions=outcome.evictions, resizes=outcome.resizes, blocked_rounds=outcome.blocked_rounds,
+        flags=name,
+        evictions=outcome.evictions,
+        resizes=outcome.resizes,
+        blocked_rounds=outcome.blocked_rounds,
         resources=[_build_resource_result(resource, outcome) for resource in outcome.last],
         requests=[
             RequestPoint(
-                time=format_timestamp(change.second), pod=change.pod, cause=change.cause,
+                time=format_timestamp(change.second),
+                pod=change.pod,
+                cause=change.cause,
                 requests={name: format_quantity(name, amount) for name, amount in change.requests.items()},
             )
             for change in outcome.changes
         ],
-    )  # fmt: skip
+    )
 
 
 def _build_resource_result(resource: str, outcome: VpaOutcome) -> ResourceResult:
@@ -150,22 +159,28 @@ def _build_resource_result(resource: str, outcome: VpaOutcome) -> ResourceResult
     hours = total.observed_seconds / 3600 if total else 0.0
     unit = 1 if resource == "cpu" else _GIB
     return ResourceResult(
-        resource=resource, lower_bound=lower, target=target, upper_bound=upper,
+        resource=resource,
+        lower_bound=lower,
+        target=target,
+        upper_bound=upper,
         starved_minutes=round(total.starved_seconds / 60) if total else 0,
         starved_share=round(total.starved_share, 4) if total else 0.0,
         longest_starved_minutes=round(total.longest_starved_seconds / 60) if total else 0,
         waste_share=round(total.waste_share, 4) if total else 0.0,
         waste_per_hour=round(total.wasted / hours / unit, 4) if total and hours else 0.0,
-    )  # fmt: skip
+    )
 
 
 def build_proposed_vpa(proposal: VpaProposal) -> ProposedVpa:
     """Returns the report of one proposal."""
     workload = proposal.workload
     return ProposedVpa(
-        namespace=workload.namespace, workload=f"{workload.kind}/{workload.name}", action=proposal.action.value,
-        existing=proposal.existing, reason=report_reason(proposal.reason),
-    )  # fmt: skip
+        namespace=workload.namespace,
+        workload=f"{workload.kind}/{workload.name}",
+        action=proposal.action.value,
+        existing=proposal.existing,
+        reason=report_reason(proposal.reason),
+    )
 
 
 def _shorten(part: ResourceResult, amount: str) -> str:

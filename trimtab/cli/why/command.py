@@ -48,9 +48,9 @@ class WhyPodOptions:
     """The options of `trimtab why pod`."""
 
     name: Annotated[str, Argument("[NAMESPACE/]NAME")]
-    namespace: Annotated[str | None, NAMESPACE.with_help(
-        "The namespace of the pod, if NAME contains none. Default: default."
-    )] = None  # fmt: skip
+    namespace: Annotated[
+        str | None, NAMESPACE.with_help("The namespace of the pod, if NAME contains none. Default: default.")
+    ] = None
     policy_paths: Annotated[tuple[str, ...], POLICIES] = ()
     cluster: ClusterOptions
     output: ReportOutput
@@ -98,9 +98,13 @@ def explain_pod(options: WhyPodOptions) -> None:
         write_report(options.output, gone, POD_VIEW)
         return
     running = audit_contents(
-        contents, policy_paths, DEFAULT_SETTINGS, vpa_acts=True, is_live=is_live,
+        contents,
+        policy_paths,
+        DEFAULT_SETTINGS,
+        vpa_acts=True,
+        is_live=is_live,
         keeps=lambda shape: (shape.metadata.namespace, shape.metadata.name) == (pod_namespace, pod_name),
-    )  # fmt: skip
+    )
     traces, owners = NO_TRACES, find_owners(pod, facts)
     if is_live:
         from trimtab.cli.why.live_traces import read_live_traces
@@ -158,8 +162,7 @@ def _explain_gone_pod(
     decided = decide_about_template(documents, namespace, owner, policies, facts)
     report = build_gone_report(namespace, name, snapshot, decided, traces)
     nearest = suggest_name(
-        f"{namespace}/{name}",
-        [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in snapshot.objects_of(Pod)],
+        f"{namespace}/{name}", [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in snapshot.objects_of(Pod)]
     )
     if report is None:
         got = f"{namespace}/{name}"

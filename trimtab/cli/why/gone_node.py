@@ -24,9 +24,16 @@ def build_gone_node_report(
         return None
     pools = list(dict.fromkeys(record.pool for record in records))
     return WhyNodeReport(
-        name=name, exists=False, pools=pools, cordoned=False, cordon=_describe_end(records), plan="",
-        decisions=list(map(report_decision, records)), events=list(events), notes=[_DELETION_NOTE, _LIMIT_NOTE, *notes],
-    )  # fmt: skip
+        name=name,
+        exists=False,
+        pools=pools,
+        cordoned=False,
+        cordon=_describe_end(records),
+        plan="",
+        decisions=list(map(report_decision, records)),
+        events=list(events),
+        notes=[_DELETION_NOTE, _LIMIT_NOTE, *notes],
+    )
 
 
 def _describe_end(records: Sequence[HistoryEntry]) -> NodeCordonReport:

@@ -117,8 +117,9 @@ def read_events(client: Client, namespace: str, kind: str, name: str) -> tuple[P
     """
     # The core form of the API: only it can select by the object's name (kubectl describe asks so, too).
     query: dict[str, str | int | None] = {
-        "fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}", "limit": MAX_EVENTS,
-    }  # fmt: skip
+        "fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}",
+        "limit": MAX_EVENTS,
+    }
     content = client.get(
         f"/api/v1/namespaces/{namespace}/events", query, doing=f"list Events of {kind} {name} in {namespace}"
     )
@@ -139,11 +140,14 @@ def collapse_events(content: bytes) -> tuple[PodEventReport, ...]:
         last = max(events, key=lambda event: event.last_time)
         reports.append(
             PodEventReport(
-                first=min(event.first_time for event in events), at=last.last_time,
-                count=sum(event.times_seen for event in events), reason=reason, source=component,
+                first=min(event.first_time for event in events),
+                at=last.last_time,
+                count=sum(event.times_seen for event in events),
+                reason=reason,
+                source=component,
                 note=last.message or "",
             )
-        )  # fmt: skip
+        )
     return tuple(sorted(reports, key=lambda report: report.at))
 
 

@@ -93,18 +93,22 @@ def describe_cordon(
         return NodeCordonReport(by="autoscaler", text=text + drained, since="", undo=[])
     if isinstance(claim, DrainAnnotation):
         return NodeCordonReport(
-            by="trimtab", text=_describe_drain(node, claim, pods_left, waits_for), since=format_timestamp(claim.since),
+            by="trimtab",
+            text=_describe_drain(node, claim, pods_left, waits_for),
+            since=format_timestamp(claim.since),
             undo=[
                 f"{release}  (uncordons the node; its drain ends)",
                 "trimtab compactor pause  (ends all drains)",
                 f"kubectl annotate node {node.name} {KEEP_ANNOTATION}=true  (prevents further drains of the node)",
             ],
-        )  # fmt: skip
+        )
     if isinstance(claim, Unreadable):
         return NodeCordonReport(
-            by="trimtab", text=f"the node has a drain annotation that cannot be read: {claim.problem}", since="",
+            by="trimtab",
+            text=f"the node has a drain annotation that cannot be read: {claim.problem}",
+            since="",
             undo=[release],
-        )  # fmt: skip
+        )
     if not node.is_cordoned:
         return NodeCordonReport(by="none", text="no client cordoned this node", since="", undo=[])
     writer = find_cordon_writer(document)
@@ -147,13 +151,15 @@ def build_why_node_report(
     waits_for = list_drain_waits(state).get(node.name, "")
     pools = [pool.name for pool in PoolIndex(state.pools.pools).pools_of(node)]
     return WhyNodeReport(
-        name=node.name, pools=pools, cordoned=node.is_cordoned,
+        name=node.name,
+        pools=pools,
+        cordoned=node.is_cordoned,
         cordon=describe_cordon(node, document, pods_left, waits_for),
         plan=_describe_plan(node.name, state),
         decisions=list(map(report_decision, list_node_decisions(node.name, state))),
         events=list(events),
         notes=[*_list_notes(node, pools), *notes],
-    )  # fmt: skip
+    )
 
 
 def _describe_plan(name: str, state: CompactorState) -> str:

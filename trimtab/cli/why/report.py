@@ -121,14 +121,20 @@ def build_why_report(
     changes = list_applied_changes(pod, decided)
     changed_fields = None if changes is None else [change.field for change in changes]
     return WhyPodReport(
-        namespace=namespace, name=pod.metadata.name, exists=True, owners=list(map(str, owners)),
-        created=pod.metadata.creation_timestamp or "", node=pod.spec.node_name or "",
+        namespace=namespace,
+        name=pod.metadata.name,
+        exists=True,
+        owners=list(map(str, owners)),
+        created=pod.metadata.creation_timestamp or "",
+        node=pod.spec.node_name or "",
         pending=explain_pending(pod, changed_fields, owners, list_states(snapshot)),
-        changes=changes, findings=list(findings),
+        changes=changes,
+        findings=list(findings),
         decisions=list(_find_decisions(namespace, pod.metadata.name, owners, snapshot)),
-        events=list(traces.events), log=list(traces.log),
+        events=list(traces.events),
+        log=list(traces.log),
         notes=list(traces.notes),
-    )  # fmt: skip
+    )
 
 
 def build_gone_report(
@@ -158,11 +164,20 @@ def build_gone_report(
     if not traces.events:
         notes.append("No Event about this pod is left; an API server keeps Events for an hour by default.")
     return WhyPodReport(
-        namespace=namespace, name=name, exists=False, owners=list(map(str, owners)), created="",
-        node=next((record.node for record in reversed(own) if record.node), ""), pending="",
-        changes=list_applied_changes(siblings[0], decided) if siblings else None, findings=[], decisions=decisions,
-        events=list(traces.events), log=list(traces.log), notes=[*notes, *traces.notes],
-    )  # fmt: skip
+        namespace=namespace,
+        name=name,
+        exists=False,
+        owners=list(map(str, owners)),
+        created="",
+        node=next((record.node for record in reversed(own) if record.node), ""),
+        pending="",
+        changes=list_applied_changes(siblings[0], decided) if siblings else None,
+        findings=[],
+        decisions=decisions,
+        events=list(traces.events),
+        log=list(traces.log),
+        notes=[*notes, *traces.notes],
+    )
 
 
 def find_owners(pod: Pod, facts: ClusterFacts) -> tuple[OwnerKey, ...]:

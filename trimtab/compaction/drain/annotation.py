@@ -216,7 +216,8 @@ def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:
 def clamp_to_now(annotation: DrainAnnotation, now: Seconds) -> DrainAnnotation:
     """Returns the annotation with times in the future replaced by now."""
     return change(
-        annotation, since=min(annotation.since, now),
+        annotation,
+        since=min(annotation.since, now),
         emptied=None if annotation.emptied is None else min(annotation.emptied, now),
         surged={name: min(time, now) for name, time in annotation.surged.items()},
-    )  # fmt: skip
+    )

@@ -69,10 +69,18 @@ class EmptiedNode(msgspec.Struct, frozen=True, omit_defaults=True):
     def as_node(self, name: str) -> NodeInfo:
         """Returns the node as it would be now if it had not been removed: uncordoned, ready and without pods."""
         return NodeInfo(
-            name=name, labels=self.labels, annotations={}, taints=self.taints, is_cordoned=False, is_ready=True,
-            allocatable=dict(self.allocatable), capacity=dict(self.allocatable), attachable_volumes=self.attachable,
-            created=None, provider_id="",
-        )  # fmt: skip
+            name=name,
+            labels=self.labels,
+            annotations={},
+            taints=self.taints,
+            is_cordoned=False,
+            is_ready=True,
+            allocatable=dict(self.allocatable),
+            capacity=dict(self.allocatable),
+            attachable_volumes=self.attachable,
+            created=None,
+            provider_id="",
+        )
 
 
 def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
@@ -85,9 +93,12 @@ def emptied_node(node: NodeInfo, at: Seconds) -> EmptiedNode | None:
         taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key and taint.effect != "PreferNoSchedule"
     )
     return EmptiedNode(
-        at=at, labels=dict(node.labels), allocatable=dict(node.allocatable), taints=taints,
+        at=at,
+        labels=dict(node.labels),
+        allocatable=dict(node.allocatable),
+        taints=taints,
         attachable=dict(node.attachable_volumes),
-    )  # fmt: skip
+    )
 
 
 # ── pods that a drain displaced ──────────────────────────────────────────────────────────────────────
@@ -246,9 +257,7 @@ def _cluster_without_drains(
     """Returns the cluster as if no node had been drained or added: drained nodes are present, and the pods of added
     nodes are pending."""
     pending = {pod.uid for _, pods in added for pod in pods}
-    pods = tuple(
-        msgspec.structs.replace(pod, node="") if pod.uid in pending else pod for pod in view.inventory.pods
-    )  # fmt: skip
+    pods = tuple(msgspec.structs.replace(pod, node="") if pod.uid in pending else pod for pod in view.inventory.pods)
     nodes = [node for node in view.inventory.nodes if node.name not in shapes]
     nodes += [shape.as_node(name) for name, shape in shapes.items()]
     # The model numbers nodes in the order of their names.

@@ -55,10 +55,13 @@ def _causes_on_node(node: NodeInfo, view: ClusterView, system_pod_seconds: int) 
         if key.startswith(DELAY_DELETION_PREFIX)
     )
     system = sorted(
-        pod.key for pod in view.inventory.pods
-        if system_pod_seconds and pod.node == node.name and pod.namespace == "kube-system"
+        pod.key
+        for pod in view.inventory.pods
+        if system_pod_seconds
+        and pod.node == node.name
+        and pod.namespace == "kube-system"
         and not (pod.is_daemon or pod.is_static or pod.is_finished)
-    )  # fmt: skip
+    )
     if system:
         yield f"system pods run on the node: {', '.join(system)}"
 

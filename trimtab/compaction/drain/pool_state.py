@@ -174,9 +174,13 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         days = add_saving(self.saved_days, now, (unit, amount), moved)
         failing = {name: failure for name, failure in self.failing.items() if name not in moved}
         return change(
-            self.without_strikes(), failures=failures, failing=failing, saved=self.saved + 1, worth=worth,
+            self.without_strikes(),
+            failures=failures,
+            failing=failing,
+            saved=self.saved + 1,
+            worth=worth,
             saved_days=days,
-        )  # fmt: skip
+        )
 
     def with_drain(
         self, node: str, drain: str, promised: tuple[str, int], pods: Mapping[str, int] | None = None
@@ -186,17 +190,20 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         `promised` is (unit, amount) that the node's removal saves; `pods` is namespace → number of pods that move.
         """
         return change(
-            self, drains={**self.drains, node: drain}, promised={**self.promised, node: promised},
+            self,
+            drains={**self.drains, node: drain},
+            promised={**self.promised, node: promised},
             promised_pods={**self.promised_pods, node: dict(pods or {})},
-        )  # fmt: skip
+        )
 
     def without_drain(self, node: str) -> "PoolState":
         """Returns the state without the drain of this node, whose cordon failed."""
         return change(
-            self, drains={name: drain for name, drain in self.drains.items() if name != node},
+            self,
+            drains={name: drain for name, drain in self.drains.items() if name != node},
             promised={name: saving for name, saving in self.promised.items() if name != node},
             promised_pods={name: pods for name, pods in self.promised_pods.items() if name != node},
-        )  # fmt: skip
+        )
 
     def knows_drain(self, node: str, drain: str) -> bool:
         """Returns whether the state has recorded this drain on this node, either as in progress or as ended. Every
@@ -215,11 +222,13 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     def with_ended_drain(self, node: str, drain: str, now: Seconds) -> "PoolState":
         """Returns the state after the drain of this node ended, for any reason."""
         return change(
-            self, ended={**self.ended, drain: now}, empty=tuple(name for name in self.empty if name != node),
+            self,
+            ended={**self.ended, drain: now},
+            empty=tuple(name for name in self.empty if name != node),
             drains={name: running for name, running in self.drains.items() if name != node},
             promised={name: saving for name, saving in self.promised.items() if name != node},
             promised_pods={name: pods for name, pods in self.promised_pods.items() if name != node},
-        )  # fmt: skip
+        )
 
     def with_setback(self, cause: str, now: Seconds) -> "PoolState":
         """Returns the state after a setback that this drain or added node caused. Each cause counts once.

@@ -9,20 +9,20 @@ CLOSED = Code(
     "resume it.",
     "Read `trimtab compactor history`, then run `trimtab compactor resume --pool NAME`, or wait. "
     "TRIMTAB_COMPACTOR_POOL_BACKOFF_SECONDS says for how long the pool is closed.",
-)  # fmt: skip
+)
 BACKS_OFF = Code(
     "pool-backs-off",
     "Drains of the pool left pods Pending, or made the autoscaler add a node. No drain starts in the pool for an "
     "hour, and for twice as long after each repetition, up to a day.",
     "`trimtab compactor history` names the pods and nodes; `trimtab compactor resume --pool NAME` ends the back-off.",
-)  # fmt: skip
+)
 JUST_OPENED = Code(
     "pool-uncordoned-recently",
     "A drained node of the pool was uncordoned for Pending pods. No drain starts for as long as the autoscaler "
     "itself waits after it added a node (--scale-down-delay-after-add).",
     "Wait, or lower --scale-down-delay-after-add of the autoscaler. pace.openingsPerHour in the pool limits how "
     "many nodes are uncordoned.",
-)  # fmt: skip
+)
 PAUSED = Code("compactor-paused", "The compactor is paused.", "To end the pause, run `trimtab compactor resume`.")
 PACE = Code(
     "pool-rate-limited",
@@ -53,13 +53,12 @@ ONE_BY_ONE = Code(
     "drain-waits-for-workload",
     "Other pods of the workload are not ready. The compactor evicts the next pod as soon as they are ready.",
     "Nothing to do: wait until the pods are ready. No setting of the pool changes this.",
-)  # fmt: skip
+)
 ONE_CRITICAL = Code(
     "drain-waits-for-critical-workload",
-    "The compactor moves workloads on which the system depends one after the other, and another of them is "
-        "moving.",
+    "The compactor moves workloads on which the system depends one after the other, and another of them is moving.",
     "Nothing to do: such workloads move one at a time. No setting of the pool changes this.",
-)  # fmt: skip
+)
 SURGING = Code(
     "drain-surging",
     "The workload has one replica, and its second pod is not ready yet. The compactor evicts the first pod as "
@@ -76,20 +75,22 @@ TAKEN = Code("drain-node-removed", "The drained node was removed.", "Nothing to 
 VANISHED = Code("drain-node-vanished", "The node disappeared before all of its pods were evicted.", "Nothing.")
 DELETING = Code("drain-deleted-by-another", "Another client is deleting the node.", "Nothing.")
 UNCORDONED = Code(
-    "drain-uncordoned", "Another client uncordoned the node, so its drain ended.",
+    "drain-uncordoned",
+    "Another client uncordoned the node, so its drain ended.",
     'If the node must not be drained again, set the annotation trimtab.dev/do-not-disrupt: "true" on it.',
-)  # fmt: skip
+)
 CLAIMED = Code(
     "drain-autoscaler-removes-node",
     "The pool has `autoscaler: lead`, but the cluster autoscaler chose the node for removal before any of its "
     "pods was evicted.",
     "Nothing to do: the autoscaler drains the node itself. If Trimtab should drain such nodes, lower the "
     "autoscaler's --scale-down-utilization-threshold.",
-)  # fmt: skip
+)
 DELETION_FAILED = Code(
-    "drain-deletion-failed", "The cluster autoscaler began to delete the node, failed, and uncordoned it.",
+    "drain-deletion-failed",
+    "The cluster autoscaler began to delete the node, failed, and uncordoned it.",
     "See the autoscaler's log for the cause; the compactor tries the drain again later.",
-)  # fmt: skip
+)
 KEPT = Code(
     "drain-node-kept",
     "An annotation on the node says that the node must not be drained.",
@@ -97,9 +98,9 @@ KEPT = Code(
 )
 STOPPED = Code(
     "drain-stopped",
-        "No drain may continue: the compactor is paused, or the pool is in mode rehearse, disabled or deleted.",
+    "No drain may continue: the compactor is paused, or the pool is in mode rehearse, disabled or deleted.",
     "Nothing.",
-)  # fmt: skip
+)
 NODE_ILL = Code(
     "drain-node-not-ready", "The node stopped being ready while it was drained.", "Repair or delete the node."
 )
@@ -121,9 +122,9 @@ FORBIDDEN = Code(
 )
 NOT_CREATED = Code(
     "drain-successor-not-created",
-        "The API server rejects the successor of an evicted pod, for example because of a quota or a webhook.",
+    "The API server rejects the successor of an evicted pod, for example because of a quota or a webhook.",
     "The message quotes the rejection. Correct its cause; the compactor tries the drain again later.",
-)  # fmt: skip
+)
 NOT_PLACED = Code(
     "drain-successor-not-placed",
     "The successor of an evicted pod fits on no node.",
@@ -142,12 +143,12 @@ OPENED = Code(
     "Some pods fit on no open node, but on the drained node, so the compactor uncordons it before the autoscaler "
     "adds another node.",
     "Nothing to do, because the load has grown. If it happens often, keep more headroom in the pool.",
-)  # fmt: skip
+)
 SCALER_CHANGED = Code(
     "drain-autoscaler-changed",
-        "The cluster autoscaler is adding nodes, is not healthy, or does not report its status.",
+    "The cluster autoscaler is adding nodes, is not healthy, or does not report its status.",
     "See the status of the cluster autoscaler, in ConfigMap kube-system/cluster-autoscaler-status.",
-)  # fmt: skip
+)
 NOT_TAKEN = Code(
     "drain-node-not-removed",
     "The cluster autoscaler did not remove the drained node in time.",
@@ -158,29 +159,29 @@ AHEAD = Code(
     "An annotation has a time in the future, because the clock of its writer was wrong. The time-outs of the "
     "drain therefore count from now.",
     "Synchronize the clocks of the nodes.",
-)  # fmt: skip
+)
 ODD_NOTE = Code(
     "drain-annotation-unreadable",
     "The compactor cannot read its own annotation on the node.",
     "Nothing to do: the compactor removes the annotation.",
 )
 UNKNOWN = Code(
-    "drain-unknown", "The pool's state does not contain the drain that the compactor's annotation on the node names.",
+    "drain-unknown",
+    "The pool's state does not contain the drain that the compactor's annotation on the node names.",
     "If the state was deleted or a signing key was replaced, do nothing. Otherwise another client restored an "
     "old annotation.",
-)  # fmt: skip
+)
 NOTE_MISSING = Code(
     "drain-annotation-missing",
-        "The pool's state contains a drain, but the node of the drain has no drain annotation.",
+    "The pool's state contains a drain, but the node of the drain has no drain annotation.",
     "Nothing to do: another client removed the annotation, or the compactor ended before the cordon. Without an "
     "annotation the compactor does not undo a cordon.",
-)  # fmt: skip
+)
 FAULT = Code(
     "drain-internal-error",
-    "The next step of the drain could not be decided because of a bug in Trimtab, so the compactor uncordons the "
-    "node.",
+    "The next step of the drain could not be decided because of a bug in Trimtab, so the compactor uncordons the node.",
     "See the log for the traceback, and report the bug.",
-)  # fmt: skip
+)
 STOPPING = Code(
     "drain-process-stopping",
     "The compactor is stopping, or cannot read the cluster.",

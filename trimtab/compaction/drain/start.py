@@ -136,18 +136,31 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
     drain = hashlib.sha256(identity.encode()).hexdigest()[:10]
     surges = dict(_needed_surges(moves, workloads))
     return DrainAnnotation(
-        drain=drain, pool=step.pool, since=view.now, home=view.namespace, moves=moves, surges=surges, saves=step.saves,
+        drain=drain,
+        pool=step.pool,
+        since=view.now,
+        home=view.namespace,
+        moves=moves,
+        surges=surges,
+        saves=step.saves,
         unit=unit,
-    )  # fmt: skip
+    )
 
 
 def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
     """Returns one pod to evict, with the state of its workload at the beginning of the drain."""
     key = pod.owner or NO_OWNER_KEY
     return PodToEvict(
-        pod=pod.key, uid=pod.uid, kind=key.kind, owner=key.name, turn=turn, priority=pod.priority,
-        grace=pod.grace_seconds, wanted=workloads.wanted_replicas(key), missing=workloads.missing_replicas(key),
-    )  # fmt: skip
+        pod=pod.key,
+        uid=pod.uid,
+        kind=key.kind,
+        owner=key.name,
+        turn=turn,
+        priority=pod.priority,
+        grace=pod.grace_seconds,
+        wanted=workloads.wanted_replicas(key),
+        missing=workloads.missing_replicas(key),
+    )
 
 
 def _needed_surges(moves: Sequence[PodToEvict], workloads: Workloads) -> list[tuple[str, int]]:

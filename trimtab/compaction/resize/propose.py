@@ -157,10 +157,17 @@ class _Checker:
         sources = [wanted.requests[change.container, change.resource] for change in changes]
         sentence = f"pod {pod.key}: {', '.join(map(str, changes))} ({sources[0].reason})"
         proposal = ResizeProposal(
-            pod=pod.key, uid=pod.uid, node=pod.node, pool=pool.name, owner=self.context.top_owner(pod),
-            version=pod.version, changes=changes, policies=tuple(dict.fromkeys(source.policy for source in sources)),
-            reason=code(sentence), still_counted=_still_counted(pod, changes),
-        )  # fmt: skip
+            pod=pod.key,
+            uid=pod.uid,
+            node=pod.node,
+            pool=pool.name,
+            owner=self.context.top_owner(pod),
+            version=pod.version,
+            changes=changes,
+            policies=tuple(dict.fromkeys(source.policy for source in sources)),
+            reason=code(sentence),
+            still_counted=_still_counted(pod, changes),
+        )
         chosen.append(proposal)
 
     # ── the pod as a whole ───────────────────────────────────────────────

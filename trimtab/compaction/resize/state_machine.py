@@ -313,10 +313,17 @@ class ResizePlanner:
     def _start(self, proposal: ResizeProposal, wave: int, count: int) -> Resize:
         pod, use = self.view.pods[proposal.uid], self.view.use
         record = OpenResize(
-            pod=proposal.pod, node=proposal.node, owner=proposal.owner, changes=proposal.changes, since=self.view.now,
-            wave=wave, restarts=dict(pod.restarts), pressure=use.pressures.get(proposal.uid, 0),
-            throttled=use.throttled.get(proposal.uid, 0), was_ready=pod.is_ready,
-        )  # fmt: skip
+            pod=proposal.pod,
+            node=proposal.node,
+            owner=proposal.owner,
+            changes=proposal.changes,
+            since=self.view.now,
+            wave=wave,
+            restarts=dict(pod.restarts),
+            pressure=use.pressures.get(proposal.uid, 0),
+            throttled=use.throttled.get(proposal.uid, 0),
+            was_ready=pod.is_ready,
+        )
         name = "canary" if wave == 0 else f"wave {wave + 1}"
         return Resize(
             proposal,

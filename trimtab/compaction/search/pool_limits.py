@@ -103,12 +103,13 @@ class NodeGroupMinimums:
             pool.name: autoscaler.groups_of_pool(pool.name) for pool in (pool_of.values() if pool_of else ())
         }
         minimums.groups = assign_node_groups(
-            model.nodes, autoscaler.groups,
+            model.nodes,
+            autoscaler.groups,
             named_groups={group.name for groups in groups_by_pool.values() for group in groups},
             named_nodes={
                 model.nodes[number].name for number, pool in (pool_of or {}).items() if groups_by_pool[pool.name]
             },
-        )  # fmt: skip
+        )
         unmatched = set(minimums.groups.unmatched_nodes)
         for number, node in enumerate(model.nodes if minimums.groups.by_node or unmatched else ()):
             if model.closed_nodes[number]:

@@ -240,10 +240,12 @@ def _refuse_unfit_choices(problem: CompactionProblem) -> None:
                 continue
             if pod_class.number not in unfit_by_class:
                 unfit_by_class[pod_class.number] = [
-                    number for number, is_unfit in enumerate(model.unfit_sets[pod_class.unfit_set])
-                    if is_unfit and model.nodes[number].is_staying
+                    number
+                    for number, is_unfit in enumerate(model.unfit_sets[pod_class.unfit_set])
+                    if is_unfit
+                    and model.nodes[number].is_staying
                     and has_free_resources(problem.capacity, pod_class, number)
-                ]  # fmt: skip
+                ]
             choices = [number for number in unfit_by_class[pod_class.number] if number != node]
             if choices:
                 reason = unfit_reason(pod_class.conditions, model.nodes[choices[0]])

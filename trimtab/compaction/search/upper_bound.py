@@ -42,9 +42,13 @@ def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: s
         _max_savings(parts_with_free, removable) if removable != candidates else (most_saves, most_nodes)
     )
     return Bound(
-        saves=most_saves, nodes=most_nodes, pinned=len(pinned), unpinned_nodes=unpinned_nodes,
-        unpinned_saves=unpinned_saves, candidates=len(candidates) + unexamined,
-    )  # fmt: skip
+        saves=most_saves,
+        nodes=most_nodes,
+        pinned=len(pinned),
+        unpinned_nodes=unpinned_nodes,
+        unpinned_saves=unpinned_saves,
+        candidates=len(candidates) + unexamined,
+    )
 
 
 def _free_amounts(part: Sequence[Item]) -> list[int]:

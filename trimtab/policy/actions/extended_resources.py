@@ -25,9 +25,12 @@ def propose_extended(wanted: Mapping[str, int], draft: PodChanges, place: Contai
         if not draft.decide_first(field, str(pieces)) or author_amount is not None:
             continue
         request = ResourceRequest(
-            place=place, resource=resource, value=str(pieces), policy=draft.policy,
+            place=place,
+            resource=resource,
+            value=str(pieces),
+            policy=draft.policy,
             reason=reasons.POLICY_SAYS(f"the policy requests {pieces}"),
-        )  # fmt: skip
+        )
         draft.requests[place, resource] = request
         draft.limits[place, resource] = ResourceRequest(
             # The limit follows the request by a factor of one, so clamping one of them keeps both equal.

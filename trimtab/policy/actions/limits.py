@@ -144,9 +144,14 @@ def _propose_limit(settings: LimitsAction, rule: str, draft: PodChanges, place: 
                 return
             reason = reasons.LIMIT_REMOVED(f"the policy removes the limit; {_NOT_SHOWN} {place.container.name} has")
     draft.limits[place, resource] = ResourceRequest(
-        place=place, resource=resource, value=None, factor=limit_factor(rule), policy=draft.policy, reason=reason,
+        place=place,
+        resource=resource,
+        value=None,
+        factor=limit_factor(rule),
+        policy=draft.policy,
+        reason=reason,
         changes_guaranteed=draft.changes_guaranteed,
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=256)

@@ -169,7 +169,9 @@ def resizes_running_pods(settings: "RequestsAction") -> bool:
 def request_rules(settings: "RequestsAction | ContainerRequests") -> Iterator[tuple[str, RequestRule]]:
     """Yields (resource, rule) for each resource that has a rule."""
     for resource, rule in (
-        ("cpu", settings.cpu), ("memory", settings.memory), ("ephemeral-storage", settings.ephemeral_storage),
-    ):  # fmt: skip
+        ("cpu", settings.cpu),
+        ("memory", settings.memory),
+        ("ephemeral-storage", settings.ephemeral_storage),
+    ):
         if rule is not None:
             yield resource, rule

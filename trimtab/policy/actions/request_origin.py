@@ -78,8 +78,9 @@ def find_origin(
                 return origin
             usage = NotYet(
                 reason=reasons.LOW_CONFIDENCE(f"the recommendation has a confidence of only {origin.confidence:.0%}"),
-                have=f"{origin.confidence:.2f}", need=f"a confidence of {rule.min_confidence:g}",
-            )  # fmt: skip
+                have=f"{origin.confidence:.2f}",
+                need=f"a confidence of {rule.min_confidence:g}",
+            )
         if share_base is not None or rule.otherwise is None:
             return usage.reason
         sentence = f"{usage.reason}; until then the policy says {rule.otherwise}"
@@ -191,9 +192,13 @@ def _origin_from_usage(
     )
     reason = number.code(f"{number.origin}{history} is {value}{vpa_note}{doubt_notes}")
     return RequestOrigin(
-        amount=number.amount, reason=reason, confidence=confidence, is_recommended=True, is_young=percentiles.young,
+        amount=number.amount,
+        reason=reason,
+        confidence=confidence,
+        is_recommended=True,
+        is_young=percentiles.young,
         used=quantity.scheduler_value(resource, percentiles.p95),
-    )  # fmt: skip
+    )
 
 
 _RuleKey = tuple[int, str]

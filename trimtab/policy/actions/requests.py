@@ -137,9 +137,14 @@ class _PodRequests:
             is_defaulted(subject, place, "request", resource) or is_compiled_request(subject, place, resource)
         )
         return _ContainerRequest(
-            place, resource, name, current, None if is_filled_in else current,
-            _vpa_reason(subject, place, resource, current), sizing,
-        )  # fmt: skip
+            place,
+            resource,
+            name,
+            current,
+            None if is_filled_in else current,
+            _vpa_reason(subject, place, resource, current),
+            sizing,
+        )
 
 
 def _vpa_reason(subject: PodContext, place: ContainerRef, resource: str, current: Written | None) -> Reason | None:
@@ -235,10 +240,14 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
     # The last step, so that a policy that gives nothing leaves the field to the next one.
     if draft.decide_first(name, value):
         draft.requests[place, resource] = ResourceRequest(
-            place=place, resource=resource, value=value, policy=draft.policy, reason=reason,
+            place=place,
+            resource=resource,
+            value=value,
+            policy=draft.policy,
+            reason=reason,
             changes_guaranteed=draft.changes_guaranteed,
             wrote=(share_base or "") if is_recorded else None,
-        )  # fmt: skip
+        )
 
 
 def _is_default(rule: RequestRule, resource: str, own: Written) -> bool:
@@ -342,6 +351,10 @@ def _propose_target(
     value = quantity.format_quantity(resource, vpa.target or 0)
     if draft.decide_first(field, value):
         draft.requests[place, resource] = ResourceRequest(
-            place=place, resource=resource, value=value, policy=draft.policy,
-            reason=reasons.VPA_TARGET(f"VPA {name} recommends {value}"), changes_guaranteed=draft.changes_guaranteed,
-        )  # fmt: skip
+            place=place,
+            resource=resource,
+            value=value,
+            policy=draft.policy,
+            reason=reasons.VPA_TARGET(f"VPA {name} recommends {value}"),
+            changes_guaranteed=draft.changes_guaranteed,
+        )

@@ -34,11 +34,13 @@ def runtime_class_parts(settings: RuntimeClassChoice, *, names_daemons: bool) ->
     tests.append(f"!{IS_APPLIED} || !has(params.scheduling)")
     remove = operation("remove", pointer("spec", "overhead"))
     yield PatchPart(
-        name="runtimeClassName", test=join_all(tests), reads_late=True,
+        name="runtimeClassName",
+        test=join_all(tests),
+        reads_late=True,
         operations=f"[{operation('add', pointer('spec', 'runtimeClassName'), name)}] + "
         f"(has(object.spec.overhead) ? [{remove}] : [])",
         note=cel_string(f"runtimeClassName={settings.name}"),
-    )  # fmt: skip
+    )
 
 
 def _fits_the_class() -> Iterator[str]:
@@ -63,9 +65,13 @@ def overhead_parts(settings: OverheadAction) -> Iterator[PatchPart]:
     if settings.stray == "strip":
         yield PatchPart(
             name="overhead",
-            test=join_all([
-                "has(object.spec.overhead)", f"!has({_CLASS}) || {_CLASS} == ''",
-                *([] if settings.required else [f"!{IS_WINDOWS}"]),
-            ]),
-            operations=f"[{operation('remove', pointer('spec', 'overhead'))}]", note="'overhead=removed'",
-        )  # fmt: skip
+            test=join_all(
+                [
+                    "has(object.spec.overhead)",
+                    f"!has({_CLASS}) || {_CLASS} == ''",
+                    *([] if settings.required else [f"!{IS_WINDOWS}"]),
+                ]
+            ),
+            operations=f"[{operation('remove', pointer('spec', 'overhead'))}]",
+            note="'overhead=removed'",
+        )

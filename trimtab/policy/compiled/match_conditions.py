@@ -128,8 +128,9 @@ def _conditions(conditions: Conditions, where: str, knows_autoscalers: bool) -> 
     for path, wanted in ((_LABELS, conditions.pod_labels), (_ANNOTATIONS, conditions.annotations)):
         yield from ((text, False) for text in _entries(path, wanted or {}))
     for field, patterns in (
-        ("runtimeClassName", conditions.runtime_classes), ("priorityClassName", conditions.priority_classes),
-    ):  # fmt: skip
+        ("runtimeClassName", conditions.runtime_classes),
+        ("priorityClassName", conditions.priority_classes),
+    ):
         if patterns:
             yield _named(f"object.spec.{field}", patterns), False
     if conditions.owners:
@@ -188,10 +189,12 @@ def _owned(patterns: tuple[str, ...], where: str) -> str:
         if above:
             hash_ = f"{_LABELS}[{cel_string(label)}]"
             name = f"o.name.substring(0, o.name.size() - {hash_}.size() - 1)"
-            tests.append(_controller(
-                f"{_is_of('ReplicaSet')} && {has_entry(_LABELS, label)} && {hash_} != '' && "
-                f"o.name.endsWith('-' + {hash_}) && ('{kind}/' + {name}).matches({cel_regex(above)})"
-            ))  # fmt: skip
+            tests.append(
+                _controller(
+                    f"{_is_of('ReplicaSet')} && {has_entry(_LABELS, label)} && {hash_} != '' && "
+                    f"o.name.endsWith('-' + {hash_}) && ('{kind}/' + {name}).matches({cel_regex(above)})"
+                )
+            )
     bare = tuple(pattern for pattern in full if pattern.startswith("Pod/"))
     if bare:
         name = "(has(object.metadata.name) ? object.metadata.name : '')"

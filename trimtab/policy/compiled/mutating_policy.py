@@ -38,10 +38,20 @@ API_VERSION = ADMISSION_API
 NAME_PREFIX = "trimtab-"
 COMPILED_ACTIONS = frozenset(
     {
-        "runtime_class", "overhead", "requests", "limits", "placement", "safe_to_evict_volumes", "topology_spread",
-        "scheduler_name", "termination_grace_period", "empty_dirs", "labels", "annotations",
+        "runtime_class",
+        "overhead",
+        "requests",
+        "limits",
+        "placement",
+        "safe_to_evict_volumes",
+        "topology_spread",
+        "scheduler_name",
+        "termination_grace_period",
+        "empty_dirs",
+        "labels",
+        "annotations",
     }
-)  # fmt: skip
+)
 """The actions that can be compiled to CEL, some of them only with certain settings."""
 
 
@@ -157,9 +167,13 @@ def _without_kept(
         kept = other.spec.actions.limits
         is_earlier = other.decision_order < policy.decision_order and other.spec.enabled and other.spec.mode == "apply"
         fields = ("cpu", "memory", "ephemeral_storage")
-        if kept is None or not is_earlier or not any(
-            getattr(kept, field) == "keep" and getattr(limits, field) not in (None, "keep") for field in fields
-        ):  # fmt: skip
+        if (
+            kept is None
+            or not is_earlier
+            or not any(
+                getattr(kept, field) == "keep" and getattr(limits, field) not in (None, "keep") for field in fields
+            )
+        ):
             continue
         if other.spec.match.namespaces is not None and other.spec.match.namespaces.selector is not None:
             raise NotExpressible(
@@ -180,8 +194,9 @@ def _manifests(
 ) -> Iterator[Manifest]:
     name = f"{NAME_PREFIX}{policy.name}"
     metadata: Manifest = {
-        "name": name, "labels": {"app.kubernetes.io/managed-by": "trimtab", POLICY_LABEL: policy.name},
-    }  # fmt: skip
+        "name": name,
+        "labels": {"app.kubernetes.io/managed-by": "trimtab", POLICY_LABEL: policy.name},
+    }
     conditions = list(match.conditions)
     # Where nothing is left to change the pod need not be encoded and patched, which costs more than everything else.
     if not any(part.reads_late for part in parts):
@@ -189,7 +204,9 @@ def _manifests(
     runtime_class = policy.spec.actions.runtime_class
     kind, param = _parameter(runtime_class.name if runtime_class is not None else "", reads)
     yield {
-        "apiVersion": API_VERSION, "kind": "MutatingAdmissionPolicy", "metadata": metadata,
+        "apiVersion": API_VERSION,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": metadata,
         "spec": {
             "failurePolicy": "Ignore",
             # A plugin or another policy may change the pod after this one, as with the webhook.
@@ -207,11 +224,13 @@ def _manifests(
                 {"patchType": "JSONPatch", "jsonPatch": {"expression": _patch(policy.name, _with_variables(parts))}}
             ],
         },
-    }  # fmt: skip
+    }
     yield {
-        "apiVersion": API_VERSION, "kind": "MutatingAdmissionPolicyBinding", "metadata": metadata,
+        "apiVersion": API_VERSION,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": metadata,
         "spec": {"policyName": name, **({"paramRef": param} if param else {})},
-    }  # fmt: skip
+    }
 
 
 def _parameter(runtime_class: str, reads: bool) -> tuple[Manifest, Manifest]:
@@ -229,10 +248,12 @@ def _variables(
     """Returns the variables (name → CEL expression), sorted so that each one reads only variables before it."""
     notes = " + ".join(f"({part.test} ? [string({part.note})] : [])" for part in _with_variables(parts))
     return {
-        **(PARAMETER_VARIABLES if reads else {}), "selected": join_all(match.guards), **resources.variables,
+        **(PARAMETER_VARIABLES if reads else {}),
+        "selected": join_all(match.guards),
+        **resources.variables,
         **{f"part{number}": f"variables.selected && ({part.test})" for number, part in enumerate(parts)},
         "changes": notes,
-    }  # fmt: skip
+    }
 
 
 def _with_variables(parts: Sequence[PatchPart]) -> list[PatchPart]:

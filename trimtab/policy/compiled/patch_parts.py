@@ -104,9 +104,12 @@ def entry_part(
     operations = f"[{operation('add', pointer('metadata', part, key), value)}]"
     name = f"{part}[{key}]"
     return PatchPart(
-        name=name, test=join_all(tests), operations=operations, note=f"{cel_string(name + '=')} + {value}",
+        name=name,
+        test=join_all(tests),
+        operations=operations,
+        note=f"{cel_string(name + '=')} + {value}",
         reads_late=late,
-    )  # fmt: skip
+    )
 
 
 def label_parts(settings: Labels) -> Iterator[PatchPart]:
@@ -136,10 +139,11 @@ def scheduler_parts(settings: SchedulerChoice) -> Iterator[PatchPart]:
     is_free = f"(!has({path}) || {path} in ['', 'default-scheduler'])"
     may = f"({is_free} || (has({path}) && {path} != {name} && !{IS_APPLIED}))" if settings.override else is_free
     yield PatchPart(
-        name="schedulerName", test=join_all([may, node, f"!has({path}) || {path} != {name}"]),
+        name="schedulerName",
+        test=join_all([may, node, f"!has({path}) || {path} != {name}"]),
         operations=f"[{operation('add', pointer('spec', 'schedulerName'), name)}]",
         note=cel_string(f"schedulerName={settings.name}"),
-    )  # fmt: skip
+    )
 
 
 def grace_period_parts(settings: TerminationGracePeriod) -> Iterator[PatchPart]:
@@ -165,10 +169,11 @@ def empty_dir_parts(settings: EmptyDirs) -> Iterator[PatchPart]:
     is_unlimited = f"has(v.emptyDir) && !has(v.emptyDir.sizeLimit) && {is_meant}"
     add = operation("add", "'/spec/volumes/' + string(i) + '/emptyDir/sizeLimit'", cel_string(settings.size_limit))
     yield PatchPart(
-        name="emptyDirs", test=f"has(object.spec.volumes) && object.spec.volumes.exists(v, {is_unlimited})",
+        name="emptyDirs",
+        test=f"has(object.spec.volumes) && object.spec.volumes.exists(v, {is_unlimited})",
         operations=f"object.spec.volumes.transformList(i, v, {is_unlimited}, {add})",
         note=cel_string(f"emptyDir.sizeLimit={settings.size_limit}"),
-    )  # fmt: skip
+    )
 
 
 def local_volume_parts(settings: SafeToEvictVolumes) -> Iterator[PatchPart]:
@@ -185,14 +190,17 @@ def local_volume_parts(settings: SafeToEvictVolumes) -> Iterator[PatchPart]:
     text = f"({listed} + {added}).join(',')"
     yield PatchPart(
         name=f"annotations[{LOCAL_VOLUMES}]",
-        test=join_all([
-            f"!({never})", "has(object.spec.volumes)",
-            f"object.spec.volumes.exists(v, {is_meant} && !(v.name in {listed}))",
-            f"!({has_list}) || !{IS_APPLIED}",
-        ]),
+        test=join_all(
+            [
+                f"!({never})",
+                "has(object.spec.volumes)",
+                f"object.spec.volumes.exists(v, {is_meant} && !(v.name in {listed}))",
+                f"!({has_list}) || !{IS_APPLIED}",
+            ]
+        ),
         operations=f"[{operation('add', pointer('metadata', 'annotations', LOCAL_VOLUMES), text)}]",
         note=f"{cel_string(f'annotations[{LOCAL_VOLUMES}]=')} + {text}",
-    )  # fmt: skip
+    )
 
 
 def topology_spread_parts(settings: TopologySpread) -> Iterator[PatchPart]:
@@ -204,9 +212,10 @@ def topology_spread_parts(settings: TopologySpread) -> Iterator[PatchPart]:
     for spread in settings.constraints:
         present = f"has({path}) && {path}.exists(c, c.topologyKey == {cel_string(spread.topology_key)})"
         constraint: dict[str, Any] = {
-            "maxSkew": spread.max_skew, "topologyKey": spread.topology_key,
+            "maxSkew": spread.max_skew,
+            "topologyKey": spread.topology_key,
             "whenUnsatisfiable": spread.when_unsatisfiable,
-        }  # fmt: skip
+        }
         if spread.min_domains is not None:
             constraint["minDomains"] = spread.min_domains
         selector = f"'labelSelector': dyn({{'matchLabels': {{{keys}[0]: {LABELS}[{keys}[0]]}}}})"

@@ -63,10 +63,12 @@ class _Requirement:
         selector."""
         present, value = has_entry(_SELECTOR, self.key), f"{_SELECTOR}[{cel_string(self.key)}]"
         tests = {
-            "In": f"!({value} in {self.values})", "NotIn": f"{value} in {self.values}", "DoesNotExist": "true",
+            "In": f"!({value} in {self.values})",
+            "NotIn": f"{value} in {self.values}",
+            "DoesNotExist": "true",
             "Gt": f"!{value}.matches('^[0-9]{{1,18}}$') || !(int({value}) > int({self.values}[0]))",
             "Lt": f"!{value}.matches('^[0-9]{{1,18}}$') || !(int({value}) < int({self.values}[0]))",
-        }  # fmt: skip
+        }
         return f"({present} && ({tests.get(self.operator, 'false')}))"
 
     def contradicts_expression(self) -> str:
@@ -76,8 +78,10 @@ class _Requirement:
         number = "v.matches('^[0-9]{1,18}$') && int(v)"
         tests = {
             "In": [
-                ("In", f"!{listed}.exists(v, v in {self.values})"), ("NotIn", f"{self.values}.all(v, v in {listed})"),
-                ("DoesNotExist", "true"), ("Gt", f"!{self.values}.exists(v, {number} > int({listed}[0]))"),
+                ("In", f"!{listed}.exists(v, v in {self.values})"),
+                ("NotIn", f"{self.values}.all(v, v in {listed})"),
+                ("DoesNotExist", "true"),
+                ("Gt", f"!{self.values}.exists(v, {number} > int({listed}[0]))"),
                 ("Lt", f"!{self.values}.exists(v, {number} < int({listed}[0]))"),
             ],
             "NotIn": [("In", f"{listed}.all(v, v in {self.values})")],
@@ -85,7 +89,7 @@ class _Requirement:
             "Exists": [("DoesNotExist", "true")],
             "Gt": [("DoesNotExist", "true"), ("In", f"!{listed}.exists(v, {number} > int({self.values}[0]))")],
             "Lt": [("DoesNotExist", "true"), ("In", f"!{listed}.exists(v, {number} < int({self.values}[0]))")],
-        }[self.operator]  # fmt: skip
+        }[self.operator]
         either = " || ".join(f"(e.operator == '{operator}' && ({test}))" for operator, test in tests)
         return f"(e.key == {cel_string(self.key)} && ({either}))"
 
@@ -114,11 +118,12 @@ def placement_parts(settings: PlacementAction, *, names_daemons: bool) -> tuple[
     sources = [resolved_source(label) for label in labels if label.in_namespace_label or label.in_pod_label]
     sources += [_toleration_source(wish) for wish in settings.tolerate]
     pieces = [
-        *([_required_piece(required)] if required else []), *([_any_piece(groups)] if groups else []),
+        *([_required_piece(required)] if required else []),
+        *([_any_piece(groups)] if groups else []),
         *([_selector_piece(settings.node_selector or {})] if selected else []),
         *([_preferred_piece(settings.prefer)] if settings.prefer else []),
         *([_toleration_piece(settings.tolerate)] if settings.tolerate else []),
-    ]  # fmt: skip
+    ]
     tests = [*(source for source in sources if source != "true"), " || ".join(test for test, _ in pieces)]
     tests += _free_to_place(settings, names_daemons)
     alternatives = groups or [[]]

@@ -13,12 +13,7 @@ from fractions import Fraction
 from trimtab.cluster import quantity, usage_rule
 from trimtab.cluster.request_parameters import NAMESPACE_KEY
 from trimtab.policy.actions.limits import LimitsAction, limit_factor, limit_rules
-from trimtab.policy.actions.request_fields import (
-    RequestRule,
-    RequestsAction,
-    ResourceRequestRule,
-    request_rules,
-)
+from trimtab.policy.actions.request_fields import RequestRule, RequestsAction, ResourceRequestRule, request_rules
 from trimtab.policy.cel import NotExpressible, cel_string
 from trimtab.policy.compiled.amounts import (
     amount_text,
@@ -92,9 +87,11 @@ def resource_parts(policy: PodPolicy, *, with_parameters: bool) -> ResourceVaria
     meant = policy.spec.match.containers
     test = container_test(meant, "spec.match.containers") if meant is not None else "true"
     variables = {
-        "bestEffort": best_effort_expression(ALL_CONTAINERS), "guaranteed": guaranteed_expression(ALL_CONTAINERS),
-        "podLevel": _ON_POD_LEVEL, "applied": IS_APPLIED,
-    }  # fmt: skip
+        "bestEffort": best_effort_expression(ALL_CONTAINERS),
+        "guaranteed": guaranteed_expression(ALL_CONTAINERS),
+        "podLevel": _ON_POD_LEVEL,
+        "applied": IS_APPLIED,
+    }
     if any("variables.windows" in text for text in values.values()):
         variables["windows"] = IS_WINDOWS
     names: dict[tuple[str, str], str] = {}
@@ -203,10 +200,12 @@ def _usage_text(rule: RequestRule, resource: str, where: str) -> str:
     policy's rule selects, checks it, and limits it to the rule's bounds."""
     assert isinstance(rule, ResourceRequestRule)
     for field, is_set in (
-        ("minConfidence", rule.min_confidence is not None), ("maxAge", rule.max_age is not None),
-        ("pods", rule.pods != "typical"), ("minPercent", rule.min_percent is not None),
+        ("minConfidence", rule.min_confidence is not None),
+        ("maxAge", rule.max_age is not None),
+        ("pods", rule.pods != "typical"),
+        ("minPercent", rule.min_percent is not None),
         ("maxPercent", rule.max_percent is not None),
-    ):  # fmt: skip
+    ):
         if is_set:
             raise NotExpressible(
                 f"{where}.{field}: the parameters of the policy do not contain the value to compare with"
@@ -311,9 +310,7 @@ def _is_read(resource: str) -> str:
     """Returns a CEL expression that is true if a container or a volume reads this limit of the container `c` through
     the downward API."""
     name = cel_string(f"limits.{resource}")
-    reference = (
-        "has({0}.resourceFieldRef) && {0}.resourceFieldRef.resource == " + name
-    ).format  # fmt: skip
+    reference = ("has({0}.resourceFieldRef) && {0}.resourceFieldRef.resource == " + name).format
     other = "e.valueFrom.resourceFieldRef.containerName"
     own = f"(has({other}) && {other} != '' ? {other} : d.name) == c.name"
     reads = f"has(e.valueFrom) && {reference('e.valueFrom')} && {own}"
@@ -352,7 +349,9 @@ def _container_parts(names: dict[tuple[str, str], str]) -> Iterator[PatchPart]:
             notes.append(f"({values}[i] == '' ? [] : ['{part}[' + c.name + '].{side}.{resource}=' + {text}])")
         any_of = " || ".join(f"{values}[i] != ''" for values in amounts.values())
         yield PatchPart(
-            name=part, test=f"({test})", reads_late=True,
+            name=part,
+            test=f"({test})",
+            reads_late=True,
             operations=f"{path}.transformList(i, c, {any_of}, {' + '.join(pieces)}).flatten()",
             note=f"{path}.transformList(i, c, {any_of}, {' + '.join(notes)}).flatten().join(' ')",
-        )  # fmt: skip
+        )

@@ -118,17 +118,29 @@ def make_candidate(kind: MachineType, price: int, profile: Profile, rules: Candi
     if rules.uses_interface_limits and kind.max_pods is not None:
         max_pods = min(max_pods, kind.max_pods)
     size = NodeSize(
-        millicores=round(kind.cores * 1000), memory_bytes=kind.memory_mib * _MIB, max_pods=max_pods,
-        lost_bytes=round((kind.memory_mib - min(kind.kernel_mib, kind.memory_mib)) * _MIB), architecture=kind.arch,
-    )  # fmt: skip
+        millicores=round(kind.cores * 1000),
+        memory_bytes=kind.memory_mib * _MIB,
+        max_pods=max_pods,
+        lost_bytes=round((kind.memory_mib - min(kind.kernel_mib, kind.memory_mib)) * _MIB),
+        architecture=kind.arch,
+    )
     reserved = calculate_reservations(profile, size)
     reservation = rules.measured or NodeReservation(
-        cores=float(reserved.cpu.reserved / 1000), gib=float(reserved.memory.reserved / _GIB),
+        cores=float(reserved.cpu.reserved / 1000),
+        gib=float(reserved.memory.reserved / _GIB),
         eviction_gib=float(reserved.memory.eviction / _GIB),
-    )  # fmt: skip
+    )
     return Candidate(
-        name=kind.name, family=kind.family, architecture=kind.arch, cores=kind.cores, gib=kind.memory_mib / _GIB_MIB,
-        visible_gib=float((reserved.memory.size - reserved.memory.lost) / _GIB), price=price, reservation=reservation,
-        max_pods=max_pods, max_volumes=kind.max_volumes, performance=speed_factor(kind, rules.performance),
+        name=kind.name,
+        family=kind.family,
+        architecture=kind.arch,
+        cores=kind.cores,
+        gib=kind.memory_mib / _GIB_MIB,
+        visible_gib=float((reserved.memory.size - reserved.memory.lost) / _GIB),
+        price=price,
+        reservation=reservation,
+        max_pods=max_pods,
+        max_volumes=kind.max_volumes,
+        performance=speed_factor(kind, rules.performance),
         memory_weight=MEMORY_WEIGHTS.get(kind.cloud, OTHER_MEMORY_WEIGHT),
-    )  # fmt: skip
+    )

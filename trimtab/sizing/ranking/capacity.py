@@ -134,14 +134,18 @@ def _capacity_with(workload: PoolWorkload, candidate: Candidate, rules: Capacity
     # In normalised cores: a faster core does more of the workload.
     free_cores = (candidate.cores - reserved_cores) * speed - daemons.cores - buffer * workload.cores / workload.pods
     free_gib = (
-        candidate.visible_gib - reserved_gib - candidate.reservation.eviction_gib - daemons.gib
+        candidate.visible_gib
+        - reserved_gib
+        - candidate.reservation.eviction_gib
+        - daemons.gib
         - buffer * workload.gib / workload.pods
-    )  # fmt: skip
+    )
     free_pods = inf if candidate.max_pods is None else candidate.max_pods - daemons.pods - buffer
     free_volumes = (
-        inf if candidate.max_volumes is None
+        inf
+        if candidate.max_volumes is None
         else candidate.max_volumes - daemons.volumes - buffer * workload.volumes / workload.pods
-    )  # fmt: skip
+    )
     limits = {
         Limit.CPU: free_cores / workload.cores_per_gib,
         Limit.MEMORY: free_gib,
@@ -152,10 +156,17 @@ def _capacity_with(workload: PoolWorkload, candidate: Candidate, rules: Capacity
     bottleneck = min(limits, key=lambda limit: limits[limit])
     usable = limits[bottleneck]
     return NodeCapacity(
-        reserved_cores=reserved_cores, reserved_gib=reserved_gib, limits=limits, bottleneck=bottleneck,
-        usable_gib=usable, pods=max(0.0, usable) * workload.pods_per_gib, free_cores=free_cores, free_gib=free_gib,
-        free_pods=free_pods, free_volumes=free_volumes,
-    )  # fmt: skip
+        reserved_cores=reserved_cores,
+        reserved_gib=reserved_gib,
+        limits=limits,
+        bottleneck=bottleneck,
+        usable_gib=usable,
+        pods=max(0.0, usable) * workload.pods_per_gib,
+        free_cores=free_cores,
+        free_gib=free_gib,
+        free_pods=free_pods,
+        free_volumes=free_volumes,
+    )
 
 
 def _load_limit(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules) -> float:

@@ -77,7 +77,11 @@ def cover_by_commitments(
         return CommitmentCover(nodes=tuple(nodes), rest=None)
     used_cores = None if workload.used_cores is None else workload.used_cores * left
     rest = replace(
-        workload, cores=workload.cores * left, gib=workload.gib * left, pods=workload.pods * left,
-        volumes=workload.volumes * left, used_cores=used_cores,
-    )  # fmt: skip
+        workload,
+        cores=workload.cores * left,
+        gib=workload.gib * left,
+        pods=workload.pods * left,
+        volumes=workload.volumes * left,
+        used_cores=used_cores,
+    )
     return CommitmentCover(nodes=tuple(nodes), rest=rest)

@@ -113,9 +113,11 @@ def update_demotions(
     if problems:
         return MapLeftAlone(problems[0])
     return DemotedMap(
-        text=changed, annotations=record_demotions(base, demotions), demotions=demotions,
+        text=changed,
+        annotations=record_demotions(base, demotions),
+        demotions=demotions,
         is_changed=changed != text or demotions != recorded,
-    )  # fmt: skip
+    )
 
 
 def find_out_of_stock(

@@ -118,9 +118,12 @@ def without_legacy_taint(node: NodeInfo) -> NodeInfo:
 
 
 def find_refusals(
-    groups: Iterable[NodeGroupStatus], ranking: Ranking | None, legacy_types: Iterable[str],
-    target_types: Iterable[str], target_nodes: int,
-) -> tuple[Reason, ...]:  # fmt: skip
+    groups: Iterable[NodeGroupStatus],
+    ranking: Ranking | None,
+    legacy_types: Iterable[str],
+    target_types: Iterable[str],
+    target_nodes: int,
+) -> tuple[Reason, ...]:
     """Returns the reasons why no pod may move now; an empty tuple if pods may move.
 
     `groups` are the node groups of the new pool, which has `target_nodes` nodes. `ranking` is None if prices are not to
@@ -167,9 +170,13 @@ class MissingRoom:
 
 
 def find_missing_room(
-    inventory: Inventory, scope: PlaceholderScope, legacy: Sequence[NodeInfo], target: Sequence[NodeInfo],
-    prices: Mapping[str, int], batch: int,
-) -> MissingRoom:  # fmt: skip
+    inventory: Inventory,
+    scope: PlaceholderScope,
+    legacy: Sequence[NodeInfo],
+    target: Sequence[NodeInfo],
+    prices: Mapping[str, int],
+    batch: int,
+) -> MissingRoom:
     """Returns the pods of the next `batch` legacy nodes for which the new pool has no room. Placeholders do not count
     as using room.
 
@@ -188,10 +195,13 @@ def find_missing_room(
     staying = [pod for pod in workload if pod.node in names]
     model = build_cluster_model(
         replace(
-            inventory, nodes=tuple(target), pods=(*staying, *by_node.get("", ()), *moving), reserved_pods=(),
+            inventory,
+            nodes=tuple(target),
+            pods=(*staying, *by_node.get("", ()), *moving),
+            reserved_pods=(),
             assumed_requests={},
         )
-    )  # fmt: skip
+    )
     capacity = FreeCapacity(model)
     keys = {pod.key for pod in moving}
     # False sorts first: pods that wait for a node take the room before those that still run.
@@ -259,22 +269,34 @@ def render_placeholders(
             continue
         amounts = {"cpu": f"{requests.get('cpu', 0)}m", "memory": str(requests.get("memory", 0))}
         container = {
-            "name": "placeholder", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": amounts},
+            "name": "placeholder",
+            "image": "registry.k8s.io/pause:3.10",
+            "resources": {"requests": amounts},
             "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        }  # fmt: skip
-        placeholders.append({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": placeholder_name(pod), "namespace": scope.namespace,
-                "labels": {PLACEHOLDER_LABEL: scope.pool},
-                "annotations": {PLACEHOLDER_FOR_ANNOTATION: pod.key},
-            },
-            "spec": {
-                "priorityClassName": priority_class, "nodeSelector": dict(selector), "tolerations": tolerations,
-                "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
-                "securityContext": {"runAsNonRoot": True, "runAsUser": 65534,
-                                    "seccompProfile": {"type": "RuntimeDefault"}},
-                "containers": [container],
-            },
-        })  # fmt: skip
+        }
+        placeholders.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": placeholder_name(pod),
+                    "namespace": scope.namespace,
+                    "labels": {PLACEHOLDER_LABEL: scope.pool},
+                    "annotations": {PLACEHOLDER_FOR_ANNOTATION: pod.key},
+                },
+                "spec": {
+                    "priorityClassName": priority_class,
+                    "nodeSelector": dict(selector),
+                    "tolerations": tolerations,
+                    "terminationGracePeriodSeconds": 0,
+                    "automountServiceAccountToken": False,
+                    "securityContext": {
+                        "runAsNonRoot": True,
+                        "runAsUser": 65534,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "containers": [container],
+                },
+            }
+        )
     return placeholders

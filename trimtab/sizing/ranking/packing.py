@@ -72,9 +72,13 @@ class PackingCheck:
 
 
 def check_by_packing(
-    inventory: Inventory, nodes: Iterable[NodeInfo], workload: PoolWorkload, stock: Sequence[NodeStock],
-    max_scale: float | None = None, committed: Sequence[NodeStock] = (),
-) -> PackingCheck | None:  # fmt: skip
+    inventory: Inventory,
+    nodes: Iterable[NodeInfo],
+    workload: PoolWorkload,
+    stock: Sequence[NodeStock],
+    max_scale: float | None = None,
+    committed: Sequence[NodeStock] = (),
+) -> PackingCheck | None:
     """Returns the smallest multiple of the nodes in `stock` on which all pods of the pool fit, with all types in
     proportion; None if the pods need more than `max_scale` times these nodes.
 
@@ -133,9 +137,13 @@ def _movable_pods(inventory: Inventory, pool: Sequence[NodeInfo]) -> list[PodInf
 
 
 def _pack_pods(
-    inventory: Inventory, pool: Sequence[NodeInfo], pods: Sequence[PodInfo], workload: PoolWorkload,
-    stock: Sequence[NodeStock], counts: Sequence[int],
-) -> list[PackedPod]:  # fmt: skip
+    inventory: Inventory,
+    pool: Sequence[NodeInfo],
+    pods: Sequence[PodInfo],
+    workload: PoolWorkload,
+    stock: Sequence[NodeStock],
+    counts: Sequence[int],
+) -> list[PackedPod]:
     """Returns the pods that do not fit on these numbers of nodes."""
     empty = tuple(_empty_nodes(pool, workload, stock, counts))
     model = build_cluster_model(replace(inventory, nodes=empty, pods=tuple(pods), reserved_pods=()))
@@ -177,8 +185,11 @@ def _group_by_shape(pods: Iterable[_Waiting]) -> list[list[_Waiting]]:
 
 def _take_turns(groups: Sequence[Sequence[_Waiting]]) -> list[_Waiting]:
     """Returns the members of all groups in one list, in which each group is spread evenly."""
-    turns = [((position + 0.5) / len(group), number, position) for number, group in enumerate(groups)
-             for position in range(len(group))]  # fmt: skip
+    turns = [
+        ((position + 0.5) / len(group), number, position)
+        for number, group in enumerate(groups)
+        for position in range(len(group))
+    ]
     return [groups[number][position] for _, number, position in sorted(turns)]
 
 
@@ -249,9 +260,10 @@ def _empty_nodes(
     zones = sorted({node.zone for node in pool})
     template = min(pool, key=lambda node: (len(node.taints), node.name))
     shared = {
-        key: value for key, value in template.labels.items()
+        key: value
+        for key, value in template.labels.items()
         if all(node.labels.get(key) == value for node in pool) or key in POOL_LABELS
-    }  # fmt: skip
+    }
     driver = next((name for node in pool for name in node.attachable_volumes), "")
     for one, count in zip(stock, counts, strict=True):
         candidate = one.candidate
@@ -259,9 +271,11 @@ def _empty_nodes(
         for number in range(count):
             name = f"{candidate.name.lower().replace('_', '-')}-{number}"
             labels = {
-                **shared, HOSTNAME_LABEL: name, INSTANCE_TYPE_LABEL: candidate.name,
+                **shared,
+                HOSTNAME_LABEL: name,
+                INSTANCE_TYPE_LABEL: candidate.name,
                 ARCH_LABEL: candidate.architecture,
-            }  # fmt: skip
+            }
             if zones != [""]:
                 labels[ZONE_LABEL] = zones[number % len(zones)]
             pods = 1 << 20 if candidate.max_pods is None else candidate.max_pods
@@ -271,10 +285,21 @@ def _empty_nodes(
                 "pods": int(pods - workload.daemons.pods),
             }
             yield replace(
-                template, name=name, uid=name, labels=labels, provider_id="", is_cordoned=False, is_ready=True,
-                taints=template.taints, allocatable=amounts, capacity=amounts, price=candidate.price, annotations={},
-                lifecycle=(), attachable_volumes={driver: int(limit)} if driver and limit < inf else {},
-            )  # fmt: skip
+                template,
+                name=name,
+                uid=name,
+                labels=labels,
+                provider_id="",
+                is_cordoned=False,
+                is_ready=True,
+                taints=template.taints,
+                allocatable=amounts,
+                capacity=amounts,
+                price=candidate.price,
+                annotations={},
+                lifecycle=(),
+                attachable_volumes={driver: int(limit)} if driver and limit < inf else {},
+            )
 
 
 def _node_cores(one: NodeStock, workload: PoolWorkload) -> float:

@@ -52,9 +52,12 @@ def order_tiers(ranking: Ranking) -> tuple[TypeScore, ...]:
 
 
 def rate_groups(
-    ranking: Ranking, types: Mapping[str, str], groups: Iterable[str], legacy: Iterable[str] = (),
+    ranking: Ranking,
+    types: Mapping[str, str],
+    groups: Iterable[str],
+    legacy: Iterable[str] = (),
     spot: Collection[str] = (),
-) -> GroupPriorities:  # fmt: skip
+) -> GroupPriorities:
     """Returns the priority map for these node groups.
 
     `types`: group → machine type, as far as it is known. `legacy`: the groups of legacy pools. `spot`: the groups of
@@ -64,9 +67,10 @@ def rate_groups(
     offered = {types[name] for name in names if name in types}
     # Types that no group has would only use up tiers.
     available = Ranking(
-        workload=ranking.workload, left_out=ranking.left_out,
+        workload=ranking.workload,
+        left_out=ranking.left_out,
         scores=tuple(score for score in ranking.scores if score.candidate.name in offered),
-    )  # fmt: skip
+    )
     tiers = [
         [name for name in names if types.get(name) == score.candidate.name and (name in spot) is is_spot]
         for is_spot in (True, False)
@@ -77,10 +81,12 @@ def rate_groups(
     expected = _expected_priorities(text, names, legacy_names)
     named = {name for tier in tiers for name in tier} | set(legacy_names)
     return GroupPriorities(
-        text=text, priorities=expected, unnamed=tuple(name for name in names if name not in named),
+        text=text,
+        priorities=expected,
+        unnamed=tuple(name for name in names if name not in named),
         problems=tuple(replay_priorities(text, expected)),
         types={name: types[name] for name in names if name in types},
-    )  # fmt: skip
+    )
 
 
 def _expected_priorities(text: str, names: list[str], legacy: list[str]) -> dict[str, int]:
@@ -89,8 +95,10 @@ def _expected_priorities(text: str, names: list[str], legacy: list[str]) -> dict
     parsed = parse_expander_map(text)
     written = parsed.texts if isinstance(parsed, ExpanderMap) else {}
     place = {
-        pattern: priority for priority, patterns in written.items() for pattern in patterns
+        pattern: priority
+        for priority, patterns in written.items()
+        for pattern in patterns
         if priority > DEMOTED_PRIORITY
-    }  # fmt: skip
+    }
     low = dict.fromkeys(legacy, LEGACY_PRIORITY)
     return {name: low.get(name, place.get(quote_group_name(name), CATCH_ALL_PRIORITY)) for name in names}

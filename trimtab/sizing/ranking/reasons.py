@@ -36,9 +36,7 @@ SHARE_TOO_LARGE = Code(
 )
 NOT_ALLOWED = Code("machine-not-asked-for", "The name of the type does not match `--types`.", "Change `--types`.")
 NO_LIST_PRICE = Code(
-    "machine-without-price",
-    "No price of this type is known in the region.",
-    "Pass a price file with `--prices`.",
+    "machine-without-price", "No price of this type is known in the region.", "Pass a price file with `--prices`."
 )
 NO_WORKLOAD = Code(
     "no-workload",

@@ -103,9 +103,15 @@ def score_type(
     )
     full_price = price + surcharges.total
     return TypeScore(
-        candidate=candidate, capacity=capacity, surcharges=surcharges, efficiency=used / full_price,
-        core_price=core_price, gib_per_dollar=usable / full_price, nodes_per_zone=nodes_per_zone, zones=workload.zones,
-    )  # fmt: skip
+        candidate=candidate,
+        capacity=capacity,
+        surcharges=surcharges,
+        efficiency=used / full_price,
+        core_price=core_price,
+        gib_per_dollar=usable / full_price,
+        nodes_per_zone=nodes_per_zone,
+        zones=workload.zones,
+    )
 
 
 def _volume_pressure(capacity: NodeCapacity, rules: SurchargeRules) -> float:

@@ -136,8 +136,11 @@ def _price_of_share(score: TypeScore, demand: _Vector, weight: float) -> float:
     """Returns the price of a node, divided by the share of the workload that it holds, with cores weighted by
     `weight`."""
     cores, gib, pods, volumes = (
-        score.capacity.free_cores, score.capacity.free_gib, score.capacity.free_pods, score.capacity.free_volumes
-    )  # fmt: skip
+        score.capacity.free_cores,
+        score.capacity.free_gib,
+        score.capacity.free_pods,
+        score.capacity.free_volumes,
+    )
     share = weight * cores / demand[0] + (1 - weight) * gib / demand[1]
     # A node cannot hold more than its pods and its volumes allow, however large it is, nor more than there is.
     share = min(share, 1.0, pods / demand[2] if demand[2] else inf, volumes / demand[3] if demand[3] else inf)

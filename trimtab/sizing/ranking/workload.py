@@ -103,11 +103,15 @@ def measure_workload(
         sentence = f"{count} on {format_count(len(on_node), 'node')} request no {names}"
         return NotYet(reason=NO_WORKLOAD(sentence), have=count, need=f"requests for {names}")
     return PoolWorkload(
-        cores=cores, gib=gib, pods=len(workload), volumes=_count_volumes(inventory, workload),
-        zones=len({node.zone for node in on_node.values()}), daemons=_share_daemons(inventory, bound, speed),
+        cores=cores,
+        gib=gib,
+        pods=len(workload),
+        volumes=_count_volumes(inventory, workload),
+        zones=len({node.zone for node in on_node.values()}),
+        daemons=_share_daemons(inventory, bound, speed),
         largest_pods=_largest_sizes((millicores / 1000, amount / GIB) for _, millicores, amount in sizes),
         architectures=frozenset(node.labels.get(ARCH_LABEL, "amd64") for node in on_node.values()),
-    )  # fmt: skip
+    )
 
 
 def _pod_size(pod: PodInfo) -> tuple[int, int]:
@@ -159,6 +163,7 @@ def measure_fill(inventory: Inventory, nodes: Iterable[NodeInfo]) -> PoolFill:
     requested["volumes"] = _count_volumes(inventory, bound)
     shares = {name: requested[name] / total for name, total in allocatable.items() if total > 0}
     return PoolFill(
-        nodes=len(readable), requested_share=shares,
+        nodes=len(readable),
+        requested_share=shares,
         binding=max(shares, key=lambda name: shares[name]) if shares else "",
-    )  # fmt: skip
+    )

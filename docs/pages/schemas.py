@@ -1,9 +1,15 @@
 """docs/reference/json-schemas.md: the documents that machines read, field by field at the top."""
 
+import importlib
+import pkgutil
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
+
+import trimtab.cli
+from trimtab.cli.output import ReportPart
 
 _HEAD = """# JSON Schemas
 
@@ -14,11 +20,32 @@ added, but no field is removed or changes its meaning.
 _FILES = "../../deploy/schemas"
 
 
-def page(reports: Mapping[str, type[msgspec.Struct]], printed_by: Mapping[str, str]) -> str:
-    """`reports`: file → what is published in it; `printed_by`: the command."""
+def list_reports() -> dict[str, type[ReportPart]]:
+    """Name of the schema's file → report, for all reports in trimtab.cli. A report says in `printed_by` which command
+    prints it; the file is named after its `kind`."""
+    for module in pkgutil.walk_packages(trimtab.cli.__path__, f"{trimtab.cli.__name__}."):
+        importlib.import_module(module.name)
+    reports = [one for one in _subclasses(ReportPart) if "printed_by" in vars(one)]
+    return dict(sorted((re.sub("(?<!^)(?=[A-Z])", "-", kind_of(one)).lower(), one) for one in reports))
+
+
+def kind_of(report: type[ReportPart]) -> str:
+    """Returns the `kind` of the document that a report is; an empty text for what is only a part of one."""
+    kinds = [one.default for one in msgspec.structs.fields(report) if one.name == "kind"]
+    return kinds[0] if kinds and isinstance(kinds[0], str) else ""
+
+
+def _subclasses(base: type[ReportPart]) -> Iterator[type[ReportPart]]:
+    for one in base.__subclasses__():
+        yield one
+        yield from _subclasses(one)
+
+
+def page(reports: Mapping[str, type[ReportPart]]) -> str:
+    """`reports`: name of the schema's file → report."""
     parts = [_HEAD]
     for name, report in reports.items():
-        parts += _report(name, report, printed_by[name])
+        parts += _report(name, report)
     policy = f"[podpolicy.schema.json]({_FILES}/podpolicy.schema.json)"
     parts += [
         "## PodPolicy\n",
@@ -27,10 +54,10 @@ def page(reports: Mapping[str, type[msgspec.Struct]], printed_by: Mapping[str, s
     return "\n".join(parts)
 
 
-def _report(name: str, report: type[msgspec.Struct], command: str) -> Iterator[str]:
+def _report(name: str, report: type[ReportPart]) -> Iterator[str]:
     file = f"{name}.schema.json"
     yield f"## {report.__name__}\n"
-    yield f"Printed by `{command} -o json`; [{file}]({_FILES}/{file}).\n"
+    yield f"Printed by `{report.printed_by} -o json`; [{file}]({_FILES}/{file}).\n"
     yield "| field | type |"
     yield "|---|---|"
     schema = msgspec.json.schema(report)

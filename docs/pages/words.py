@@ -47,18 +47,18 @@ def _plain(text: str) -> str:
 
 
 def report_fields(
-    reports: Mapping[str, type[msgspec.Struct]], printed_by: Mapping[str, str], docs_of: Callable[[Any], dict[str, str]]
+    reports: Mapping[str, type[ReportPart]], docs_of: Callable[[Any], dict[str, str]]
 ) -> Iterator[CatalogEntry]:
     """An entry for each name of a field, with its meanings in the reports.
 
-    reports: file → what is published in it; printed_by: file → the command; docs_of: class → field → its text."""
+    reports: name of the schema's file → report; docs_of: class → field → its text."""
     own: dict[str, dict[str, str]] = {}
     parts: dict[str, dict[str, str]] = {}
     types: dict[str, dict[str, None]] = {}
     # Classes of the API have some names that classes of reports have as well.
     classes = {one.__name__: one for one in sorted(_parts(msgspec.Struct), key=lambda one: issubclass(one, ReportPart))}
-    for file, report in reports.items():
-        command = " ".join(takewhile(re.compile(r"[a-z][a-z-]*").fullmatch, printed_by[file].split()))
+    for report in reports.values():
+        command = " ".join(takewhile(re.compile(r"[a-z][a-z-]*").fullmatch, report.printed_by.split()))
         for name, schema in msgspec.json.schema(report)["$defs"].items():
             part = classes[name]
             docs, whole = docs_of(part), " ".join((part.__doc__ or "").partition("\n\n")[0].split())

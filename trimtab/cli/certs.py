@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import click
-import msgspec
 from rich.text import Text
 
 import certs
 from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
 from trimtab.cli.options import takes
-from trimtab.cli.output import API_VERSION
+from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 from trimtab.cli.reporting.emit import ReportOutput, write_report
@@ -164,16 +163,17 @@ FOLDER = Argument("[FOLDER]", is_required=False, type=click.Path(path_type=Path)
 DEFAULT_FOLDER = Settings().certs_folder
 
 
-class ProblemReport(msgspec.Struct, frozen=True):
+class ProblemReport(ReportPart, frozen=True):
     """A problem of a certificate."""
 
     code: str
     text: str
 
 
-class CertsReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CertsReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab certs status`. Published as deploy/schemas/certs-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab certs status"
     api_version: str = API_VERSION
     kind: str = "CertsReport"
     folder: str

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import click
 import msgspec
@@ -158,7 +158,10 @@ def show_counted_progress(total: int, doing: str) -> Iterator[Callable[[int], No
 
 
 class ReportPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of all parts of a report: names are camelCase, and every field is always present."""
+    """The base of reports and of their parts: names are camelCase, and every field is always present. A report, which
+    is a document with a `kind`, also says by which command it is printed; its schema is published."""
+
+    printed_by: ClassVar[str]
 
 
 class ReasonReport(ReportPart, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rich.text import Text
 
@@ -37,6 +37,7 @@ class ReplayRow(ReportPart, frozen=True, kw_only=True):
 class AutoscalerProposeReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab autoscaler propose`. Published as deploy/schemas/autoscaler-propose-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab autoscaler propose"
     api_version: str = API_VERSION
     kind: str = "AutoscalerProposeReport"
     hours: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReportPart, create_console
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
@@ -39,6 +40,7 @@ class RecordReport(ReportPart, frozen=True, kw_only=True):
 class HistoryReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab compactor history`. Published as deploy/schemas/compactor-history-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab compactor history"
     api_version: str = API_VERSION
     kind: str = "CompactorHistoryReport"
     records: list[RecordReport]

@@ -6,7 +6,7 @@ A check comes after those that it depends on. In the table the fix follows the f
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import click
 from rich.text import Text
@@ -100,6 +100,7 @@ class DoctorFindingReport(ReportPart, frozen=True, kw_only=True):
 class DoctorReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab doctor`. Published as deploy/schemas/doctor-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab doctor"
     api_version: str = API_VERSION
     kind: str = "DoctorReport"
     server: str

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import click
 from rich.text import Text
@@ -48,6 +48,7 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
 class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab explain`. Published as deploy/schemas/explanations-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab explain NAME"
     api_version: str = API_VERSION
     kind: str = "ExplanationsReport"
     explanations: list[ExplanationReport]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
 
 from trimtab.cli.fleet.machine_groups import MachineGroupReport
 from trimtab.cli.output import API_VERSION, ReportPart
@@ -77,6 +78,7 @@ class DecisionReport(ReportPart, frozen=True, kw_only=True):
 class FleetRecommendReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab fleet recommend`. Published as deploy/schemas/fleet-recommend-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab fleet recommend --usage FOLDER"
     api_version: str = API_VERSION
     kind: str = "FleetRecommendReport"
     at: str
@@ -126,6 +128,7 @@ class PoolLine(ReportPart, frozen=True, kw_only=True):
 class FleetPlanReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab fleet plan`. Published as deploy/schemas/fleet-plan-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab fleet plan --clusters FOLDER"
     api_version: str = API_VERSION
     kind: str = "FleetPlanReport"
     nodes: int
@@ -159,6 +162,7 @@ class MergeReport(ReportPart, frozen=True, kw_only=True):
 class FleetMachinesReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab fleet machines`. Published as deploy/schemas/fleet-machines-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab fleet machines --clusters FOLDER"
     api_version: str = API_VERSION
     kind: str = "FleetMachinesReport"
     groups: list[MachineGroupReport]
@@ -189,6 +193,7 @@ class ClusterMoneyLine(ReportPart, frozen=True, kw_only=True):
 class FleetReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab fleet report`. Published as deploy/schemas/fleet-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab fleet report --clusters FOLDER"
     api_version: str = API_VERSION
     kind: str = "FleetReport"
     at: str | None

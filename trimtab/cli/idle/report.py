@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -94,6 +95,7 @@ class ClaimRow(ReportPart, frozen=True, kw_only=True):
 class IdleReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab idle`. Published as deploy/schemas/idle-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab idle"
     api_version: str = API_VERSION
     kind: str = "IdleReport"
     zone: str

@@ -1,7 +1,7 @@
 """The report of `trimtab lint`, and its table."""
 
 from collections.abc import Container, Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import structs
 from rich.text import Text
@@ -70,6 +70,7 @@ class LintComparisonReport(ReportPart, frozen=True, kw_only=True):
 class LintReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab lint`. Published as deploy/schemas/lint-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab lint -f FILE"
     api_version: str = API_VERSION
     kind: str = "LintReport"
     findings: list[LintFindingReport]

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import click
 import msgspec
@@ -14,7 +14,7 @@ from rich.text import Text
 from trimtab.cli.complete_names import complete_policies
 from trimtab.cli.main import EXIT_FOUND, SuggestingGroup
 from trimtab.cli.options import takes
-from trimtab.cli.output import API_VERSION, format_yaml
+from trimtab.cli.output import API_VERSION, ReportPart, format_yaml
 from trimtab.cli.policies.compile_command import compile_policies
 from trimtab.cli.policies.describe import describe_actions, describe_match
 from trimtab.cli.policies.example_cases import find_cases, find_problems
@@ -42,7 +42,7 @@ from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.schema import build_crd, json_schema
 
 
-class PolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PolicyReport(ReportPart, frozen=True, kw_only=True):
     """One policy, with its conditions and actions as text."""
 
     name: str
@@ -57,7 +57,7 @@ class PolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     line: int | None
 
 
-class PolicyFindingReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PolicyFindingReport(ReportPart, frozen=True, kw_only=True):
     """A reason why a valid policy will not do what it says."""
 
     policy: str
@@ -66,7 +66,7 @@ class PolicyFindingReport(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     page: str
 
 
-class CompiledPolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CompiledPolicyReport(ReportPart, frozen=True, kw_only=True):
     """A policy that `trimtab policies compile` printed and that is in the cluster: the API server evaluates it."""
 
     kind: str
@@ -79,14 +79,15 @@ class CompiledPolicyReport(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     """Whether the policy denies pods."""
 
 
-class PoliciesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PoliciesReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab policies`. Published as deploy/schemas/policies-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab policies check PATH"
     api_version: str = API_VERSION
     kind: str = "PoliciesReport"
     policies: list[PolicyReport]
     findings: list[PolicyFindingReport]
-    compiled: list[CompiledPolicyReport] = []
+    compiled: list[CompiledPolicyReport] = msgspec.field(default_factory=list)
     """The compiled policies in the cluster; empty except for `policies list --cluster`."""
 
 

@@ -4,7 +4,7 @@ other owner."""
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import click
 
@@ -48,6 +48,7 @@ class RolloutOwner(ReportPart, frozen=True, kw_only=True):
 class RolloutReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab policies rollout`. Published as deploy/schemas/rollout-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab policies rollout NAME"
     api_version: str = API_VERSION
     kind: str = "RolloutReport"
     policy: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import click
 from rich.text import Text
@@ -64,6 +64,7 @@ class PoolFindingReport(ReportPart, frozen=True, kw_only=True):
 class PoolsCheckReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab pools check`. Published as deploy/schemas/pools-check-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab pools check PATH"
     api_version: str = API_VERSION
     kind: str = "PoolsCheckReport"
     pools: list[CheckedPoolReport]

@@ -4,6 +4,7 @@ label."""
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart
 
@@ -162,6 +163,7 @@ class ComparisonReport(ReportPart, frozen=True, kw_only=True):
 class RecommendReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab recommend`. Published as deploy/schemas/recommend-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab recommend"
     api_version: str = API_VERSION
     kind: str = "RecommendReport"
     at: str | None

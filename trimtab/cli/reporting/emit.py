@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from trimtab.cli import output
-from trimtab.cli.output import NO_HEADERS, OUTPUT_FILE, OUTPUT_FORM
+from trimtab.cli.output import NO_HEADERS, OUTPUT_FILE, OUTPUT_FORM, ReportPart
 from trimtab.cli.plain_columns import PlainConsole, cell_text
 from trimtab.cli.reporting.columns import Column, ReportView
 from trimtab.cli.reporting.draw import draw_report
@@ -21,7 +21,7 @@ from trimtab.inputs.option import Option
 if TYPE_CHECKING:
     from trimtab.cli.csv_table import Cell
 
-R = TypeVar("R", bound=msgspec.Struct)
+R = TypeVar("R", bound=ReportPart)
 
 
 FORMS = ("table", "wide", "name", "json", "yaml", "csv", "html")

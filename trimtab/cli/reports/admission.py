@@ -1,7 +1,7 @@
 """The report of `trimtab admit`: for each pod the changes, the fields that were kept, and the reasons; then totals."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.admission.apiserver.serialization import to_canonical
@@ -140,6 +140,7 @@ class Totals(ReportPart, frozen=True, kw_only=True):
 class AdmitReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab admit`. Published as deploy/schemas/admit-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab admit -f FILE"
     api_version: str = API_VERSION
     kind: str = "AdmitReport"
     policies: list[str]

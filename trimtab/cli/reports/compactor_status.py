@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import ClassVar
 
 from rich.text import Text
 
@@ -108,6 +109,7 @@ class PoolResizes(ReportPart, frozen=True, kw_only=True):
 class StatusReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab compactor status`. Published as deploy/schemas/compactor-status-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab compactor status"
     api_version: str = API_VERSION
     kind: str = "CompactorStatusReport"
     paused: str

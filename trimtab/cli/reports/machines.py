@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cluster.format_count import format_count
@@ -48,6 +49,7 @@ class FillReport(ReportPart, frozen=True, kw_only=True):
 class MachineProfileReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab machines profile`. Published as deploy/schemas/machine-profile-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab machines profile --cluster SNAPSHOT"
     api_version: str = API_VERSION
     kind: str = "MachineProfileReport"
     pool: str
@@ -171,6 +173,7 @@ class PresentTypeReport(ReportPart, frozen=True, kw_only=True):
 class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab machines rank`. Published as deploy/schemas/machine-rank-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab machines rank --cluster SNAPSHOT"
     api_version: str = API_VERSION
     kind: str = "MachineRankReport"
     pool: str

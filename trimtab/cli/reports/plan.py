@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reports.misplaced_pods import MisplacedReport
@@ -174,6 +175,7 @@ class FrontierReport(ReportPart, frozen=True, kw_only=True):
 class PlanReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab plan`. Published as deploy/schemas/plan-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab plan --cluster SNAPSHOT"
     api_version: str = API_VERSION
     kind: str = "PlanReport"
     nodes_before: int

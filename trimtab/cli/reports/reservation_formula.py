@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import ClassVar
 
 from trimtab.cli import output
 from trimtab.cli.output import ReportPart
@@ -100,6 +101,7 @@ class NodeFormulaReport(ReportPart, frozen=True, kw_only=True):
 class ReservedFormulaReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab reserved formula`. Published as deploy/schemas/reserved-formula-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab reserved formula"
     api_version: str = output.API_VERSION
     kind: str = "ReservedFormulaReport"
     nodes: list[NodeFormulaReport]

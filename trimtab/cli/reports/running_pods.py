@@ -3,7 +3,7 @@ cause."""
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -91,6 +91,7 @@ class OverheadReport(ReportPart, frozen=True, kw_only=True):
 class RunningReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab admit --running`. Published as deploy/schemas/running-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab admit --cluster live --running"
     api_version: str = API_VERSION
     kind: str = "RunningReport"
     policies: list[TallyReport]

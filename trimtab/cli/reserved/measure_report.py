@@ -4,6 +4,7 @@ reserved."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from trimtab.cli import output
 from trimtab.cli.output import ReasonReport, ReportPart, report_reason
@@ -96,6 +97,7 @@ class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
 class ReservedMeasureReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab reserved measure`. Published as deploy/schemas/reserved-measure-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab reserved measure"
     api_version: str = output.API_VERSION
     kind: str = "ReservedMeasureReport"
     pools: list[PoolReservationReport]

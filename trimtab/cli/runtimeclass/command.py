@@ -7,7 +7,7 @@ The overhead is the usage of a pod's sandbox without its containers, from the su
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import click
 import msgspec
@@ -64,6 +64,7 @@ class MeasuredClass(ReportPart, frozen=True, kw_only=True):
 class RuntimeClassReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab runtimeclass measure`. Published as deploy/schemas/runtime-class-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab runtimeclass measure"
     api_version: str = API_VERSION
     kind: str = "RuntimeClassReport"
     classes: list[MeasuredClass]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import click
 
@@ -56,6 +56,7 @@ class TeamCost(ReportPart, frozen=True, kw_only=True):
 class RuntimeClassCostReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab runtimeclass cost`. Published as deploy/schemas/runtime-class-cost-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab runtimeclass cost"
     api_version: str = API_VERSION
     kind: str = "RuntimeClassCostReport"
     by: str

@@ -6,6 +6,7 @@ amount may be lower.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
@@ -51,6 +52,7 @@ class SavingsPart(ReportPart, frozen=True, kw_only=True):
 class SavingsReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab savings`. Published as deploy/schemas/savings-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab savings"
     api_version: str = API_VERSION
     kind: str = "SavingsReport"
     since: str

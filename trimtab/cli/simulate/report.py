@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reports.node_costs import Saving, convert_saving, note_missing_prices
@@ -49,6 +50,7 @@ class RoundReport(ReportPart, frozen=True, kw_only=True):
 class SimulateReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab simulate`. Published as deploy/schemas/simulate-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab simulate --cluster SNAPSHOT"
     api_version: str = API_VERSION
     kind: str = "SimulateReport"
     scheduler: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from trimtab.autoscaling.container_amounts import format_amount, read_amount
 from trimtab.autoscaling.simulation.propose_vpas import VpaProposal
@@ -81,6 +81,7 @@ class ReactionRow(ReportPart, frozen=True, kw_only=True):
 class VpaSimulateReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab vpa simulate`. Published as deploy/schemas/vpa-simulate-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab vpa simulate"
     api_version: str = API_VERSION
     kind: str = "VpaSimulateReport"
     reaction: list[ReactionRow]
@@ -102,6 +103,7 @@ class ProposedVpa(ReportPart, frozen=True, kw_only=True):
 class VpaProposeReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab vpa propose`. Published as deploy/schemas/vpa-propose-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab vpa propose"
     api_version: str = API_VERSION
     kind: str = "VpaProposeReport"
     proposals: list[ProposedVpa]

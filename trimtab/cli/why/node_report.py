@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from rich.text import Text
@@ -41,6 +41,7 @@ class NodeCordonReport(ReportPart, frozen=True, kw_only=True):
 class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab why node`. Published as deploy/schemas/why-node-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab why node NAME"
     api_version: str = API_VERSION
     kind: str = "WhyNodeReport"
     name: str

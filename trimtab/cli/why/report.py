@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.text import Text
 
@@ -67,6 +67,7 @@ class PodEventReport(ReportPart, frozen=True, kw_only=True):
 class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab why pod`. Published as deploy/schemas/why-pod-report.schema.json."""
 
+    printed_by: ClassVar[str] = "trimtab why pod NAMESPACE/NAME"
     api_version: str = API_VERSION
     kind: str = "WhyPodReport"
     namespace: str

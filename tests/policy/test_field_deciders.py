@@ -2,10 +2,10 @@
 
 import pytest
 
+from trimtab.policy.conditions import Conditions, Containers, Match
 from trimtab.policy.field_deciders import CONDITION_FIELDS, CONTAINER_FIELDS, is_decided_by_author
 from trimtab.policy.lint import EXCLUDE_CHOSEN, is_avoidable, lint
 from trimtab.policy.load import load_policies
-from trimtab.policy.podpolicy import Conditions, Containers, Match
 
 POLICY = """
 apiVersion: trimtab.dev/v1alpha1

@@ -29,6 +29,7 @@ from trimtab.policy.actions import (
     termination_grace_period,
     topology_spread,
 )
+from trimtab.policy.conditions import Match
 from trimtab.policy.match import (
     PodPredicate,
     allows_opt_out,
@@ -46,7 +47,7 @@ from trimtab.policy.match import (
 )
 from trimtab.policy.pod_changes import FieldKept, PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext
-from trimtab.policy.podpolicy import Match, PodPolicy, Policies
+from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.required_action_rules import required_actions
 
 Propose = Callable[[Any, PodChanges, tuple[ContainerRef, ...]], None]

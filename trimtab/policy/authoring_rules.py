@@ -12,9 +12,10 @@ from pydantic.alias_generators import to_camel
 
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.yaml_documents import Document
+from trimtab.policy.conditions import Conditions
 from trimtab.policy.field_deciders import is_storable_choice
 from trimtab.policy.image_names import fixes_registry
-from trimtab.policy.podpolicy import Conditions, Spec
+from trimtab.policy.podpolicy import Spec
 from trimtab.policy.required_action_rules import required_actions
 
 Path = tuple[str | int, ...]

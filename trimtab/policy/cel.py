@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from trimtab.policy.conditions import PolicyLabelSelector
 from trimtab.policy.image_names import DEFAULT_PORT, DOCKER_HUB, DOCKER_HUB_ALIASES, image_regex
-from trimtab.policy.podpolicy import PolicyLabelSelector
 from trimtab.policy.shell_regex import shell_regex
 
 Manifest = dict[str, Any]

@@ -41,7 +41,7 @@ CONDITION_FIELDS: Mapping[str, ConditionField] = {
     "vpa": _AUTHOR,
     "hpa": _AUTHOR,
 }
-"""The fields of `podpolicy.Conditions`."""
+"""The fields of `conditions.Conditions`."""
 
 CONTAINER_FIELDS: Mapping[str, ConditionField] = {
     "names": _AUTHOR,
@@ -51,7 +51,7 @@ CONTAINER_FIELDS: Mapping[str, ConditionField] = {
     "not_images": _ADMINISTRATOR,
     "requests": _AUTHOR,
 }
-"""The fields of `podpolicy.Containers` under `match`. In an exclusion all of them are the author's."""
+"""The fields of `conditions.Containers` under `match`. In an exclusion all of them are the author's."""
 
 
 def is_decided_by_author(field: str, fields: Mapping[str, ConditionField] = CONDITION_FIELDS) -> bool:

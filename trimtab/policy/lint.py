@@ -13,12 +13,13 @@ from trimtab.policy.actions.placement import format_requirement
 from trimtab.policy.actions.placement_fields import PlacementAction
 from trimtab.policy.authoring_rules import exclude_conditions, image_conditions
 from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.conditions import Conditions
 from trimtab.policy.field_deciders import is_storable_choice
 from trimtab.policy.lint_conflicts import find_disagreements, find_overruled
 from trimtab.policy.lint_fields import find_odd_fields
 from trimtab.policy.lint_matches import NOT_IN_CLUSTER, collect_label_values, find_unmatched_conditions
 from trimtab.policy.pod_context import CRITICAL
-from trimtab.policy.podpolicy import Conditions, PodPolicy, Policies
+from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.required_action_rules import required_actions
 
 SWITCHED_OFF = Code("switched-off", "The policy is switched off.", "Set `enabled: true` to switch it on.")

@@ -11,8 +11,9 @@ from fnmatch import fnmatchcase
 from trimtab.cluster.reason import Code, Reason
 from trimtab.policy.actions.limits import limit_rules
 from trimtab.policy.actions.request_fields import request_rules
+from trimtab.policy.conditions import Match, NamespaceMatch
 from trimtab.policy.lint_differences import can_meet_patterns, find_differences, is_meeting
-from trimtab.policy.podpolicy import Match, NamespaceMatch, PodPolicy
+from trimtab.policy.podpolicy import PodPolicy
 
 DISAGREES = Code(
     "policies-conflict",

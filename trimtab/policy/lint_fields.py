@@ -22,8 +22,9 @@ from trimtab.policy.actions.request_fields import (
     request_rules,
 )
 from trimtab.policy.affinity_conflicts import find_contradiction
+from trimtab.policy.conditions import Conditions, NamespaceMatch
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
-from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
+from trimtab.policy.podpolicy import PodPolicy
 
 ODD_AMOUNT = Code(
     "unusual-amount",

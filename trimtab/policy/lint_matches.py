@@ -11,9 +11,10 @@ from trimtab.cluster.api.meta import Labels, LabelSelector
 from trimtab.cluster.config_error import suggest_name
 from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.selectors import labels_match, name_matcher
+from trimtab.policy.conditions import Conditions, NamespaceMatch
 from trimtab.policy.match import namespace_name_test
 from trimtab.policy.pod_context import NAME_LABEL
-from trimtab.policy.podpolicy import Conditions, NamespaceMatch, PodPolicy
+from trimtab.policy.podpolicy import PodPolicy
 
 NOT_IN_CLUSTER = Code(
     "not-in-the-cluster",

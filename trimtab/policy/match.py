@@ -14,18 +14,17 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, requests_of, requests_without_overhead, scheduler_amounts
 from trimtab.cluster.selectors import labels_match, name_matcher
 from trimtab.policy import autoscalers, reasons
-from trimtab.policy.image_names import image_test
-from trimtab.policy.pod_context import CRITICAL, MIRROR, OPT_OUT, AdmissionSettings, ContainerRef, PodContext
-from trimtab.policy.podpolicy import (
+from trimtab.policy.conditions import (
     AmountCondition,
     Conditions,
     Containers,
     Match,
     NamespaceMatch,
-    PodPolicy,
-    Policies,
     PolicyLabelSelector,
 )
+from trimtab.policy.image_names import image_test
+from trimtab.policy.pod_context import CRITICAL, MIRROR, OPT_OUT, AdmissionSettings, ContainerRef, PodContext
+from trimtab.policy.podpolicy import PodPolicy, Policies
 
 PodPredicate = Callable[[PodContext], bool]
 """A function that tests a pod. Its patterns are compiled once for many pods."""

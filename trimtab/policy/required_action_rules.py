@@ -11,9 +11,10 @@ from pydantic.alias_generators import to_camel
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.yaml_documents import Document
+from trimtab.policy.conditions import Conditions
 from trimtab.policy.field_deciders import CONDITION_FIELDS
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
-from trimtab.policy.podpolicy import Actions, Conditions, Spec
+from trimtab.policy.podpolicy import Actions, Spec
 
 
 def required_actions(actions: Actions) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy import status
 from trimtab.policy.actions.request_fields import PlainRequest, RequestRule, ResourceRequestRule
-from trimtab.policy.podpolicy import API_VERSION, KIND, Conditions, Match, Spec
+from trimtab.policy.conditions import Conditions, Match
+from trimtab.policy.podpolicy import API_VERSION, KIND, Spec
 
 GROUP, VERSION = API_VERSION.split("/")
 PLURAL = "podpolicies"

@@ -24,8 +24,9 @@ from trimtab.policy.cel import (
     image_matches,
 )
 from trimtab.policy.compiled_annotation import POLICY_LABEL
+from trimtab.policy.conditions import Conditions, Containers, NamespaceMatch
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR, OPT_OUT
-from trimtab.policy.podpolicy import Conditions, Containers, NamespaceMatch, PodPolicy
+from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.required_action_rules import required_actions
 
 _ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"

@@ -14,7 +14,8 @@ from trimtab.policy.actions.request_fields import (
     ResourceRequestRule,
     request_rules,
 )
-from trimtab.policy.podpolicy import Actions, AmountCondition, Conditions, Match, PodPolicy
+from trimtab.policy.conditions import AmountCondition, Conditions, Match
+from trimtab.policy.podpolicy import Actions, PodPolicy
 from trimtab.policy.required_action_rules import required_actions
 
 

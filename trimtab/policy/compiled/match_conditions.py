@@ -25,9 +25,10 @@ from trimtab.policy.cel import (
     selector_expression,
 )
 from trimtab.policy.compiled.amounts import pod_amount_expression, quantity_number
+from trimtab.policy.conditions import AmountCondition, Conditions, Containers, NamespaceMatch
 from trimtab.policy.match import means_any_group, names_critical
 from trimtab.policy.pod_context import CRITICAL, DEFAULT_SETTINGS, MIRROR, OPT_OUT
-from trimtab.policy.podpolicy import AmountCondition, Conditions, Containers, NamespaceMatch, PodPolicy
+from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.required_action_rules import required_actions
 from trimtab.policy.shell_regex import shell_regex
 

@@ -31,8 +31,9 @@ from trimtab.policy.compiled.patch_parts import (
 from trimtab.policy.compiled.placement_parts import placement_parts
 from trimtab.policy.compiled.resource_parts import PARAMETER_VARIABLES, ResourceVariables, resource_parts
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX, POLICY_LABEL
+from trimtab.policy.conditions import Conditions
 from trimtab.policy.match import names_daemons
-from trimtab.policy.podpolicy import Actions, Conditions, PodPolicy
+from trimtab.policy.podpolicy import Actions, PodPolicy
 
 API_VERSION = ADMISSION_API
 NAME_PREFIX = "trimtab-"

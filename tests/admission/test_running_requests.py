@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from tests.admission.test_readmission import WEB
-from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
+from trimtab.admission.running_requests import requests_of_running_pods
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Recommendations
 from trimtab.cluster.wanted_requests import NOTHING_WANTED, WantedRequests
+from trimtab.policy.actions.requests_of_policies import policies_that_resize
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies

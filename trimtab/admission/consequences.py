@@ -27,14 +27,12 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
+from trimtab.policy.all_actions import ACTIONS_THAT_NODES_DECIDE, ACTIONS_THAT_QUOTAS_COUNT
 from trimtab.policy.applicable_policies import ApplicablePolicies
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision
 from trimtab.policy.pod_changes import FieldKept
 from trimtab.policy.pod_context import AdmissionSettings, PodContext, Withheld
-
-NODE_ACTIONS = ("placement", "runtime_class", "requests", "limits", "topology_spread")
-QUOTA_ACTIONS = ("requests", "limits", "runtime_class", "overhead", "priority_class")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ def _node_objection(
     reason = explain_missing_node(before, after, facts, namespace, terms)
     if reason is None:
         return None
-    return Objection(reason, NODE_ACTIONS, prevents=reason.code is not reasons.NODE_UNKNOWN)
+    return Objection(reason, ACTIONS_THAT_NODES_DECIDE, prevents=reason.code is not reasons.NODE_UNKNOWN)
 
 
 def _quota_objection(
@@ -94,7 +92,9 @@ def _quota_objection(
     exceeded = find_exceeded_quota(increases, subject, answers)
     if exceeded is None:
         return None
-    return Objection(explain_exceeded_quota(*exceeded, subject), QUOTA_ACTIONS, quota=exceeded[0].metadata.name)
+    return Objection(
+        explain_exceeded_quota(*exceeded, subject), ACTIONS_THAT_QUOTAS_COUNT, quota=exceeded[0].metadata.name
+    )
 
 
 Without = Callable[[Withheld, bool], tuple[Decision, ApplicablePolicies | None]]

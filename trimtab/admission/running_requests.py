@@ -23,9 +23,10 @@ from trimtab.cluster.resources import Role, requests_of
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.wanted_requests import NOTHING_WANTED, ContainerResource, WantedRequest, WantedRequests
 from trimtab.policy import autoscalers, reasons
-from trimtab.policy.actions.request_fields import ResourceRequestRule, resizes_running_pods
+from trimtab.policy.actions.request_fields import ResourceRequestRule
 from trimtab.policy.actions.request_origin import LOWERING_CONFIDENCE, RequestOrigin, find_origin
-from trimtab.policy.actions.requests import rules_for
+from trimtab.policy.actions.requests import resize_rule
+from trimtab.policy.actions.requests_of_policies import policies_that_resize
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, ContainerRef, PodContext
@@ -33,17 +34,6 @@ from trimtab.policy.pod_size_limits import find_template_excess
 from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.reasons import TOO_LARGE
 from trimtab.policy.vpa_webhook import EVERYWHERE
-
-
-def policies_that_resize(policies: Policies) -> tuple[PodPolicy, ...]:
-    """Returns the policies in mode `apply` that have `running: resize`."""
-    return tuple(
-        policy
-        for policy in policies.all
-        if policy.spec.mode == "apply"
-        and policy.spec.actions.requests is not None
-        and resizes_running_pods(policy.spec.actions.requests)
-    )
 
 
 def requests_of_running_pods(
@@ -99,11 +89,8 @@ def _decided_requests(
         for resource in RESIZED_RESOURCES:
             change = changes.get(f"{place.name}.requests.{resource}")
             policy = resizing.get(change.policy) if change is not None else None
-            if change is None or policy is None or policy.spec.actions.requests is None:
-                continue
-            rules = rules_for(policy.spec.actions.requests, place)
-            rule = rules.cpu if resource == "cpu" else rules.memory
-            if rule is not None and rule.running == "resize":
+            rule = None if policy is None else resize_rule(policy, place, resource)
+            if change is not None and rule is not None:
                 yield place, resource, change, rule
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from trimtab.admission.apiserver.priority import names_missing_class
 from trimtab.admission.apiserver.resourcequota import find_refusing_quota, is_exceeded
 from trimtab.admission.readmission import NextPod, admit_next_pod, submitted_pod
-from trimtab.admission.running_requests import policies_that_resize, requests_of_running_pods
+from trimtab.admission.running_requests import requests_of_running_pods
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.api.workload import PodTemplateSpec
@@ -34,6 +34,7 @@ from trimtab.cluster.resources import UNKNOWN_AMOUNTS, Amounts, GrowingAmounts, 
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.wanted_requests import WantedRequests
 from trimtab.kube.watch_state import ChangeType, WatchEvent
+from trimtab.policy.actions.requests_of_policies import policies_that_resize
 from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies

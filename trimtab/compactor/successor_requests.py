@@ -14,7 +14,6 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from trimtab.admission.running_requests import policies_that_resize
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.next_pod import keep_template
 from trimtab.cluster.reason import NotYet
@@ -25,6 +24,7 @@ from trimtab.kube.informers import ClusterInformers, Holds
 from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources
 from trimtab.kube.watch_state import WatchEvent
 from trimtab.kube.watch_state import WatchSettings as WatchTerms
+from trimtab.policy.actions.requests_of_policies import policies_that_resize
 from trimtab.policy.cluster_facts import ALL_KINDS
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies

@@ -56,12 +56,12 @@ REFERENCE_CODES = frozenset(
 
 def read_references(client: Client, namespace: str, review_access: ReviewAccess) -> ReferencesState:
     """Read nodes, RuntimeClasses, namespaces, policies and Trimtab's own objects. Raises any KubeFault."""
-    from trimtab.admission.running_requests import policies_that_resize
     from trimtab.cluster.api.core import Node
     from trimtab.kube.errors import NotFound
     from trimtab.kube.listing import list_kinds
     from trimtab.kube.objects import get_plain
     from trimtab.kube.resources import LIST_SOURCES
+    from trimtab.policy.actions.requests_of_policies import policies_that_resize
 
     kinds = ("Namespace", "Node", "PriorityClass", "RuntimeClass")
     snapshot = list_kinds(client, [LIST_SOURCES[kind] for kind in kinds]).snapshot

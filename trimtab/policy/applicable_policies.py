@@ -9,26 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from pydantic.alias_generators import to_camel
 
 from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.api.pod import Container, Pod
 from trimtab.cluster.kinds import POD, GroupKind, kind_name
 from trimtab.policy import reasons
-from trimtab.policy.actions import (
-    empty_dirs,
-    labels,
-    limits,
-    overhead,
-    placement,
-    priority_class,
-    requests,
-    runtime_class,
-    safe_to_evict_volumes,
-    scheduler_name,
-    termination_grace_period,
-    topology_spread,
-)
+from trimtab.policy.actions.requests_of_policies import adds_missing_requests
+from trimtab.policy.all_actions import iterate_actions
 from trimtab.policy.conditions import Match
 from trimtab.policy.match import (
     PodPredicate,
@@ -48,31 +35,11 @@ from trimtab.policy.match import (
 from trimtab.policy.pod_changes import FieldKept, PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext
 from trimtab.policy.podpolicy import PodPolicy, Policies
-from trimtab.policy.required_action_rules import required_actions
 
 Propose = Callable[[Any, PodChanges, tuple[ContainerRef, ...]], None]
 Unmet = Callable[[Any, PodBeforeAndAfter], str | None]
 """A function of (settings of an action, pod before and after) that returns the first field which is not as the action
 requires, or None if all are."""
-
-# Field of `Actions` → its changes, and the field that a pod lacks where the action is required. A RuntimeClass comes
-# first: what it brings to the pod decides what placement contradicts. The sizes of volumes come before the limits that
-# such sizes make superfluous.
-ACTIONS: tuple[tuple[str, Propose, Unmet], ...] = (
-    ("runtime_class", runtime_class.propose_changes, runtime_class.find_unmet_field),
-    ("overhead", overhead.propose_changes, overhead.find_unmet_field),
-    ("priority_class", priority_class.propose_changes, priority_class.find_unmet_field),
-    ("requests", requests.propose_changes, requests.find_unmet_field),
-    ("empty_dirs", empty_dirs.propose_changes, empty_dirs.find_unmet_field),
-    ("limits", limits.propose_changes, limits.find_unmet_field),
-    ("placement", placement.propose_changes, placement.find_unmet_field),
-    ("topology_spread", topology_spread.propose_changes, topology_spread.find_unmet_field),
-    ("scheduler_name", scheduler_name.propose_changes, scheduler_name.find_unmet_field),
-    ("termination_grace_period", termination_grace_period.propose_changes, termination_grace_period.find_unmet_field),
-    ("safe_to_evict_volumes", safe_to_evict_volumes.propose_changes, safe_to_evict_volumes.find_unmet_field),
-    ("labels", labels.propose_changes, labels.find_unmet_field),
-    ("annotations", labels.propose_annotation_changes, labels.find_unmet_annotation),
-)
 
 
 class MatchedPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -142,14 +109,8 @@ def compile_policies(policies: Policies) -> tuple[CompiledPolicy, ...]:
 
 def _fields_changed(policy: PodPolicy) -> Iterator[str]:
     """Yields the fields that the policy may change, by the names that `fields_selected_by` uses."""
-    actions = policy.spec.actions
-    added = actions.labels
-    if added is not None:
-        keys = (*(added.add or ()), *(added.from_namespace or ()), *(added.from_pod or ()))
-        yield from (f"labels[{key}]" for key in keys)
-    if actions.annotations is not None:
-        yield from (f"annotations[{key}]" for key in actions.annotations.add)
-    yield from (name for name in ("runtime_class", "priority_class", "requests") if getattr(actions, name) is not None)
+    for action, settings in iterate_actions(policy.spec.actions):
+        yield from action.list_match_fields(settings)
 
 
 def find_candidate_policies(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
@@ -195,12 +156,11 @@ class _CandidateIndex:
 
 def _compile_policy(policy: PodPolicy, changed_fields: frozenset[str]) -> CompiledPolicy:
     spec = policy.spec
-    configured = ((name, propose, getattr(spec.actions, name)) for name, propose, _ in ACTIONS)
-    required_names = frozenset(required_actions(spec.actions))
+    actions = tuple(iterate_actions(spec.actions))
     required = tuple(
-        RequiredAction(name=name, word=to_camel(name), unmet=unmet, settings=getattr(spec.actions, name))
-        for name, _, unmet in ACTIONS
-        if name in required_names
+        RequiredAction(name=action.name, word=action.word, unmet=action.unmet, settings=settings)
+        for action, settings in actions
+        if settings.required
     )
     return CompiledPolicy(
         policy=policy,
@@ -208,14 +168,14 @@ def _compile_policy(policy: PodPolicy, changed_fields: frozenset[str]) -> Compil
         matched=MatchedPolicy(policy=policy.name, mode=spec.mode),
         applies=spec.mode == "apply",
         matches=pod_test(spec.match),
-        actions=tuple(action for action in configured if action[2] is not None),
+        actions=tuple((action.name, action.propose, settings) for action, settings in actions),
         required=required,
         in_namespace=namespace_test(spec.match, required=bool(required)),
         changes_guaranteed=spec.guaranteed == "change",
         names_daemons=names_daemons(policy),
         names_critical=names_critical(policy),
         matches_amounts=bool(annotations_asked_for(spec.match)) or asks_for_requests(spec.match),
-        fills_requests=spec.actions.requests is not None and requests.fills_gaps(spec.actions.requests),
+        fills_requests=adds_missing_requests(policy),
         may_match_later=bool(fields_selected_by(spec.match) & changed_fields),
         # None saves a filter over all containers for most policies.
         means_container=None if spec.match.containers is None else containers_test(spec.match.containers),

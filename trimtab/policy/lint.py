@@ -7,18 +7,16 @@ from pydantic.alias_generators import to_camel
 
 from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.reason import Code, Reason
-from trimtab.cluster.selectors import requirement_matches
 from trimtab.policy import reasons
-from trimtab.policy.actions.placement import format_requirement
-from trimtab.policy.actions.placement_fields import PlacementAction
+from trimtab.policy.actions.runtime_class import DENIES_ALL
+from trimtab.policy.all_actions import iterate_actions, read_terms
 from trimtab.policy.authoring_rules import exclude_conditions, image_conditions
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.conditions import Conditions
 from trimtab.policy.field_deciders import is_storable_choice
 from trimtab.policy.lint_conflicts import find_disagreements, find_overruled
-from trimtab.policy.lint_fields import find_odd_fields
-from trimtab.policy.lint_matches import NOT_IN_CLUSTER, collect_label_values, find_unmatched_conditions
-from trimtab.policy.pod_context import CRITICAL
+from trimtab.policy.lint_fields import find_odd_conditions
+from trimtab.policy.lint_matches import collect_label_values, find_unmatched_conditions
 from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.required_action_rules import required_actions
 
@@ -74,21 +72,19 @@ def lint(
             *find_unmatched_conditions(policy, facts.namespaces if facts is not None else {}, pod_values),
             *_find_author_choices(policy),
             *_find_avoidable(policy),
-            *find_odd_fields(policy),
+            *_find_odd_fields(policy),
             *find_overruled(policy, before),
             *find_disagreements(policy, before),
         ]
         findings += [LintFinding(policy=policy.name, reason=reason) for reason in policy_reasons]
-    requiring = {policy.name for policy in policies.all if policy.spec.mode == "apply" and _requires_class(policy)}
     # `sorted` is stable: within the two groups the order of the policies stays.
-    return tuple(sorted(findings, key=lambda item: not (item.policy in requiring and item.reason.code is _NO_CLASS)))
+    denying = {policy.name for policy in policies.all if policy.spec.mode == "apply"}
+    return tuple(sorted(findings, key=lambda item: not (item.policy in denying and _is_denial(item.reason))))
 
 
-_NO_CLASS = reasons.RUNTIME_CLASS_NOT_FOUND
-
-
-def _requires_class(policy: PodPolicy) -> bool:
-    return policy.spec.enabled and "runtime_class" in required_actions(policy.spec.actions)
+def _is_denial(reason: Reason) -> bool:
+    """Returns whether a required RuntimeClass does not exist, so that every pod which the policy matches is denied."""
+    return reason.code is reasons.RUNTIME_CLASS_NOT_FOUND and reason.sentence.endswith(DENIES_ALL)
 
 
 def _find_inactive(policy: PodPolicy) -> Iterator[Reason]:
@@ -99,72 +95,19 @@ def _find_inactive(policy: PodPolicy) -> Iterator[Reason]:
 
 
 def _find_missing_objects(policy: PodPolicy, facts: ClusterFacts | None) -> Iterator[Reason]:
-    """Yields a finding for each object that the policy names and that does not exist in the cluster."""
+    """Yields a finding for each object that an action names and that does not exist in the cluster."""
     if facts is None:
         return
-    actions = policy.spec.actions
-    runtime_class = facts.runtime_classes.get(actions.runtime_class.name) if actions.runtime_class else None
-    if runtime_class is not None and facts.nodes.shapes:
-        selector = runtime_class.scheduling.node_selector
-        # Cordoned nodes count here: they may take pods again.
-        shapes = (*facts.nodes.shapes, *facts.nodes.closed)
-        if not any(all(shape.labels.get(key) == value for key, value in selector.items()) for shape in shapes):
-            labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
-            yield NOT_IN_CLUSTER(
-                f"RuntimeClass {runtime_class.metadata.name} selects nodes with {labels}, but the cluster has no "
-                "such node"
-            )
-    if actions.runtime_class and actions.runtime_class.name not in facts.runtime_classes:
-        denies = ", so every pod that the policy matches is denied" if _requires_class(policy) else ""
-        yield _NO_CLASS(f"RuntimeClass {actions.runtime_class.name} does not exist{denies}")
-    # The system's two classes always exist (pkg/apis/scheduling, SystemPriorityClasses).
-    class_names = {*facts.priority_classes, *CRITICAL}
-    if actions.priority_class and actions.priority_class.name not in class_names:
-        yield reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {actions.priority_class.name} does not exist")
-    yield from _find_unmatched_labels(policy, facts)
+    terms = read_terms(policy)
+    for action, settings in iterate_actions(policy.spec.actions):
+        yield from action.find_missing(settings, terms, facts)
 
 
-def _find_unmatched_labels(policy: PodPolicy, facts: ClusterFacts) -> Iterator[Reason]:
-    """Yields a finding for each label that the actions of the policy select by and that nothing in the cluster has."""
-    placement = policy.spec.actions.placement
-    if placement is not None:
-        yield from _find_unmatched_nodes(placement, facts)
-    for label in _namespace_labels(policy) if facts.namespaces else ():
-        if not any(label in labels for labels in facts.namespaces.values()):
-            yield NOT_IN_CLUSTER(f"no namespace of the cluster has a label {label}, which the policy reads")
-
-
-def _find_unmatched_nodes(placement: PlacementAction, facts: ClusterFacts) -> Iterator[Reason]:
-    shapes = facts.nodes.shapes
-    # Without any node nothing can be concluded: the snapshot may simply not contain nodes.
-    if not shapes:
-        return
-    for label in placement.require:
-        if not any(requirement_matches(label.selector_requirement, shape.labels) for shape in shapes):
-            kind = f"{label.label} {format_requirement(label.selector_requirement)}"
-            yield NOT_IN_CLUSTER(f"the cluster has no node with the label {kind}")
-        # A pod that chooses a value without nodes would stay Pending.
-        for value in label.among:
-            if not any(shape.labels.get(label.label) == value for shape in shapes):
-                yield NOT_IN_CLUSTER(
-                    f"the cluster has no node with the label {label.label} In {value}, which a pod may choose"
-                )
-    for group in placement.require_any:
-        requirements = [label.selector_requirement for label in group]
-        if not any(all(requirement_matches(item, shape.labels) for item in requirements) for shape in shapes):
-            kind = " and ".join(f"{item.key} {format_requirement(item)}" for item in requirements)
-            yield NOT_IN_CLUSTER(f"no node has the labels {kind}, which one group of requireAny requires")
-
-
-def _namespace_labels(policy: PodPolicy) -> Iterator[str]:
-    """Yields the labels of namespaces from which the policy takes values."""
-    placement, labels = policy.spec.actions.placement, policy.spec.actions.labels
-    if placement is not None:
-        groups = (placement.require, *placement.require_any, placement.prefer)
-        yield from (label.in_namespace_label for group in groups for label in group if label.in_namespace_label)
-        yield from (taint.value_from_namespace for taint in placement.tolerate if taint.value_from_namespace)
-    if labels is not None:
-        yield from (labels.from_namespace or {}).values()
+def _find_odd_fields(policy: PodPolicy) -> Iterator[Reason]:
+    terms = read_terms(policy)
+    for action, settings in iterate_actions(policy.spec.actions):
+        yield from action.find_odd(settings, terms)
+    yield from find_odd_conditions(policy)
 
 
 def _find_author_choices(policy: PodPolicy) -> Iterator[Reason]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from trimtab.cluster.reason import Code, Reason
-from trimtab.policy.actions.limits import limit_rules
-from trimtab.policy.actions.request_fields import request_rules
+from trimtab.policy.all_actions import iterate_actions
 from trimtab.policy.conditions import Match, NamespaceMatch
-from trimtab.policy.lint_differences import can_meet_patterns, find_differences, is_meeting
+from trimtab.policy.lint_differences import find_differences
+from trimtab.policy.pattern_overlap import can_meet_patterns, is_meeting
 from trimtab.policy.podpolicy import PodPolicy
 
 DISAGREES = Code(
@@ -72,36 +72,16 @@ def _matches_all_pods_of(other: PodPolicy, policy: PodPolicy) -> bool:
     return is_fully_effective and not reaches_less and spec.match in (Match(), policy.spec.match)
 
 
-_MISSING, _WRITTEN = 1, 2
-"""When a policy decides a field: only if the pod has no value (`_MISSING`), or also if its author wrote one
-(`_WRITTEN`)."""
-
-
 def always_decides(policy: PodPolicy) -> dict[str, int]:
     """Returns the fields that a policy always decides for a pod that it matches, because nothing in the pod can prevent
-    it, each with `_MISSING` or `_WRITTEN`. Empty if the policy may also decide any other field."""
-    actions, fields = policy.spec.actions, dict[str, int]()
-    if actions.limits is not None:
-        fields |= {f"limits.{name}": _WRITTEN for name, _ in limit_rules(actions.limits)}
-    if actions.runtime_class is not None:
-        fields["runtimeClassName"] = _WRITTEN
-    if actions.priority_class is not None:
-        fields["priorityClassName"] = _WRITTEN
-    for name, added in (("labels", actions.labels), ("annotations", actions.annotations)):
-        if added is not None:
-            fields |= {f"{name}[{key}]": _WRITTEN if added.override else _MISSING for key in added.add or {}}
-    certain = {"limits", "runtime_class", "priority_class", "annotations"}
-    if actions.labels is not None and not actions.labels.from_namespace and not actions.labels.from_pod:
-        certain.add("labels")
-    if actions.requests is not None and not (actions.requests.containers or actions.requests.extended):
-        rules = dict(request_rules(actions.requests))
-        # A rule with usage leaves a container as it is where the use is not known.
-        if all(rule.from_ == "policy" for rule in rules.values()):
-            reach = {"always": _WRITTEN, "missing": _MISSING}
-            fields |= {f"requests.{resource}": reach[rule.when] for resource, rule in rules.items()}
-            certain.add("requests")
-    others = (getattr(actions, name) for name in type(actions).__dataclass_fields__ if name not in certain)
-    return {} if any(part is not None for part in others) else fields
+    it, each with `MISSING` or `WRITTEN` (`actions.action`). Empty if the policy may also decide any other field."""
+    fields = dict[str, int]()
+    for action, settings in iterate_actions(policy.spec.actions):
+        decided = action.list_decided(settings)
+        if decided is None:
+            return {}
+        fields |= decided
+    return fields
 
 
 # Conditions under which two policies can match one pod --------------------------------------------------------------

@@ -9,19 +9,14 @@ from fnmatch import fnmatchcase
 
 from trimtab.cluster.api.meta import Labels, LabelSelector
 from trimtab.cluster.config_error import suggest_name
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import labels_match, name_matcher
+from trimtab.policy import reasons
 from trimtab.policy.conditions import Conditions, NamespaceMatch
 from trimtab.policy.match import namespace_name_test
 from trimtab.policy.pod_context import NAME_LABEL
 from trimtab.policy.podpolicy import PodPolicy
 
-NOT_IN_CLUSTER = Code(
-    "not-in-the-cluster",
-    "The policy names a namespace, a label or nodes that do not exist in the cluster at present.",
-    "Correct the name in the policy. If a node group grows from zero, or the namespace or the pods are created later, "
-    "do nothing.",
-)
 LabelValues = Mapping[str, frozenset[str]]
 """Label → all its values in the cluster."""
 
@@ -64,7 +59,7 @@ def _find_unmatched_namespaces(
 ) -> Iterator[Reason]:
     for name in match.include:
         if not any(fnmatchcase(existing, name) for existing in namespaces):
-            yield NOT_IN_CLUSTER(_join(f"the cluster has no namespace {name}", suggest_name(name, namespaces)))
+            yield reasons.NOT_IN_CLUSTER(_join(f"the cluster has no namespace {name}", suggest_name(name, namespaces)))
     if match.selector is None:
         return
     selector = match.selector.api_selector
@@ -73,7 +68,7 @@ def _find_unmatched_namespaces(
     is_named = namespace_name_test(match.include, match.exclude)
     candidates = (name for name in namespaces if is_named(name))
     if not unmatched and not any(labels_match(selector, {NAME_LABEL: name, **namespaces[name]}) for name in candidates):
-        yield NOT_IN_CLUSTER("no namespace of the cluster has all the labels that the policy selects")
+        yield reasons.NOT_IN_CLUSTER("no namespace of the cluster has all the labels that the policy selects")
 
 
 def _find_unmatched_selector(what: str, selector: LabelSelector, values: LabelValues) -> Iterator[Reason]:
@@ -91,10 +86,10 @@ def _find_unmatched_label(
 ) -> Iterator[Reason]:
     """Yields a finding if no object has the label, or none has a wanted value of it."""
     if key not in values:
-        yield NOT_IN_CLUSTER(_join(f"no {what} of the cluster has a label {key}", suggest_name(key, values)))
+        yield reasons.NOT_IN_CLUSTER(_join(f"no {what} of the cluster has a label {key}", suggest_name(key, values)))
     elif not any(map(is_wanted, values[key])):
         text = f"no {what} of the cluster has the label {key}={' or '.join(wanted)}"
-        yield NOT_IN_CLUSTER(_join(text, suggest_name(wanted[0], values[key]) if wanted else ""))
+        yield reasons.NOT_IN_CLUSTER(_join(text, suggest_name(wanted[0], values[key]) if wanted else ""))
 
 
 def _join(text: str, suggestion: str) -> str:

@@ -14,6 +14,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, requests_of, requests_without_overhead, scheduler_amounts
 from trimtab.cluster.selectors import labels_match, name_matcher
 from trimtab.policy import autoscalers, reasons
+from trimtab.policy.actions.requests_of_policies import request_image_patterns
 from trimtab.policy.conditions import (
     AmountCondition,
     Conditions,
@@ -319,17 +320,19 @@ def asks_for_requests(match: Match) -> bool:
 
 def fields_selected_by(match: Match) -> frozenset[str]:
     """Returns which of the fields that policies may change are used by the match to select pods: `labels[KEY]`,
-    `annotations[KEY]`, `runtime_class`, `priority_class`, `requests`. Exclusions are ignored: what a policy adds to a
-    pod seldom makes an exclusion end, and if it does, the pod is selected at its next admission."""
+    `annotations[KEY]`, `runtimeClassName`, `priorityClassName`, `requests`.
+
+    Exclusions are ignored: what a policy adds to a pod seldom makes an exclusion end, and if it does, the pod is
+    selected at its next admission."""
     selector = match.pod_selector
     label_keys = [*(match.pod_labels or ())]
     if selector is not None:
         label_keys += [*(selector.match_labels or ()), *(expression.key for expression in selector.match_expressions)]
     fields = [f"labels[{key}]" for key in label_keys] + [f"annotations[{key}]" for key in match.annotations or ()]
     if match.runtime_classes:
-        fields.append("runtime_class")
+        fields.append("runtimeClassName")
     if match.priority_classes:
-        fields.append("priority_class")
+        fields.append("priorityClassName")
     if match.requests or (match.containers is not None and match.containers.requests):
         fields.append("requests")
     return frozenset(fields)
@@ -342,12 +345,11 @@ def reads_image_tags(policies: Policies) -> bool:
 
 
 def _image_patterns(policy: PodPolicy) -> Iterator[str]:
-    match, requests = policy.spec.match, policy.spec.actions.requests
+    match = policy.spec.match
     for containers in (conditions.containers for conditions in (match, *match.exclude)):
         if containers is not None:
             yield from (*containers.images, *containers.not_images)
-    for special in requests.containers if requests is not None else ():
-        yield from special.images
+    yield from request_image_patterns(policy)
 
 
 _PREFIX_OF_NAMES = re.compile(r"(?:[^*?\[@/]*/)*[^*?\[@/:]*:?\*")

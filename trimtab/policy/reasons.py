@@ -464,3 +464,9 @@ RUNNING_NOT_MEASURED = Code(
     "and enough confidence. The value for new pods has another source.",
     "Wait for more usage; `trimtab recommend` shows what is missing.",
 )
+NOT_IN_CLUSTER = Code(
+    "not-in-the-cluster",
+    "The policy names a namespace, a label or nodes that do not exist in the cluster at present.",
+    "Correct the name in the policy. If a node group grows from zero, or the namespace or the pods are created later, "
+    "do nothing.",
+)

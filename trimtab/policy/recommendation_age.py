@@ -2,13 +2,12 @@
 recommendation of a deleted one has no effect. A recommendation stops being valid at the age `VALIDITY_SECONDS`
 (trimtab/cluster/recommendation.py)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trimtab.cluster.owner import parse_owner_key
 from trimtab.cluster.recommendation import ContainerUsage
 from trimtab.cluster.timestamps import Seconds
-from trimtab.policy.actions.request_fields import ResourceRequestRule
+from trimtab.policy.actions.requests_of_policies import usage_rules
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.podpolicy import Policies
 
@@ -27,7 +26,7 @@ def count_recommendation_ages(facts: ClusterFacts, policies: Policies, now: Seco
     """Returns the numbers of containers by the age of their recommendation. A recommendation stops being valid at the
     shortest `maxAge` of all policies or, if no policy sets one, 14 days after its last sample."""
     # The shortest age is the first at which any policy stops using a recommendation.
-    max_age = min((rule.max_age for rule in _usage_rules(policies) if rule.max_age is not None), default=None)
+    max_age = min((rule.max_age for rule in usage_rules(policies) if rule.max_age is not None), default=None)
     counts = {"fresh": 0, "aging": 0, "ended": 0}
     for workload, containers in facts.recommendations.workloads.items():
         if parse_owner_key(workload) in facts.owners:
@@ -42,11 +41,3 @@ def _classify_age(usage: ContainerUsage, max_age: int | None, now: Seconds) -> s
     if end is None or last is None or now - last <= (end - last) / 2:
         return "fresh"
     return "aging" if now <= end else "ended"
-
-
-def _usage_rules(policies: Policies) -> Iterator[ResourceRequestRule]:
-    for policy in policies.all:
-        requests = policy.spec.actions.requests
-        if requests is not None:
-            container_rules = (rule for container in requests.containers for rule in (container.cpu, container.memory))
-            yield from (rule for rule in (requests.cpu, requests.memory, *container_rules) if rule is not None)

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 from pydantic.alias_generators import to_camel
 
-from trimtab.cluster.api.meta import SelectorRequirement
-from trimtab.policy.actions.limits import LimitsAction, limit_rules
-from trimtab.policy.actions.placement_fields import PlacementAction
+from trimtab.policy.all_actions import iterate_actions, read_terms
 from trimtab.policy.cel import (
     ADMISSION_API,
     Manifest,
@@ -23,13 +21,11 @@ from trimtab.policy.cel import (
     cel_string,
     image_matches,
 )
+from trimtab.policy.cel_pod import ALL_CONTAINERS
 from trimtab.policy.compiled_annotation import POLICY_LABEL
 from trimtab.policy.conditions import Conditions, Containers, NamespaceMatch
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, MIRROR, OPT_OUT
 from trimtab.policy.podpolicy import PodPolicy
-from trimtab.policy.required_action_rules import required_actions
-
-_ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,109 +166,12 @@ def _container_expression(containers: Containers, where: str) -> str:
         parts.append(image_matches(containers.images))
     if containers.not_images:
         parts.append(f"!{image_matches(containers.not_images)}")
-    return f"{_ALL_CONTAINERS}.exists(c, {' && '.join(parts) or 'true'})"
+    return f"{ALL_CONTAINERS}.exists(c, {' && '.join(parts) or 'true'})"
 
 
 def _field_expressions(policy: PodPolicy) -> Iterator[tuple[str, str]]:
     """Yields (field, CEL expression that must be true for the pod) for each required action."""
-    actions, required = policy.spec.actions, required_actions(policy.spec.actions)
-    for name in required:
-        settings, word = getattr(actions, name), to_camel(name)
-        match name:
-            case "runtime_class" | "priority_class":
-                field = f"{word}Name"
-                yield field, f"has(object.spec.{field}) && object.spec.{field} == {cel_string(settings.name)}"
-            case "labels" | "annotations":
-                if name == "labels" and settings.from_namespace:
-                    raise NotExpressible(
-                        "spec.actions.labels.fromNamespace: the value depends on the namespace, which CEL does not read"
-                    )
-                if name == "labels" and settings.from_pod:
-                    raise NotExpressible(
-                        "spec.actions.labels.fromPod: the value depends on the pod as it was submitted, but CEL "
-                        "reads only the stored pod"
-                    )
-                for key, value in sorted((settings.add or {}).items()):
-                    at = f"object.metadata.{name}"
-                    yield (
-                        f"{name}[{key}]",
-                        f"has({at}) && {cel_string(key)} in {at} && {at}[{cel_string(key)}] == {cel_string(value)}",
-                    )
-            case "placement":
-                yield from _placement_expressions(settings)
-            case "topology_spread":
-                at = "object.spec.topologySpreadConstraints"
-                for spread in settings.constraints:
-                    key = spread.topology_key
-                    yield f"{word}[{key}]", f"has({at}) && {at}.exists(c, c.topologyKey == {cel_string(key)})"
-            case "scheduler_name":
-                yield "schedulerName", f"object.spec.schedulerName == {cel_string(settings.name)}"
-            case "termination_grace_period":
-                at = "object.spec.terminationGracePeriodSeconds"
-                bounds = ((">=", settings.min_seconds), ("<=", settings.max_seconds))
-                comparisons = " && ".join(f"{at} {sign} {bound}" for sign, bound in bounds if bound is not None)
-                yield "terminationGracePeriodSeconds", f"has({at}) && {comparisons}"
-            case "limits":
-                yield from _limit_expressions(policy, settings)
-            case _:
-                raise NotExpressible(
-                    f"spec.actions.{word}: the result depends on more than the pod, which is all that CEL reads"
-                )
-
-
-def _placement_expressions(settings: PlacementAction) -> Iterator[tuple[str, str]]:
-    if settings.prefer or settings.tolerate:
-        field = "prefer" if settings.prefer else "tolerate"
-        raise NotExpressible(
-            f"spec.actions.placement.{field}: CEL cannot check this field; use a separate policy for `require`"
-        )
-    if settings.require_any:
-        raise NotExpressible(
-            "spec.actions.placement.requireAny: CEL cannot combine its groups with the node affinity terms that the "
-            "pod already has"
-        )
-    if any(label.in_namespace_label for label in settings.require):
-        raise NotExpressible(
-            "spec.actions.placement.require: the value of inNamespaceLabel depends on the namespace, which CEL "
-            "does not read"
-        )
-    if any(label.in_pod_label for label in settings.require):
-        raise NotExpressible(
-            "spec.actions.placement.require: the value of inPodLabel depends on the pod as it was submitted"
-        )
-    node_selector = "object.spec.nodeSelector"
-    for key, value in sorted((settings.node_selector or {}).items()):
-        name = cel_string(key)
-        expression = (
-            f"has({node_selector}) && {name} in {node_selector} && {node_selector}[{name}] == {cel_string(value)}"
-        )
-        yield f"nodeSelector[{key}]", expression
-    terms = "object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
-    for label in settings.require:
-        has_affinity = "has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && " + f"has({terms})"
-        required = _requirement_expression(label.selector_requirement)
-        has_requirement = f"has(t.matchExpressions) && t.matchExpressions.exists(e, {required})"
-        yield (
-            f"nodeAffinity.required[{label.label}]",
-            f"{has_affinity} && {terms}.nodeSelectorTerms.all(t, {has_requirement})",
-        )
-
-
-def _requirement_expression(requirement: SelectorRequirement) -> str:
-    values = f"[{', '.join(map(cel_string, requirement.values))}]"
-    listed = f" && has(e.values) && e.values == {values}" if requirement.values else ""
-    return f"e.key == {cel_string(requirement.key)} && e.operator == {cel_string(requirement.operator)}{listed}"
-
-
-def _limit_expressions(policy: PodPolicy, settings: LimitsAction) -> Iterator[tuple[str, str]]:
-    if policy.spec.match.containers is not None:
-        raise NotExpressible(
-            "spec.actions.limits: with `match.containers` this action applies only to some containers, which CEL "
-            "cannot check"
-        )
-    for resource, rule in limit_rules(settings):
-        if rule == "keep":
-            raise NotExpressible(f"spec.actions.limits.{resource}: CEL does not know the former limit")
-        has_limit = f"has(c.resources) && has(c.resources.limits) && {cel_string(resource)} in c.resources.limits"
-        expression = f"!({has_limit})" if rule == "remove" else has_limit
-        yield f"limits.{resource}", f"{_ALL_CONTAINERS}.all(c, {expression})"
+    terms = read_terms(policy)
+    required = [one for one in iterate_actions(policy.spec.actions) if one[1].required]
+    for action, settings in required:
+        yield from action.require(settings, terms)

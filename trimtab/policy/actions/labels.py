@@ -1,14 +1,31 @@
 """Adds labels and annotations to pods."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
 from pydantic import Field
 
 from trimtab.cluster.api.meta import change, value_or
+from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
+from trimtab.policy.actions.action import (
+    MISSING,
+    NOTHING,
+    WRITTEN,
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_missing_objects,
+    no_odd_values,
+    override_suffix,
+)
 from trimtab.policy.actions.placement_fields import pod_label_unlisted
+from trimtab.policy.cel import NotExpressible, cel_list, cel_string, has_entry, join_all
+from trimtab.policy.cel_patches import PatchPart, operation, pointer
+from trimtab.policy.cel_pod import ANNOTATIONS, HAS_OWNER, IS_APPLIED, LABELS, NAMESPACE_LABELS
+from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.field_types import Flag, LabelKey, LabelValue, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext
@@ -175,3 +192,165 @@ def is_controller_label(key: str) -> bool:
     """Returns whether a controller finds its pods by this label. If its value were changed, the controller would count
     the pod as lost."""
     return key in _CONTROLLER_LABELS or key.startswith(_CONTROLLER_LABEL_PREFIXES)
+
+
+def _describe_entries(name: str, settings: Labels | Annotations) -> Iterator[str]:
+    for key, value in (settings.add or {}).items():
+        yield f"{name} {key}={value}{override_suffix(settings.override)}"
+
+
+def _describe(settings: Labels) -> Iterator[str]:
+    yield from _describe_entries("label", settings)
+    suffix = override_suffix(settings.override)
+    for key, label in (settings.from_namespace or {}).items():
+        yield f"sets the label {key} to the value of the namespace's label {label}{suffix}"
+    for key, pod_label in (settings.from_pod or {}).items():
+        yield (
+            f"sets the label {key} to the value of the pod's label {pod_label.label}, if the value is one of "
+            f"{', '.join(pod_label.among)}{suffix}"
+        )
+
+
+def _describe_annotations(settings: Annotations) -> Iterator[str]:
+    return _describe_entries("annotation", settings)
+
+
+def _list_values(settings: Labels) -> FieldValues:
+    for key, value in (settings.add or {}).items():
+        yield f"labels[{key}]", value
+    for key, label in (settings.from_namespace or {}).items():
+        yield f"labels[{key}]", f"from the namespace's label {label}"
+    for key, chosen in (settings.from_pod or {}).items():
+        yield f"labels[{key}]", f"from the pod's label {chosen.label}"
+
+
+def _list_annotation_values(settings: Annotations) -> FieldValues:
+    return ((f"annotations[{key}]", value) for key, value in settings.add.items())
+
+
+def _list_decided(settings: Labels) -> dict[str, int] | None:
+    if settings.from_namespace or settings.from_pod:
+        return None
+    return {f"labels[{key}]": WRITTEN if settings.override else MISSING for key in settings.add or {}}
+
+
+def _list_decided_annotations(settings: Annotations) -> dict[str, int]:
+    return {f"annotations[{key}]": WRITTEN if settings.override else MISSING for key in settings.add}
+
+
+def _list_match_fields(settings: Labels) -> Iterator[str]:
+    return (field for field, _ in _list_values(settings))
+
+
+def _list_annotation_match_fields(settings: Annotations) -> Iterator[str]:
+    return (field for field, _ in _list_annotation_values(settings))
+
+
+def find_missing_namespace_labels(labels: Iterable[str], facts: ClusterFacts) -> Iterator[Reason]:
+    """Yields a finding for each label of namespaces that the policy reads and that no namespace has."""
+    for label in labels if facts.namespaces else ():
+        if not any(label in present for present in facts.namespaces.values()):
+            yield reasons.NOT_IN_CLUSTER(f"no namespace of the cluster has a label {label}, which the policy reads")
+
+
+def _find_missing(settings: Labels, terms: PolicyTerms, facts: ClusterFacts) -> Iterator[Reason]:
+    return find_missing_namespace_labels((settings.from_namespace or {}).values(), facts)
+
+
+def _entry_part(
+    part: str, key: str, value: str, *, override: bool, source: str = "true", late: bool = False
+) -> PatchPart:
+    """Returns the change that adds one label or annotation.
+
+    `value` is a CEL expression for the text to set; `source` is a CEL expression that is true if there is such a text.
+    """
+    path = LABELS if part == "labels" else ANNOTATIONS
+    present = has_entry(path, key)
+    replaceable = f"{path}[{cel_string(key)}] != {value} && !{IS_APPLIED}" if override else "false"
+    tests = [source, f"!({present}) || ({present} && {replaceable})"]
+    if part == "labels" and is_controller_label(key):
+        tests.append(f"!({HAS_OWNER})")
+    name = f"{part}[{key}]"
+    return PatchPart(
+        name=name,
+        test=join_all(tests),
+        operations=f"[{operation('add', pointer('metadata', part, key), value)}]",
+        note=f"{cel_string(name + '=')} + {value}",
+        reads_late=late,
+    )
+
+
+def _compile(settings: Labels, terms: PolicyTerms) -> Iterator[PatchPart]:
+    for key, text in sorted((settings.add or {}).items()):
+        yield _entry_part("labels", key, cel_string(text), override=settings.override)
+    for key, label in sorted((settings.from_namespace or {}).items()):
+        value = f"{NAMESPACE_LABELS}[{cel_string(label)}]"
+        source = f"{has_entry(NAMESPACE_LABELS, label)} && {value} != ''"
+        yield _entry_part("labels", key, value, override=settings.override, source=source, late=True)
+    for key, chosen in sorted((settings.from_pod or {}).items()):
+        value = f"{LABELS}[{cel_string(chosen.label)}]"
+        source = f"{has_entry(LABELS, chosen.label)} && {value} in {cel_list(chosen.among)}"
+        yield _entry_part("labels", key, value, override=settings.override, source=source)
+
+
+def _compile_annotations(settings: Annotations, terms: PolicyTerms) -> Iterator[PatchPart]:
+    for key, text in sorted(settings.add.items()):
+        yield _entry_part("annotations", key, cel_string(text), override=settings.override)
+
+
+def _require_entries(part: str, wanted: Mapping[str, str]) -> FieldValues:
+    path = f"object.metadata.{part}"
+    for key, value in sorted(wanted.items()):
+        name = cel_string(key)
+        yield f"{part}[{key}]", f"has({path}) && {name} in {path} && {path}[{name}] == {cel_string(value)}"
+
+
+def _require(settings: Labels, terms: PolicyTerms) -> FieldValues:
+    if settings.from_namespace:
+        raise NotExpressible(
+            "spec.actions.labels.fromNamespace: the value depends on the namespace, which CEL does not read"
+        )
+    if settings.from_pod:
+        raise NotExpressible(
+            "spec.actions.labels.fromPod: the value depends on the pod as it was submitted, but CEL reads only the "
+            "stored pod"
+        )
+    return _require_entries("labels", settings.add or {})
+
+
+def _require_annotations(settings: Annotations, terms: PolicyTerms) -> FieldValues:
+    return _require_entries("annotations", settings.add)
+
+
+LABELS_ACTION = Action(
+    name="labels",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=_list_decided,
+    list_match_fields=_list_match_fields,
+    find_odd=no_odd_values,
+    find_missing=_find_missing,
+    compile=_compile,
+    require=_require,
+    order_matters=True,
+    affects=NOTHING,
+)
+ANNOTATIONS_ACTION = Action(
+    name="annotations",
+    propose=propose_annotation_changes,
+    unmet=find_unmet_annotation,
+    describe=_describe_annotations,
+    list_values=_list_annotation_values,
+    compare=no_comparison,
+    list_decided=_list_decided_annotations,
+    list_match_fields=_list_annotation_match_fields,
+    find_odd=no_odd_values,
+    find_missing=no_missing_objects,
+    compile=_compile_annotations,
+    require=_require_annotations,
+    order_matters=False,
+    affects=NOTHING,
+)

@@ -1,7 +1,7 @@
 """Handles overhead that no RuntimeClass defines, and fills in the overhead of a RuntimeClass if the API server does
 not."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from trimtab.cluster.api.core import RuntimeClass
@@ -11,6 +11,20 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import is_same_list
 from trimtab.cluster.selectors import is_covered
 from trimtab.policy import reasons
+from trimtab.policy.actions.action import (
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_match_fields,
+    no_missing_objects,
+    no_odd_values,
+    not_always,
+    not_in_cel,
+)
+from trimtab.policy.cel import NotExpressible, join_all
+from trimtab.policy.cel_patches import PatchPart, operation, pointer
+from trimtab.policy.cel_windows import IS_WINDOWS
 from trimtab.policy.field_types import Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
@@ -171,3 +185,57 @@ def _apply_scheduling(draft: PodChanges, runtime_class: RuntimeClass, reason: Re
 def format_amounts(amounts: Mapping[str, Written]) -> str:
     """Returns amounts as text, sorted by name, such as "cpu 250m, memory 120Mi"."""
     return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts))
+
+
+def _describe(settings: OverheadAction) -> Iterator[str]:
+    yield (
+        f"removes or keeps pod overhead: without a RuntimeClass, {settings.stray}; if it contradicts the RuntimeClass, "
+        f"{settings.contradicting}"
+    )
+
+
+_DECIDING_WORDS = ("strip", "deny")
+"""The values of `stray` and `contradicting` with which the action decides. With `warn` and `keep`, another policy may
+still decide."""
+
+
+def _list_values(settings: OverheadAction) -> FieldValues:
+    for name, word in (("stray", settings.stray), ("contradicting", settings.contradicting)):
+        if word in _DECIDING_WORDS:
+            yield f"overhead.{name}", word
+
+
+def _compile(settings: OverheadAction, terms: PolicyTerms) -> Iterator[PatchPart]:
+    if settings.stray == "deny":
+        raise NotExpressible("spec.actions.overhead.stray: a mutating policy cannot deny a pod")
+    if settings.stray == "strip":
+        yield PatchPart(
+            name="overhead",
+            test=join_all(
+                [
+                    "has(object.spec.overhead)",
+                    "!has(object.spec.runtimeClassName) || object.spec.runtimeClassName == ''",
+                    *([] if settings.required else [f"!{IS_WINDOWS}"]),
+                ]
+            ),
+            operations=f"[{operation('remove', pointer('spec', 'overhead'))}]",
+            note="'overhead=removed'",
+        )
+
+
+ACTION = Action(
+    name="overhead",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=not_always,
+    list_match_fields=no_match_fields,
+    find_odd=no_odd_values,
+    find_missing=no_missing_objects,
+    compile=_compile,
+    require=not_in_cel("overhead"),
+    order_matters=False,
+    affects=frozenset({"quotas"}),
+)

@@ -5,8 +5,23 @@ class before it calls webhooks, and it refuses a pod whose values do not agree w
 both, and the API server fills them in again.
 """
 
+from collections.abc import Iterator
+
 from trimtab.cluster.api.meta import UNSET, change, value_or
+from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
+from trimtab.policy.actions.action import (
+    WRITTEN,
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_odd_values,
+    override_suffix,
+)
+from trimtab.policy.cel import NotExpressible, cel_string
+from trimtab.policy.cel_patches import PatchPart
+from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import CRITICAL, ContainerRef, PodBeforeAndAfter
@@ -74,3 +89,54 @@ def _set_class(settings: PriorityClassChoice, draft: PodChanges, before: str | N
     if draft.spec.preemption_policy is not UNSET:
         draft.record_change("preemptionPolicy", draft.spec.preemption_policy, None, cleanup)
     draft.spec = change(draft.spec, priority_class_name=settings.name, priority=UNSET, preemption_policy=UNSET)
+
+
+def _describe(settings: PriorityClassChoice) -> Iterator[str]:
+    yield f"sets the PriorityClass {settings.name}{override_suffix(settings.override)}"
+
+
+def _list_values(settings: PriorityClassChoice) -> FieldValues:
+    yield FIELD, settings.name
+
+
+def _list_decided(settings: PriorityClassChoice) -> dict[str, int]:
+    return {FIELD: WRITTEN}
+
+
+def _list_match_fields(settings: PriorityClassChoice) -> tuple[str, ...]:
+    return (FIELD,)
+
+
+def _find_missing(settings: PriorityClassChoice, terms: PolicyTerms, facts: ClusterFacts) -> Iterator[Reason]:
+    # The system's two classes always exist (pkg/apis/scheduling, SystemPriorityClasses).
+    if settings.name not in facts.priority_classes and settings.name not in CRITICAL:
+        yield reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {settings.name} does not exist")
+
+
+def _compile(settings: PriorityClassChoice, terms: PolicyTerms) -> Iterator[PatchPart]:
+    raise NotExpressible(
+        "spec.actions.priorityClass: a quota may count pods of the PriorityClass, and CEL cannot check "
+        "whether it would refuse the pod"
+    )
+
+
+def _require(settings: PriorityClassChoice, terms: PolicyTerms) -> FieldValues:
+    yield FIELD, f"has(object.spec.{FIELD}) && object.spec.{FIELD} == {cel_string(settings.name)}"
+
+
+ACTION = Action(
+    name="priority_class",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=_list_decided,
+    list_match_fields=_list_match_fields,
+    find_odd=no_odd_values,
+    find_missing=_find_missing,
+    compile=_compile,
+    require=_require,
+    order_matters=False,
+    affects=frozenset({"quotas"}),
+)

@@ -160,12 +160,6 @@ class RequestsAction:
     required: Required = False
 
 
-def resizes_running_pods(settings: "RequestsAction") -> bool:
-    """Returns whether any rule says `running: resize`."""
-    parts: tuple[RequestsAction | ContainerRequests, ...] = (settings, *settings.containers)
-    return any(rule is not None and rule.running == "resize" for part in parts for rule in (part.cpu, part.memory))
-
-
 def request_rules(settings: "RequestsAction | ContainerRequests") -> Iterator[tuple[str, RequestRule]]:
     """Yields (resource, rule) for each resource that has a rule."""
     for resource, rule in (

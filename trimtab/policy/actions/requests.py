@@ -28,10 +28,12 @@ from trimtab.policy.actions.request_origin import (
     limit_to_bounds,
     share_of_request,
 )
+from trimtab.policy.actions.requests_of_policies import fills_gap
 from trimtab.policy.changed_annotation import LIMIT_RANGER, is_defaulted
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX, find_compiled_policy, is_compiled_request
 from trimtab.policy.pod_changes import PodChanges, RequestToLimitRatio, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext, matches_container
+from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.write_resources import find_written_request
 
 
@@ -184,7 +186,7 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
         return
     share_base = None
     if own is not None:
-        if _fills_gap(rule):
+        if fills_gap(rule):
             if not draft.silent:
                 draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container itself requests {own}"))
             return
@@ -303,18 +305,6 @@ def _is_given_by_another_policy(
     )
 
 
-def fills_gaps(settings: RequestsAction) -> bool:
-    """Returns whether any rule of these settings only adds missing requests and replaces none."""
-    parts: tuple[RequestsAction | ContainerRequests, ...] = (settings, *settings.containers)
-    rules = (rule for part in parts for _, rule in request_rules(part))
-    return any(map(_fills_gap, rules))
-
-
-def _fills_gap(rule: RequestRule) -> bool:
-    """Returns whether the rule only adds missing requests and replaces none."""
-    return rule.when == "missing" and rule.from_ != "request"
-
-
 def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resource: str) -> Iterator[RequestRule]:
     """Yields the rules of other policies that only add missing requests and that would have set this request."""
     withheld = draft.subject.withheld
@@ -327,7 +317,7 @@ def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resourc
             settings = turn.policy.spec.actions.requests
             if settings is not None and place in turn.select_containers(draft.subject):
                 for rule_resource, rule in request_rules(rules_for(settings, place)):
-                    if rule_resource == resource and _fills_gap(rule):
+                    if rule_resource == resource and fills_gap(rule):
                         yield rule
 
 
@@ -358,3 +348,11 @@ def _propose_target(
             reason=reasons.VPA_TARGET(f"VPA {name} recommends {value}"),
             changes_guaranteed=draft.changes_guaranteed,
         )
+
+
+def resize_rule(policy: PodPolicy, place: ContainerRef, resource: str) -> ResourceRequestRule | None:
+    """Returns the rule of the policy by which running pods are resized; None if it has none for the container."""
+    settings = policy.spec.actions.requests
+    rules = None if settings is None else rules_for(settings, place)
+    rule = None if rules is None else rules.cpu if resource == "cpu" else rules.memory
+    return rule if rule is not None and rule.running == "resize" else None

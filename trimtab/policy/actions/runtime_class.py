@@ -5,19 +5,36 @@ fills in `spec.overhead`, node selector and tolerations from the class. So, if t
 is written.
 """
 
+from collections.abc import Iterator
+
 from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import PodSpec
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import is_covered
 from trimtab.policy import reasons
+from trimtab.policy.actions.action import (
+    WRITTEN,
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_odd_values,
+    override_suffix,
+)
 from trimtab.policy.affinity_conflicts import find_contradiction
+from trimtab.policy.cel import cel_string, join_all
+from trimtab.policy.cel_patches import PatchPart, operation, pointer
+from trimtab.policy.cel_pod import IS_APPLIED, IS_DAEMON
+from trimtab.policy.cel_windows import HAS_REQUIRED_TERMS, IS_WINDOWS, REQUIRED_TERMS
+from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.field_owners import grows_applied
 from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 FIELD = "runtimeClassName"
+DENIES_ALL = ", so every pod that the policy matches is denied"
 
 
 @policy_type
@@ -155,3 +172,106 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
 
 def _format_overhead(spec: PodSpec) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(value_or(spec.overhead, {}).items()))
+
+
+def _describe(settings: RuntimeClassChoice) -> Iterator[str]:
+    yield f"sets the RuntimeClass {settings.name}{override_suffix(settings.override)}"
+
+
+def _list_values(settings: RuntimeClassChoice) -> FieldValues:
+    yield FIELD, settings.name
+
+
+def _list_decided(settings: RuntimeClassChoice) -> dict[str, int]:
+    return {FIELD: WRITTEN}
+
+
+def _list_match_fields(settings: RuntimeClassChoice) -> tuple[str, ...]:
+    return (FIELD,)
+
+
+def _find_missing(settings: RuntimeClassChoice, terms: PolicyTerms, facts: ClusterFacts) -> Iterator[Reason]:
+    runtime_class = facts.runtime_classes.get(settings.name)
+    if runtime_class is None:
+        is_denied = terms.is_enabled and settings.required
+        denies = DENIES_ALL if is_denied else ""
+        yield reasons.RUNTIME_CLASS_NOT_FOUND(f"RuntimeClass {settings.name} does not exist{denies}")
+    elif facts.nodes.shapes:
+        selector = runtime_class.scheduling.node_selector
+        # Cordoned nodes count here: they may take pods again.
+        shapes = (*facts.nodes.shapes, *facts.nodes.closed)
+        if not any(all(shape.labels.get(key) == value for key, value in selector.items()) for shape in shapes):
+            labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
+            yield reasons.NOT_IN_CLUSTER(
+                f"RuntimeClass {runtime_class.metadata.name} selects nodes with {labels}, but the cluster has no "
+                "such node"
+            )
+
+
+_CLASS, _SELECTOR = "object.spec.runtimeClassName", "object.spec.nodeSelector"
+_NEEDED = "(has(params.scheduling) && has(params.scheduling.nodeSelector) ? params.scheduling.nodeSelector : {})"
+
+
+def _compile(settings: RuntimeClassChoice, terms: PolicyTerms) -> Iterator[PatchPart]:
+    # The RuntimeClass itself is the parameter of the compiled policy. If it does not exist, the policy is not evaluated
+    # at all (`parameterNotFoundAction: Allow`), so no pod is refused. The API server itself adds the overhead, node
+    # selector and tolerations of the class afterwards.
+    name = cel_string(settings.name)
+    named = f"has({_CLASS}) && {_CLASS} != ''"
+    tests = [f"!({named})"]
+    if settings.override:
+        tests = [f"!({named}) || ({_CLASS} != {name} && !{IS_APPLIED})"]
+    if not settings.required:
+        tests += [f"!{IS_WINDOWS}", "!has(object.spec.nodeName) || object.spec.nodeName == ''"]
+        if not terms.names_daemons:
+            tests.append(f"!({IS_DAEMON}) || {_NEEDED}.size() == 0")
+    tests += list(_fits_the_class())
+    # An apply of the pod itself compares tolerations and node selectors as a whole, and the class adds to both.
+    tests.append(f"!{IS_APPLIED} || !has(params.scheduling)")
+    remove = operation("remove", pointer("spec", "overhead"))
+    yield PatchPart(
+        name="runtimeClassName",
+        test=join_all(tests),
+        reads_late=True,
+        runtime_class=settings.name,
+        operations=f"[{operation('add', pointer('spec', 'runtimeClassName'), name)}] + "
+        f"(has(object.spec.overhead) ? [{remove}] : [])",
+        note=cel_string(f"runtimeClassName={settings.name}"),
+    )
+
+
+def _fits_the_class() -> Iterator[str]:
+    """Yields the conditions under which a node can satisfy both the class and the pod.
+
+    Their node selectors must not contradict each other, and at least one required term of the pod must not contradict
+    the class."""
+    yield f"!has({_SELECTOR}) || {_NEEDED}.all(k, !(k in {_SELECTOR}) || {_SELECTOR}[k] == {_NEEDED}[k])"
+    value = f"{_NEEDED}[e.key]"
+    conflict = (
+        f"e.key in {_NEEDED} && (e.operator == 'DoesNotExist' || (e.operator == 'In' && !({value} in e.values)) || "
+        f"(e.operator == 'NotIn' && {value} in e.values))"
+    )
+    impossible = f"has(t.matchExpressions) && t.matchExpressions.exists(e, {conflict})"
+    yield f"!{HAS_REQUIRED_TERMS} || {REQUIRED_TERMS}.exists(t, !({impossible}))"
+
+
+def _require(settings: RuntimeClassChoice, terms: PolicyTerms) -> FieldValues:
+    yield FIELD, f"has({_CLASS}) && {_CLASS} == {cel_string(settings.name)}"
+
+
+ACTION = Action(
+    name="runtime_class",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=_list_decided,
+    list_match_fields=_list_match_fields,
+    find_odd=no_odd_values,
+    find_missing=_find_missing,
+    compile=_compile,
+    require=_require,
+    order_matters=True,
+    affects=frozenset({"nodes", "quotas"}),
+)

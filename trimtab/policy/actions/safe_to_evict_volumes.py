@@ -6,10 +6,27 @@ be lost: `cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes` (cluster
 `HasBlockingLocalStorage`).
 """
 
+from collections.abc import Iterator
+
 from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Volume
 from trimtab.cluster.selectors import name_matcher
 from trimtab.policy import reasons
+from trimtab.policy.actions.action import (
+    NOTHING,
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_match_fields,
+    no_missing_objects,
+    no_odd_values,
+    not_always,
+    not_in_cel,
+)
+from trimtab.policy.cel import cel_regex, cel_string, has_entry, join_all
+from trimtab.policy.cel_patches import PatchPart, operation, pointer
+from trimtab.policy.cel_pod import ANNOTATIONS, IS_APPLIED
 from trimtab.policy.field_types import Flag, Pattern, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
@@ -84,3 +101,56 @@ def _scratch_volumes(settings: SafeToEvictVolumes, volumes: tuple[Volume, ...]) 
         if is_local and is_selected(volume.name):
             names.append(volume.name)
     return sorted(names)
+
+
+def _describe(settings: SafeToEvictVolumes) -> Iterator[str]:
+    yield f"marks the volumes {', '.join(settings.volumes)}, so that they do not prevent an eviction"
+
+
+def _list_values(settings: SafeToEvictVolumes) -> FieldValues:
+    kinds = "emptyDir and hostPath" if settings.host_paths else "emptyDir"
+    yield f"annotations[{LOCAL_VOLUMES}]", f"{', '.join(settings.volumes)} ({kinds})"
+
+
+def _compile(settings: SafeToEvictVolumes, terms: PolicyTerms) -> Iterator[PatchPart]:
+    key = cel_string(LOCAL_VOLUMES)
+    never = f"{has_entry(ANNOTATIONS, SAFE_TO_EVICT)} && {ANNOTATIONS}[{cel_string(SAFE_TO_EVICT)}] == 'false'"
+    has_list = has_entry(ANNOTATIONS, LOCAL_VOLUMES)
+    listed = f"({has_list} ? {ANNOTATIONS}[{key}].split(',').filter(p, p != '') : [])"
+    is_scratch = "(has(v.emptyDir) && (!has(v.emptyDir.medium) || v.emptyDir.medium != 'Memory'))"
+    if settings.host_paths:
+        is_scratch = f"({is_scratch} || has(v.hostPath))"
+    is_meant = f"{is_scratch} && v.name.matches({cel_regex(settings.volumes)})"
+    added = f"object.spec.volumes.filter(v, {is_meant} && !(v.name in {listed})).map(v, string(v.name)).sort()"
+    text = f"({listed} + {added}).join(',')"
+    yield PatchPart(
+        name=f"annotations[{LOCAL_VOLUMES}]",
+        test=join_all(
+            [
+                f"!({never})",
+                "has(object.spec.volumes)",
+                f"object.spec.volumes.exists(v, {is_meant} && !(v.name in {listed}))",
+                f"!({has_list}) || !{IS_APPLIED}",
+            ]
+        ),
+        operations=f"[{operation('add', pointer('metadata', 'annotations', LOCAL_VOLUMES), text)}]",
+        note=f"{cel_string(f'annotations[{LOCAL_VOLUMES}]=')} + {text}",
+    )
+
+
+ACTION = Action(
+    name="safe_to_evict_volumes",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=not_always,
+    list_match_fields=no_match_fields,
+    find_odd=no_odd_values,
+    find_missing=no_missing_objects,
+    compile=_compile,
+    require=not_in_cel("safe_to_evict_volumes"),
+    order_matters=False,
+    affects=NOTHING,
+)

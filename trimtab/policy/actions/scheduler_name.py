@@ -3,9 +3,26 @@
 A scheduler is running while its leader renews a Lease. A pod whose scheduler is not running stays pending.
 """
 
+from collections.abc import Iterator
+
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
+from trimtab.policy.actions.action import (
+    NOTHING,
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_match_fields,
+    no_missing_objects,
+    no_odd_values,
+    not_always,
+    override_suffix,
+)
+from trimtab.policy.cel import NotExpressible, cel_string, join_all
+from trimtab.policy.cel_patches import PatchPart, operation, pointer
+from trimtab.policy.cel_pod import HAS_NO_NODE, IS_APPLIED
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.field_types import Flag, LeaseReference, ObjectName, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
@@ -75,3 +92,50 @@ def _not_running_reason(settings: SchedulerChoice, facts: ClusterFacts) -> Reaso
 def find_unmet_field(settings: SchedulerChoice, result: PodBeforeAndAfter) -> str | None:
     """Returns the field `schedulerName` if the pod has another scheduler, otherwise None."""
     return None if result.spec.scheduler_name == settings.name else FIELD
+
+
+def _describe(settings: SchedulerChoice) -> Iterator[str]:
+    yield f"sets the scheduler {settings.name}{override_suffix(settings.override)}"
+
+
+def _list_values(settings: SchedulerChoice) -> FieldValues:
+    yield FIELD, settings.name
+
+
+def _compile(settings: SchedulerChoice, terms: PolicyTerms) -> Iterator[PatchPart]:
+    if settings.watched_lease is not None:
+        raise NotExpressible(
+            "spec.actions.schedulerName: CEL cannot read whether the scheduler's Lease is current; with `lease: "
+            "none` Trimtab assumes that the scheduler runs"
+        )
+    path, name = f"object.spec.{FIELD}", cel_string(settings.name)
+    is_free = f"(!has({path}) || {path} in ['', '{_DEFAULT}'])"
+    may = f"({is_free} || (has({path}) && {path} != {name} && !{IS_APPLIED}))" if settings.override else is_free
+    yield PatchPart(
+        name=FIELD,
+        test=join_all([may, HAS_NO_NODE, f"!has({path}) || {path} != {name}"]),
+        operations=f"[{operation('add', pointer('spec', FIELD), name)}]",
+        note=cel_string(f"{FIELD}={settings.name}"),
+    )
+
+
+def _require(settings: SchedulerChoice, terms: PolicyTerms) -> FieldValues:
+    yield FIELD, f"object.spec.{FIELD} == {cel_string(settings.name)}"
+
+
+ACTION = Action(
+    name="scheduler_name",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=not_always,
+    list_match_fields=no_match_fields,
+    find_odd=no_odd_values,
+    find_missing=no_missing_objects,
+    compile=_compile,
+    require=_require,
+    order_matters=True,
+    affects=NOTHING,
+)

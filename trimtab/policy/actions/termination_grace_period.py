@@ -4,8 +4,25 @@ If the author sets none, the API server fills in 30 seconds before it calls webh
 the author chose the value. That is why a policy sets bounds and not a default.
 """
 
+from collections.abc import Iterator
+
 from trimtab.cluster.api.meta import change
+from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
+from trimtab.policy.actions import reasons as lint_reasons
+from trimtab.policy.actions.action import (
+    NOTHING,
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_match_fields,
+    no_missing_objects,
+    not_always,
+)
+from trimtab.policy.cel import cel_string, join_all
+from trimtab.policy.cel_patches import PatchPart, operation, pointer
+from trimtab.policy.cel_pod import IS_APPLIED
 from trimtab.policy.field_types import Required, Whole, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
@@ -13,6 +30,8 @@ from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 FIELD = "terminationGracePeriodSeconds"
 # Seconds that the API server writes (pkg/apis/core/v1/defaults.go).
 _DEFAULT = 30
+# A week. A node with such a pod is practically never drained.
+_MAX_SECONDS = 7 * 86400
 
 
 @policy_type
@@ -60,3 +79,60 @@ def _within_bounds(settings: TerminationGracePeriod, seconds: int) -> int:
 def _format_bounds(settings: TerminationGracePeriod) -> str:
     bounds = (("at least", settings.min_seconds), ("at most", settings.max_seconds))
     return " and ".join(f"{word} {bound} s" for word, bound in bounds if bound is not None)
+
+
+def _describe(settings: TerminationGracePeriod) -> Iterator[str]:
+    bounds = (("at least", settings.min_seconds), ("at most", settings.max_seconds))
+    seconds_text = ", ".join(f"{word} {value} s" for word, value in bounds if value is not None)
+    yield f"sets the termination grace period: {seconds_text}"
+
+
+def _list_values(settings: TerminationGracePeriod) -> FieldValues:
+    yield FIELD, f"{settings.min_seconds or 0} to {settings.max_seconds or 'any'}"
+
+
+def _find_odd(settings: TerminationGracePeriod, terms: PolicyTerms) -> Iterator[Reason]:
+    for word, seconds in (("minSeconds", settings.min_seconds), ("maxSeconds", settings.max_seconds)):
+        if seconds is not None and seconds > _MAX_SECONDS:
+            yield lint_reasons.ODD_AMOUNT(
+                f"terminationGracePeriod.{word} is {seconds} s, which is {seconds // 86400} days; a drain of the pod's "
+                "node waits that long"
+            )
+
+
+def _compile(settings: TerminationGracePeriod, terms: PolicyTerms) -> Iterator[PatchPart]:
+    path = f"object.spec.{FIELD}"
+    seconds = f"(has({path}) ? {path} : {_DEFAULT})"
+    for sign, bound in (("<", settings.min_seconds), (">", settings.max_seconds)):
+        if bound is not None:
+            yield PatchPart(
+                name=FIELD,
+                test=join_all([f"{seconds} {sign} {bound}", f"{seconds} == {_DEFAULT} || !{IS_APPLIED}"]),
+                operations=f"[{operation('add', pointer('spec', FIELD), str(bound))}]",
+                note=cel_string(f"{FIELD}={bound}"),
+            )
+
+
+def _require(settings: TerminationGracePeriod, terms: PolicyTerms) -> FieldValues:
+    path = f"object.spec.{FIELD}"
+    bounds = ((">=", settings.min_seconds), ("<=", settings.max_seconds))
+    comparisons = " && ".join(f"{path} {sign} {bound}" for sign, bound in bounds if bound is not None)
+    yield FIELD, f"has({path}) && {comparisons}"
+
+
+ACTION = Action(
+    name="termination_grace_period",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=not_always,
+    list_match_fields=no_match_fields,
+    find_odd=_find_odd,
+    find_missing=no_missing_objects,
+    compile=_compile,
+    require=_require,
+    order_matters=False,
+    affects=NOTHING,
+)

@@ -1,7 +1,8 @@
 """Spreads the replicas of a workload over the domains of a topology, if its author has set no constraint for that
 topology."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -9,6 +10,19 @@ from trimtab.cluster.api.meta import UNSET, LabelSelector, change, value_or
 from trimtab.cluster.api.pod import TopologySpreadConstraint
 from trimtab.cluster.owner import TEMPLATE_HASH
 from trimtab.policy import reasons
+from trimtab.policy.actions.action import (
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_match_fields,
+    no_missing_objects,
+    no_odd_values,
+    not_always,
+)
+from trimtab.policy.cel import cel_list, cel_string, has_entry, join_all
+from trimtab.policy.cel_patches import PatchPart, map_literal, operation, pointer
+from trimtab.policy.cel_pod import HAS_NO_NODE, IS_DAEMON, LABELS
 from trimtab.policy.field_types import LabelKey, Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
@@ -101,3 +115,68 @@ def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> No
             match_label_keys=(TEMPLATE_HASH,) if TEMPLATE_HASH in draft.subject.labels else (),
         )
         draft.spec = change(draft.spec, topology_spread_constraints=(*present, constraint))
+
+
+def _describe(settings: TopologySpread) -> Iterator[str]:
+    for spread in settings.constraints:
+        yield (
+            f"spreads pods over the values of {spread.topology_key} (maxSkew {spread.max_skew}, "
+            f"{spread.when_unsatisfiable})"
+        )
+
+
+def _list_values(settings: TopologySpread) -> FieldValues:
+    for spread in settings.constraints:
+        domains = f", minDomains {spread.min_domains}" if spread.min_domains else ""
+        text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}{domains}"
+        yield f"topologySpreadConstraints[{spread.topology_key}]", text
+
+
+def _compile(settings: TopologySpread, terms: PolicyTerms) -> Iterator[PatchPart]:
+    path = "object.spec.topologySpreadConstraints"
+    placed = [] if settings.required else [HAS_NO_NODE, f"!({IS_DAEMON})"]
+    keys = f"{cel_list(settings.by)}.filter(k, has({LABELS}) && k in {LABELS})"
+    for spread in settings.constraints:
+        present = f"has({path}) && {path}.exists(c, c.topologyKey == {cel_string(spread.topology_key)})"
+        constraint: dict[str, Any] = {
+            "maxSkew": spread.max_skew,
+            "topologyKey": spread.topology_key,
+            "whenUnsatisfiable": spread.when_unsatisfiable,
+        }
+        if spread.min_domains is not None:
+            constraint["minDomains"] = spread.min_domains
+        selector = f"'labelSelector': dyn({{'matchLabels': {{{keys}[0]: {LABELS}[{keys}[0]]}}}})"
+        fixed = map_literal(constraint)[:-1] + f", {selector}"
+        hashed = f"{fixed}, 'matchLabelKeys': dyn([{cel_string(TEMPLATE_HASH)}])}}"
+        value = f"({has_entry(LABELS, TEMPLATE_HASH)} ? {hashed} : {fixed}}})"
+        yield PatchPart(
+            name=f"topologySpreadConstraints[{spread.topology_key}]",
+            test=join_all([*placed, f"{keys}.size() > 0", f"!({present})"]),
+            operations=f"[{operation('add', pointer('spec', 'topologySpreadConstraints', '-'), value)}]",
+            note=cel_string(f"topologySpreadConstraints[{spread.topology_key}]"),
+        )
+
+
+def _require(settings: TopologySpread, terms: PolicyTerms) -> FieldValues:
+    path = "object.spec.topologySpreadConstraints"
+    for spread in settings.constraints:
+        key = spread.topology_key
+        yield f"topologySpread[{key}]", f"has({path}) && {path}.exists(c, c.topologyKey == {cel_string(key)})"
+
+
+ACTION = Action(
+    name="topology_spread",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=not_always,
+    list_match_fields=no_match_fields,
+    find_odd=no_odd_values,
+    find_missing=no_missing_objects,
+    compile=_compile,
+    require=_require,
+    order_matters=False,
+    affects=frozenset({"nodes"}),
+)

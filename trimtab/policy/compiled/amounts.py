@@ -4,10 +4,16 @@ CEL can compare and add quantities, but can neither round nor print them. So amo
 in millicores, anything else in bytes or pieces, rounded up as the scheduler rounds them.
 """
 
+from trimtab.cluster import quantity
+from trimtab.policy.actions.request_fields import RequestRule
 from trimtab.policy.cel import cel_string
 
 _CONTAINERS = "object.spec.containers"
 _INIT = "(has(object.spec.initContainers) ? object.spec.initContainers : [])"
+UNTIL = "^until=20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z "
+"""A regular expression for the beginning of a parameter that says how long it holds."""
+UNBOUNDED = "variables.unbounded"
+"""A CEL expression that is true if the parameters say that the namespace has neither a LimitRange nor a quota."""
 POD_LEVEL = ("cpu", "memory")
 """The resources that a pod may set for all its containers together (pod-level resources)."""
 
@@ -85,3 +91,19 @@ def format_number(number: str, resource: str) -> str:
     if resource == "cpu":
         return f"({number} % 1000 == 0 ? string({number} / 1000) : string({number}) + 'm')"
     return f"({number} % 1048576 == 0 ? string({number} / 1048576) + 'Mi' : string({number}))"
+
+
+def clamp_to_rule(rule: RequestRule, resource: str, number: int) -> int:
+    """Returns the amount within the bounds of the rule, and at least 1."""
+    low = quantity.scheduler_value(resource, rule.min) if rule.min else 1
+    high = quantity.scheduler_value(resource, rule.max) if rule.max else None
+    number = max(number, low)
+    return number if high is None else min(number, high)
+
+
+def needs_bounds(where: str) -> str:
+    """Returns why amounts of the action `where` cannot be compiled without parameters."""
+    return (
+        f"spec.actions.{where}: a pod does not show whether a LimitRange or a quota would refuse it; see the "
+        "option --params usage"
+    )

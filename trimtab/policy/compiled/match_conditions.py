@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster import quantity
-from trimtab.cluster.kinds import CONTROLLER_KINDS, groups_of
+from trimtab.cluster.kinds import groups_of
 from trimtab.cluster.owner import HASH_LABELS
 from trimtab.policy.cel import (
     Manifest,
@@ -24,6 +24,14 @@ from trimtab.policy.cel import (
     join_all,
     selector_expression,
 )
+from trimtab.policy.cel_pod import (
+    ALL_CONTAINERS,
+    ANNOTATIONS,
+    LABELS,
+    NAMESPACE_LABELS,
+    controller_expression,
+    is_of_kind,
+)
 from trimtab.policy.compiled.amounts import pod_amount_expression, quantity_number
 from trimtab.policy.conditions import AmountCondition, Conditions, Containers, NamespaceMatch
 from trimtab.policy.match import means_any_group, names_critical
@@ -32,8 +40,6 @@ from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.required_action_rules import required_actions
 from trimtab.policy.shell_regex import shell_regex
 
-NAMESPACE_LABELS = "namespaceObject.metadata.labels"
-_LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
 _UNKNOWN_KINDS = ("CronJob",)
 """Kinds of controllers above a Job. They cannot be matched, because nothing in a pod names its CronJob."""
 
@@ -69,7 +75,7 @@ def build_match(policy: PodPolicy, *, knows_autoscalers: bool) -> MatchExpressio
         where = f"spec.match.exclude[{index}]"
         parts = [
             *_conditions(excluded, where, knows_autoscalers),
-            *((selector_expression(s, _LABELS), False) for s in (excluded.pod_selector,) if s is not None),
+            *((selector_expression(s, LABELS), False) for s in (excluded.pod_selector,) if s is not None),
             *_excluded_selector(excluded),
         ]
         if parts:
@@ -84,7 +90,7 @@ def _left_alone(policy: PodPolicy) -> Iterator[str]:
     have opted out."""
     protected = sorted({*DEFAULT_SETTINGS.system_namespaces, DEFAULT_SETTINGS.own_namespace})
     yield f"!(request.namespace in {cel_list(protected)})"
-    yield f"!({has_entry(_ANNOTATIONS, MIRROR)})"
+    yield f"!({has_entry(ANNOTATIONS, MIRROR)})"
     if not required_actions(policy.spec.actions):
         critical = [name for name in CRITICAL if name not in names_critical(policy)]
         spec = "object.spec.priorityClassName"
@@ -94,7 +100,7 @@ def _left_alone(policy: PodPolicy) -> Iterator[str]:
 
 
 def _opted_out_pod() -> str:
-    return " || ".join(f"({_says_yes(path)})" for path in (_ANNOTATIONS, _LABELS))
+    return " || ".join(f"({_says_yes(path)})" for path in (ANNOTATIONS, LABELS))
 
 
 def _says_yes(path: str) -> str:
@@ -126,7 +132,7 @@ def _conditions(conditions: Conditions, where: str, knows_autoscalers: bool) -> 
         yield f"request.namespace.matches({cel_regex(namespaces.include)})", False
     if namespaces is not None and namespaces.exclude:
         yield f"!request.namespace.matches({cel_regex(namespaces.exclude)})", False
-    for path, wanted in ((_LABELS, conditions.pod_labels), (_ANNOTATIONS, conditions.annotations)):
+    for path, wanted in ((LABELS, conditions.pod_labels), (ANNOTATIONS, conditions.annotations)):
         yield from ((text, False) for text in _entries(path, wanted or {}))
     for field, patterns in (
         ("runtimeClassName", conditions.runtime_classes),
@@ -184,22 +190,23 @@ def _owned(patterns: tuple[str, ...], where: str) -> str:
             )
     direct = [pattern for pattern in full if not pattern.startswith("Pod/")]
     if direct:
-        tests.append(_controller(f"(o.apiVersion + ' ' + o.kind + '/' + o.name).matches({_owner_regex(direct)})"))
+        direct_owner = f"(o.apiVersion + ' ' + o.kind + '/' + o.name).matches({_owner_regex(direct)})"
+        tests.append(controller_expression(direct_owner))
     for kind, label in HASH_LABELS.items():
         above = tuple(pattern for pattern in full if pattern.startswith(f"{kind}/"))
         if above:
-            hash_ = f"{_LABELS}[{cel_string(label)}]"
+            hash_ = f"{LABELS}[{cel_string(label)}]"
             name = f"o.name.substring(0, o.name.size() - {hash_}.size() - 1)"
             tests.append(
-                _controller(
-                    f"{_is_of('ReplicaSet')} && {has_entry(_LABELS, label)} && {hash_} != '' && "
+                controller_expression(
+                    f"{is_of_kind('ReplicaSet')} && {has_entry(LABELS, label)} && {hash_} != '' && "
                     f"o.name.endsWith('-' + {hash_}) && ('{kind}/' + {name}).matches({cel_regex(above)})"
                 )
             )
     bare = tuple(pattern for pattern in full if pattern.startswith("Pod/"))
     if bare:
         name = "(has(object.metadata.name) ? object.metadata.name : '')"
-        tests.append(f"!({_controller('true')}) && ('Pod/' + {name}).matches({cel_regex(bare)})")
+        tests.append(f"!({controller_expression('true')}) && ('Pod/' + {name}).matches({cel_regex(bare)})")
     return " || ".join(f"({test})" for test in tests)
 
 
@@ -214,40 +221,6 @@ def _owner_regex(patterns: Iterable[str]) -> str:
         version = "|".join(f"{re.escape(one)}/[^ ]*" if one else "[^/ ]*" for one in groups) or "[^ ]*"
         parts.append(f"({version}) {re.escape(plain)}/{shell_regex(name)}")
     return cel_string(f"^({'|'.join(parts)})$")
-
-
-def _is_of(kind: str) -> str:
-    """Returns a CEL expression that is true if the owner `o` is of this kind of Kubernetes itself."""
-    tests = (
-        f"o.apiVersion.startsWith('{group}/')" if group else "!o.apiVersion.contains('/')" for group in groups_of(kind)
-    )
-    return f"o.kind == '{kind}' && ({' || '.join(tests)})"
-
-
-def _controller(test: str) -> str:
-    """Returns a CEL expression that is true if the pod has a controller `o` for which the test is true."""
-    references = "object.metadata.ownerReferences"
-    return f"has({references}) && {references}.exists(o, has(o.controller) && o.controller && {test})"
-
-
-IS_DAEMON = _controller(_is_of("DaemonSet"))
-HAS_OWNER = _controller("true")
-_IS_OF_MEANT_GROUP = join_all(f"o.kind != '{kind}' || ({_is_of(kind)})" for kind in CONTROLLER_KINDS)
-"""A CEL expression that is false if the owner `o` has the name of a known kind but is of another group."""
-OWNER_KEY = (
-    f"{HAS_OWNER} ? object.metadata.ownerReferences.filter(o, has(o.controller) && o.controller).map(o, "
-    + "".join(
-        f"{_is_of('ReplicaSet')} && {has_entry(_LABELS, label)} && {_LABELS}[{cel_string(label)}] != '' && "
-        f"o.name.endsWith('-' + {_LABELS}[{cel_string(label)}]) ? "
-        f"'{kind}.' + o.name.substring(0, o.name.size() - {_LABELS}[{cel_string(label)}].size() - 1) : "
-        for kind, label in HASH_LABELS.items()
-    )
-    + f"{_IS_OF_MEANT_GROUP} ? o.kind + '.' + o.name : '')[0] : ''"
-)
-"""A CEL expression for KIND.NAME of the topmost controller that can be read from the pod; empty for a pod without a
-controller, and for one whose controller has the name of a built-in kind but is of another group."""
-
-ALL_CONTAINERS = "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
 
 
 def container_test(containers: Containers, where: str) -> str:

@@ -8,52 +8,19 @@ the pairs of policies for which this matters.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic.alias_generators import to_camel
-
 from trimtab.cluster.request_parameters import PARAMETERS_NAME
+from trimtab.policy.all_actions import iterate_actions, read_terms
 from trimtab.policy.cel import ADMISSION_API, Manifest, NotExpressible, cel_string, has_entry, join_all
-from trimtab.policy.compiled.class_parts import overhead_parts, runtime_class_parts
+from trimtab.policy.cel_patches import AmountPatch, PatchPart, operation, pointer, prepare_parents
+from trimtab.policy.cel_pod import ANNOTATIONS
+from trimtab.policy.compiled.amount_variables import PARAMETER_VARIABLES, AmountVariables, amount_variables
 from trimtab.policy.compiled.match_conditions import MatchExpressions, build_match
-from trimtab.policy.compiled.patch_parts import (
-    ANNOTATIONS,
-    PatchPart,
-    annotation_parts,
-    empty_dir_parts,
-    grace_period_parts,
-    label_parts,
-    local_volume_parts,
-    operation,
-    pointer,
-    prepare_parents,
-    scheduler_parts,
-    topology_spread_parts,
-)
-from trimtab.policy.compiled.placement_parts import placement_parts
-from trimtab.policy.compiled.resource_parts import PARAMETER_VARIABLES, ResourceVariables, resource_parts
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX, POLICY_LABEL
 from trimtab.policy.conditions import Conditions
-from trimtab.policy.match import names_daemons
-from trimtab.policy.podpolicy import Actions, PodPolicy
+from trimtab.policy.podpolicy import PodPolicy
 
 API_VERSION = ADMISSION_API
 NAME_PREFIX = "trimtab-"
-COMPILED_ACTIONS = frozenset(
-    {
-        "runtime_class",
-        "overhead",
-        "requests",
-        "limits",
-        "placement",
-        "safe_to_evict_volumes",
-        "topology_spread",
-        "scheduler_name",
-        "termination_grace_period",
-        "empty_dirs",
-        "labels",
-        "annotations",
-    }
-)
-"""The actions that can be compiled to CEL, some of them only with certain settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,70 +56,39 @@ def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bo
     # A rollout needs a hash, and CEL of the API server has no hash function.
     if spec.rollout < 100:
         raise NotExpressible("spec.rollout: CEL cannot select the owners of a rollout; set it to 100%")
-    if spec.actions.priority_class is not None:
-        raise NotExpressible(
-            "spec.actions.priorityClass: a quota may count pods of the PriorityClass, and CEL cannot check "
-            "whether it would refuse the pod"
-        )
-    for name in Actions.__dataclass_fields__:
-        # An action that is left out in silence would leave pods unchanged without a word.
-        if name not in COMPILED_ACTIONS and getattr(spec.actions, name) is not None:
-            raise NotExpressible(f"spec.actions.{to_camel(name)}: only the webhook supports this action")
-    scheduler = spec.actions.scheduler_name
-    if scheduler is not None and scheduler.watched_lease is not None:
-        raise NotExpressible(
-            "spec.actions.schedulerName: CEL cannot read whether the scheduler's Lease is current; with `lease: "
-            "none` Trimtab assumes that the scheduler runs"
-        )
     match = build_match(policy, knows_autoscalers=with_parameters)
-    resources = resource_parts(policy, with_parameters=with_parameters)
-    parts = (*_plain_parts(policy), *resources.parts)
+    plain, amounts = _compile_actions(policy)
+    resources = amount_variables(amounts, policy.spec.match, with_parameters=with_parameters)
+    parts = (*plain, *resources.parts)
     if not parts:
         return CompiledMutation(
             policy.name,
             note="the policy makes no change of its own, but prevents policies of lower priority from changing "
             "its fields",
         )
-    has_class = spec.actions.runtime_class is not None
-    reads_parameters = resources.needs_parameters or _asks_for_autoscalers(policy)
-    if has_class and reads_parameters:
+    runtime_class = "".join(part.runtime_class for part in parts)
+    reads_parameters = bool(amounts) or _asks_for_autoscalers(policy)
+    if runtime_class and reads_parameters:
         raise NotExpressible(
             "spec.actions.runtimeClass: the parameter of the compiled policy is the RuntimeClass, so the usage "
             "cannot be a parameter as well"
         )
-    if len(resources.parts) > 0:
+    if amounts:
         match = _without_kept(policy, others, match, with_parameters)
-    return CompiledMutation(policy.name, tuple(_manifests(policy, match, parts, resources, reads_parameters)))
+    parameter = _parameter(runtime_class, reads_parameters)
+    return CompiledMutation(policy.name, tuple(_manifests(policy, match, parts, resources, parameter)))
+
+
+def _compile_actions(policy: PodPolicy) -> tuple[list[PatchPart], list[AmountPatch]]:
+    terms = read_terms(policy)
+    compiled = [part for action, one in iterate_actions(policy.spec.actions) for part in action.compile(one, terms)]
+    plain = [part for part in compiled if isinstance(part, PatchPart)]
+    return plain, [part for part in compiled if isinstance(part, AmountPatch)]
 
 
 def _asks_for_autoscalers(policy: PodPolicy) -> bool:
     match: tuple[Conditions, ...] = (policy.spec.match, *policy.spec.match.exclude)
     return any(conditions.vpa is not None or conditions.hpa is not None for conditions in match)
-
-
-def _plain_parts(policy: PodPolicy) -> Iterator[PatchPart]:
-    """Yields the changes of all actions except requests and limits, in the order in which the webhook applies them."""
-    actions, daemons = policy.spec.actions, names_daemons(policy)
-    if actions.runtime_class is not None:
-        yield from runtime_class_parts(actions.runtime_class, names_daemons=daemons)
-    if actions.overhead is not None:
-        yield from overhead_parts(actions.overhead)
-    if actions.placement is not None:
-        yield from placement_parts(actions.placement, names_daemons=daemons)
-    if actions.topology_spread is not None:
-        yield from topology_spread_parts(actions.topology_spread)
-    if actions.scheduler_name is not None:
-        yield from scheduler_parts(actions.scheduler_name)
-    if actions.termination_grace_period is not None:
-        yield from grace_period_parts(actions.termination_grace_period)
-    if actions.empty_dirs is not None:
-        yield from empty_dir_parts(actions.empty_dirs)
-    if actions.safe_to_evict_volumes is not None:
-        yield from local_volume_parts(actions.safe_to_evict_volumes)
-    if actions.labels is not None:
-        yield from label_parts(actions.labels)
-    if actions.annotations is not None:
-        yield from annotation_parts(actions.annotations)
 
 
 def _without_kept(
@@ -191,7 +127,11 @@ def _without_kept(
 
 
 def _manifests(
-    policy: PodPolicy, match: MatchExpressions, parts: Sequence[PatchPart], resources: ResourceVariables, reads: bool
+    policy: PodPolicy,
+    match: MatchExpressions,
+    parts: Sequence[PatchPart],
+    resources: AmountVariables,
+    parameter: tuple[Manifest, Manifest],
 ) -> Iterator[Manifest]:
     name = f"{NAME_PREFIX}{policy.name}"
     metadata: Manifest = {
@@ -202,8 +142,7 @@ def _manifests(
     # Where nothing is left to change the pod need not be encoded and patched, which costs more than everything else.
     if not any(part.reads_late for part in parts):
         conditions.append(" || ".join(f"({part.test})" for part in parts))
-    runtime_class = policy.spec.actions.runtime_class
-    kind, param = _parameter(runtime_class.name if runtime_class is not None else "", reads)
+    kind, param = parameter
     yield {
         "apiVersion": API_VERSION,
         "kind": "MutatingAdmissionPolicy",
@@ -219,7 +158,7 @@ def _manifests(
             ],
             "variables": [
                 {"name": variable, "expression": text}
-                for variable, text in _variables(match, parts, resources, reads).items()
+                for variable, text in _variables(match, parts, resources, reads="ConfigMap" in kind.values()).items()
             ],
             "mutations": [
                 {"patchType": "JSONPatch", "jsonPatch": {"expression": _patch(policy.name, _with_variables(parts))}}
@@ -244,7 +183,7 @@ def _parameter(runtime_class: str, reads: bool) -> tuple[Manifest, Manifest]:
 
 
 def _variables(
-    match: MatchExpressions, parts: Sequence[PatchPart], resources: ResourceVariables, reads: bool
+    match: MatchExpressions, parts: Sequence[PatchPart], resources: AmountVariables, *, reads: bool
 ) -> dict[str, str]:
     """Returns the variables (name → CEL expression), sorted so that each one reads only variables before it."""
     notes = " + ".join(f"({part.test} ? [string({part.note})] : [])" for part in _with_variables(parts))
@@ -291,13 +230,5 @@ def find_conflicts(policies: Sequence[PodPolicy]) -> tuple[str, ...]:
 def _decided_fields(policy: PodPolicy) -> frozenset[str]:
     """Returns the names of the fields that the policy decides and that only the first of several policies may
     decide."""
-    actions, fields = policy.spec.actions, set()
-    for word, field in (("runtimeClassName", actions.runtime_class), ("schedulerName", actions.scheduler_name)):
-        fields |= {word} if field is not None else set()
-    if actions.requests is not None:
-        for resource in ("cpu", "memory", "ephemeral_storage"):
-            fields |= {f"requests.{resource}"} if getattr(actions.requests, resource) is not None else set()
-    if actions.labels is not None:
-        wanted = (actions.labels.add, actions.labels.from_namespace, actions.labels.from_pod)
-        fields |= {f"labels[{key}]" for entries in wanted for key in entries or {}}
-    return frozenset(fields)
+    actions = (one for one in iterate_actions(policy.spec.actions) if one[0].order_matters)
+    return frozenset(field for action, settings in actions for field, _ in action.list_values(settings))

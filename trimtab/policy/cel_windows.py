@@ -6,7 +6,7 @@ The API server's RuntimeClass plugin comes before the policies: what the class s
 from trimtab.cluster.node import OS_LABELS
 from trimtab.cluster.operating_system import LINUX, WINDOWS
 from trimtab.policy.cel import cel_list, has_entry
-from trimtab.policy.compiled.match_conditions import ALL_CONTAINERS
+from trimtab.policy.cel_pod import ALL_CONTAINERS
 
 _SPEC = "object.spec"
 _SELECTOR = f"{_SPEC}.nodeSelector"

@@ -7,21 +7,11 @@ contradicts one of the pod's own conditions, nothing is added; each pair of cond
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from trimtab.policy.actions.action import PolicyTerms
 from trimtab.policy.actions.placement_fields import AddedToleration, NodeLabel, PlacementAction
 from trimtab.policy.cel import NotExpressible, cel_list, cel_string, has_entry, join_all
-from trimtab.policy.compiled.match_conditions import IS_DAEMON, NAMESPACE_LABELS
-from trimtab.policy.compiled.patch_parts import (
-    ANNOTATIONS,
-    IS_APPLIED,
-    LABELS,
-    MANAGED,
-    PatchPart,
-    ensure_map,
-    map_literal,
-    operation,
-    pointer,
-    resolved_source,
-)
+from trimtab.policy.cel_patches import PatchPart, ensure_map, map_literal, operation, pointer
+from trimtab.policy.cel_pod import ANNOTATIONS, IS_APPLIED, IS_DAEMON, LABELS, MANAGED, NAMESPACE_LABELS
 from trimtab.policy.field_owners import APPLIED
 
 _AFFINITY, _NODE = "object.spec.affinity", "object.spec.affinity.nodeAffinity"
@@ -103,7 +93,7 @@ def _requirement(label: NodeLabel) -> _Requirement:
     return _Requirement(plain.key, plain.operator, cel_list(plain.values))
 
 
-def placement_parts(settings: PlacementAction, *, names_daemons: bool) -> tuple[PatchPart, ...]:
+def compile_placement(settings: PlacementAction, terms: PolicyTerms) -> tuple[PatchPart, ...]:
     """Returns the one change that adds the whole placement. Raises NotExpressible with the name of the field."""
     if settings.require_any and (settings.require or settings.node_selector):
         raise NotExpressible(
@@ -115,7 +105,7 @@ def placement_parts(settings: PlacementAction, *, names_daemons: bool) -> tuple[
     ]
     groups = [[_requirement(label) for label in group] for group in settings.require_any]
     labels = [*settings.require, *settings.prefer, *(label for group in settings.require_any for label in group)]
-    sources = [resolved_source(label) for label in labels if label.in_namespace_label or label.in_pod_label]
+    sources = [_resolved_source(label) for label in labels if label.in_namespace_label or label.in_pod_label]
     sources += [_toleration_source(wish) for wish in settings.tolerate]
     pieces = [
         *([_required_piece(required)] if required else []),
@@ -125,7 +115,7 @@ def placement_parts(settings: PlacementAction, *, names_daemons: bool) -> tuple[
         *([_toleration_piece(settings.tolerate)] if settings.tolerate else []),
     ]
     tests = [*(source for source in sources if source != "true"), " || ".join(test for test, _ in pieces)]
-    tests += _free_to_place(settings, names_daemons)
+    tests += _free_to_place(settings, terms.names_daemons)
     alternatives = groups or [[]]
     fits = " || ".join(f"({_can_meet([*required, *selected, *group])})" for group in alternatives)
     tests.append(fits)
@@ -248,18 +238,11 @@ def _preferred_piece(prefer: Sequence[NodeLabel]) -> tuple[str, str]:
     return f"({' || '.join(test for test, _ in lacking)})", f"{create} + {adds}"
 
 
-def _appended(path: str, lacking: Sequence[tuple[str, str]]) -> str:
-    """Returns a CEL expression for the operations that append each value whose test is true. `path` is a string literal
-    with the list's pointer."""
-    end = f"{path[:-1]}/-{path[-1]}"
-    return " + ".join(f"({test} ? [{operation('add', end, value)}] : [])" for test, value in lacking)
-
-
 def _toleration_source(wish: AddedToleration) -> str:
     label = NodeLabel(label="x", in_namespace_label=wish.value_from_namespace) if wish.value_from_namespace else None
     if wish.value_from_pod:
         label = NodeLabel(label="x", in_pod_label=wish.value_from_pod, among=wish.among)
-    return resolved_source(label) if label is not None else "true"
+    return _resolved_source(label) if label is not None else "true"
 
 
 def _toleration_piece(wishes: Sequence[AddedToleration]) -> tuple[str, str]:
@@ -305,3 +288,15 @@ def _toleration_literal(wish: AddedToleration, operator: str, value: str) -> str
     fields |= {"tolerationSeconds": wish.seconds} if wish.seconds is not None else {}
     given = f", 'value': dyn({value})}}" if operator == "Equal" and value != '""' else "}"
     return map_literal(fields)[:-1] + given
+
+
+def _resolved_source(label: NodeLabel) -> str:
+    """Returns a CEL expression that is true if the source of this node label's value exists, which is a label of the
+    pod or of its namespace."""
+    if label.in_namespace_label is not None:
+        path = NAMESPACE_LABELS
+        return f"{has_entry(path, label.in_namespace_label)} && {path}[{cel_string(label.in_namespace_label)}] != ''"
+    if label.in_pod_label is not None:
+        value = f"{LABELS}[{cel_string(label.in_pod_label)}]"
+        return f"{has_entry(LABELS, label.in_pod_label)} && {value} in {cel_list(label.among)}"
+    return "true"

@@ -6,7 +6,7 @@ from pydantic.alias_generators import to_camel
 
 from trimtab.policy.all_actions import iterate_actions
 from trimtab.policy.conditions import AmountCondition, Conditions, Match
-from trimtab.policy.podpolicy import PodPolicy
+from trimtab.policy.podpolicy import Actions, PodPolicy
 from trimtab.policy.required_action_rules import required_actions
 
 
@@ -70,7 +70,8 @@ def describe_actions(policy: PodPolicy) -> list[str]:
     """Returns a text for each action, and one for the denial of pods if an action is required."""
     required = required_actions(policy.spec.actions)
     denies = [f"denies a pod that would run without {' or '.join(map(to_camel, required))}"] if required else []
-    phrases = (
-        phrase for action, settings in iterate_actions(policy.spec.actions) for phrase in action.describe(settings)
-    )
+    # As the policy language lists the actions, not as they are applied.
+    order = list(Actions.__dataclass_fields__)
+    actions = sorted(iterate_actions(policy.spec.actions), key=lambda one: order.index(one[0].name))
+    phrases = (phrase for action, settings in actions for phrase in action.describe(settings))
     return [*phrases, *denies]

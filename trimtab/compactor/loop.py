@@ -9,6 +9,7 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.reason import NotYet
 from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.moves_by_others import MovesByOthers
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.drain.state_machine import DrainPlanner
 from trimtab.compaction.reasons import DOUBTFUL_CORDON as DOUBTFUL
@@ -54,6 +55,7 @@ class Loop:
     """The view of the last round, or None before the first."""
     problem: str = ""
     """The problem of the last round; empty if there was none."""
+    moves_by_others: MovesByOthers = field(default_factory=MovesByOthers)
     error_guard: ErrorGuard = field(init=False)
     _planned_at: float | None = field(default=None)
     _reported: frozenset[str] = frozenset()
@@ -91,6 +93,8 @@ class Loop:
         self.pool_states.report_unreadable(view.now, {pool.name for pool in view.pools})
         self._report_errors(view)
         self._reopen_pools(view)
+        self.moves_by_others = self.moves_by_others.observe(view, self.drainer.timeouts.rest)
+        self.planner.moved_by_others = frozenset(self.moves_by_others.moved)
         before = self.error_guard.error_count
         with collector.collect_errors():
             self.drainer.run_drains(moment, now)

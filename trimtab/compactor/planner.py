@@ -86,6 +86,8 @@ class CompactionPlanner:
     on_cordon: Callable[[str], None] = lambda drain: None
     """Called with the name of a drain whose node is being cordoned, because its annotation may not be observed for a
     while."""
+    moved_by_others: frozenset[str] = frozenset()
+    """The pods that somebody else moved recently, and that are left in peace."""
     last_plan: Plan | None = None
     reserved_targets: frozenset[str] = frozenset()
     """Nodes of pools that act, which are reserved by the last plan."""
@@ -338,7 +340,7 @@ class CompactionPlanner:
             now=view.now,
             observations=merge_observations(self.pool_states.states, active.emptying),
             autoscaler=view.autoscaler,
-            moved_pods=moved_pods(self.pool_states.states.values()),
+            moved_pods=moved_pods(self.pool_states.states.values()) | self.moved_by_others,
             overdue=self._overdue_nodes(view),
             own_cordons=view.annotations.ours,
             other_compactors=view.annotations.others,

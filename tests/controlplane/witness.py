@@ -50,6 +50,8 @@ class Witness:
     """Seconds from a pod's first sight to its readiness."""
     born: set[str] = field(default_factory=set)
     """namespace/name of the pods that came to be while we watched."""
+    ages: dict[str, float] = field(default_factory=dict)
+    """namespace/name → the seconds from a pod's first sight to when it was told to go, for pods in `born`."""
     left: list[tuple[str, str]] = field(default_factory=list)
     """(node, namespace/name) of pods on a node, in the order in which they were told to go."""
     pods: dict[str, Seen] = field(default_factory=dict)
@@ -144,6 +146,8 @@ class Witness:
             observation.ending = True
             if observation.node:
                 self.left.append((observation.node, observation.name))
+                if observation.born_here:
+                    self.ages[observation.name] = now - observation.since
 
     def _set(self, observation: Seen, *, ready: bool, now: float) -> None:
         if ready == observation.ready:

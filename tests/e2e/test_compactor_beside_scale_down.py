@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from tests.controlplane.autoscaler import Autoscaler, CannotAdd, Times
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.witness import Witness
 from tests.e2e.compactors import Compactor, Object, budget, compactor, is_cordoned, nodes, noted, pool
-from trimtab.compaction.drain.timeouts import DrainTimeouts
 
 SLOW = {"testbed.trimtab.dev/ready-after": "2s"}
 SIZES = {"s": (30, 4), "m": (20, 8), "l": (10, 16)}
@@ -73,10 +73,9 @@ def nothing_more(cluster: Cluster, name: str, scaler: Autoscaler, one: Compactor
 
 @contextmanager
 def both(cluster: Cluster, name: str, folder: Path, times: Times) -> Iterator[tuple[Autoscaler, Witness, Compactor]]:
-    """The stand-in with the real one's defaults on a clock, and a compactor whose pool leads; by default, and on the
-    same clock, it leaves in peace what was moved.
+    """The stand-in with the real one's defaults on a clock, and a compactor whose pool leads. What was moved, it leaves
+    in peace for as long as a node must be unneeded; by default it is an hour.
     """
-    rest = DrainTimeouts().rest * times.unneeded / Times().unneeded
     pace = {"drains": 4, "evictionsPerHour": 10_000}
     cluster.apply(pool(cluster, name, autoscaler="lead", pace=pace))
     scaler = Autoscaler.real(cluster, group_of(name), lambda pod: "", times)
@@ -85,7 +84,7 @@ def both(cluster: Cluster, name: str, folder: Path, times: Times) -> Iterator[tu
         "AUTOSCALER_FLAGS": times.flags,
         "MAX_CONCURRENT_DRAINS": "4",
         "NODE_REMOVAL_TIMEOUT_SECONDS": "1200",
-        "MOVE_COOLDOWN_SECONDS": f"{rest:.0f}",
+        "MOVE_COOLDOWN_SECONDS": f"{times.unneeded:.0f}",
     }
     with scaler, Witness(cluster) as witness, compactor(cluster, folder, **environment) as one:
         yield scaler, witness, one
@@ -117,12 +116,12 @@ def held_beside(cluster: Cluster, name: str, folder: Path, times: Times) -> None
     with both(cluster, name, folder, times) as (scaler, witness, one):
         cluster.eventually(lambda: one.told("started") and scaler.removed, within=60 + 3 * times.unneeded, every=1)
         longest = 120 + 12 * times.unneeded
-        quiet = times.unneeded + 4 * times.scan
+        quiet = times.unneeded + 10 * times.scan
         cluster.eventually(lambda: nothing_more(cluster, name, scaler, one, quiet), within=longest, every=0.1)
         evicted = [write for write in auditor.writes(user="compactor", resource="pods/eviction") if write.allowed]
         moved = [*(pod for _, pod in scaler.down.evicted), *(f"{w.namespace}/{w.name}" for w in evicted)]
         mine = [pod for pod in moved if pod.startswith(f"{cluster.namespace}/")]
-        twice = [pod for pod in mine if pod in witness.born]
+        twice = [pod for pod in mine if witness.ages.get(pod, inf) < times.unneeded]
         begun = len(one.told("started"))
         print(
             f"{before} nodes, {len(nodes(cluster, name))} left; {pods} pods, {len(mine)} evictions, of these "

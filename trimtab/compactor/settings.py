@@ -74,7 +74,8 @@ class Settings(LeaderProcessSettings):
     autoscaler's own settings, plus five minutes."""
 
     move_cooldown_seconds: int = _DRAIN.rest
-    """The number of seconds for which the successor of a moved pod is not moved again, whoever moved the pod."""
+    """The number of seconds for which the successor of a moved pod is not moved again, also if
+    an autoscaler or another tool moved it."""
 
     pool_backoff_seconds: int = _DRAIN.closed
     """The number of seconds for which the compactor starts no drain in a pool after two failed drains in a row.

@@ -10,7 +10,7 @@ from typing import Any
 from trimtab.policy.actions import (
     empty_dirs,
     labels,
-    limits_action,
+    limits,
     overhead,
     placement_action,
     priority_class,
@@ -31,7 +31,7 @@ ACTIONS: tuple[Action[Any], ...] = (
     priority_class.ACTION,
     requests_action.ACTION,
     empty_dirs.ACTION,
-    limits_action.ACTION,
+    limits.ACTION,
     placement_action.ACTION,
     topology_spread.ACTION,
     scheduler_name.ACTION,

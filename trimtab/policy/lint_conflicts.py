@@ -10,9 +10,8 @@ from fnmatch import fnmatchcase
 
 from trimtab.cluster.reason import Code, Reason
 from trimtab.policy.all_actions import iterate_actions
-from trimtab.policy.conditions import Match, NamespaceMatch
+from trimtab.policy.conditions import Match, NamespaceMatch, can_meet_patterns, is_meeting
 from trimtab.policy.lint_differences import find_differences
-from trimtab.policy.pattern_overlap import can_meet_patterns, is_meeting
 from trimtab.policy.podpolicy import PodPolicy
 
 DISAGREES = Code(

@@ -1,7 +1,7 @@
 """Removes the limits of containers, or sets them to a multiple of the request."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -13,6 +13,19 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import limits_of
 from trimtab.cluster.runtime_signs import LimitReader, UnknownRuntime
 from trimtab.policy import autoscalers, reasons
+from trimtab.policy.actions.action import (
+    WRITTEN,
+    Action,
+    FieldValues,
+    PolicyTerms,
+    no_comparison,
+    no_match_fields,
+    no_missing_objects,
+    no_odd_values,
+)
+from trimtab.policy.cel import NotExpressible, cel_string
+from trimtab.policy.cel_patches import AmountPatch
+from trimtab.policy.cel_pod import ALL_CONTAINERS
 from trimtab.policy.field_types import Required, policy_type
 from trimtab.policy.limit_readers import find_reference, find_runtime_use
 from trimtab.policy.pod_changes import PodChanges, ResourceRequest
@@ -159,3 +172,54 @@ def limit_factor(rule: str) -> str | None:
     """Returns the factor in a rule: "1.5" for "request x 1.5", "1" for "request"; None for `remove` and `keep`."""
     match = _RULE.fullmatch(rule)
     return (match[2] or "1") if match and rule.startswith("request") else None
+
+
+def _describe(settings: LimitsAction) -> Iterable[str]:
+    return (f"sets the {resource} limit: {limit}" for resource, limit in limit_rules(settings))
+
+
+def _list_values(settings: LimitsAction) -> FieldValues:
+    return ((f"limits.{resource}", rule) for resource, rule in limit_rules(settings))
+
+
+def _list_decided(settings: LimitsAction) -> dict[str, int]:
+    return {f"limits.{resource}": WRITTEN for resource, _ in limit_rules(settings)}
+
+
+def _require(settings: LimitsAction, terms: PolicyTerms) -> FieldValues:
+    if terms.match.containers is not None:
+        raise NotExpressible(
+            "spec.actions.limits: with `match.containers` this action applies only to some containers, which CEL "
+            "cannot check"
+        )
+    for resource, rule in limit_rules(settings):
+        if rule == "keep":
+            raise NotExpressible(f"spec.actions.limits.{resource}: CEL does not know the former limit")
+        has_limit = f"has(c.resources) && has(c.resources.limits) && {cel_string(resource)} in c.resources.limits"
+        expression = f"!({has_limit})" if rule == "remove" else has_limit
+        yield f"limits.{resource}", f"{ALL_CONTAINERS}.all(c, {expression})"
+
+
+def _compile(settings: LimitsAction, terms: PolicyTerms) -> Iterable[AmountPatch]:
+    # Only a compiler needs it: commands that compile nothing start without.
+    from trimtab.policy.actions.limits_in_cel import compile_limits
+
+    return compile_limits(settings, terms)
+
+
+ACTION = Action(
+    name="limits",
+    propose=propose_changes,
+    unmet=find_unmet_field,
+    describe=_describe,
+    list_values=_list_values,
+    compare=no_comparison,
+    list_decided=_list_decided,
+    list_match_fields=no_match_fields,
+    find_odd=no_odd_values,
+    find_missing=no_missing_objects,
+    compile=_compile,
+    require=_require,
+    order_matters=False,
+    affects=frozenset({"nodes", "quotas"}),
+)

@@ -24,7 +24,7 @@ from trimtab.policy.actions.action import (
 )
 from trimtab.policy.cel import NotExpressible, join_all
 from trimtab.policy.cel_patches import PatchPart, operation, pointer
-from trimtab.policy.cel_windows import IS_WINDOWS
+from trimtab.policy.cel_pod import IS_WINDOWS
 from trimtab.policy.field_types import Required, policy_type
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter

@@ -1,6 +1,6 @@
 """The placement action as one object: in words, for lint, and compiled to CEL."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.api.pod import PodSpec
@@ -12,9 +12,9 @@ from trimtab.policy.actions.action import Action, FieldValues, PolicyTerms, no_c
 from trimtab.policy.actions.labels import find_missing_namespace_labels
 from trimtab.policy.actions.placement import find_unmet_field, format_requirement, propose_changes
 from trimtab.policy.actions.placement_fields import NodeLabel, PlacementAction
-from trimtab.policy.actions.placement_in_cel import compile_placement
 from trimtab.policy.affinity_conflicts import find_contradiction
 from trimtab.policy.cel import NotExpressible, cel_string
+from trimtab.policy.cel_patches import PatchPart
 from trimtab.policy.cluster_facts import ClusterFacts
 
 
@@ -150,6 +150,13 @@ def _requirement_expression(requirement: SelectorRequirement) -> str:
     return f"e.key == {cel_string(requirement.key)} && e.operator == {cel_string(requirement.operator)}{listed}"
 
 
+def _compile(settings: PlacementAction, terms: PolicyTerms) -> Iterable[PatchPart]:
+    # Only a compiler needs it: commands that compile nothing start without.
+    from trimtab.policy.actions.placement_in_cel import compile_placement
+
+    return compile_placement(settings, terms)
+
+
 ACTION = Action(
     name="placement",
     propose=propose_changes,
@@ -161,7 +168,7 @@ ACTION = Action(
     list_match_fields=no_match_fields,
     find_odd=_find_odd,
     find_missing=_find_missing,
-    compile=compile_placement,
+    compile=_compile,
     require=_require,
     order_matters=False,
     affects=frozenset({"nodes"}),

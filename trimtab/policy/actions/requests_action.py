@@ -1,6 +1,6 @@
 """The requests action as one object: in words, for lint, and compiled to CEL."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
 from pydantic.alias_generators import to_camel
@@ -26,9 +26,9 @@ from trimtab.policy.actions.request_fields import (
     request_rules,
 )
 from trimtab.policy.actions.requests import find_unmet_field, propose_changes
-from trimtab.policy.actions.requests_in_cel import compile_requests
+from trimtab.policy.cel_patches import AmountPatch
+from trimtab.policy.conditions import can_meet_patterns
 from trimtab.policy.odd_amounts import find_odd_amounts
-from trimtab.policy.pattern_overlap import can_meet_patterns
 
 
 def _describe(settings: RequestsAction) -> Iterator[str]:
@@ -170,6 +170,13 @@ def _check_amounts(where: str, resource: str, rule: RequestRule) -> Iterator[Rea
         yield lint_reasons.WORD_UNREAD(f"{where}.percent has an effect only with `from: limit` and `from: request`")
 
 
+def _compile(settings: RequestsAction, terms: PolicyTerms) -> Iterable[AmountPatch]:
+    # Only a compiler needs it: commands that compile nothing start without.
+    from trimtab.policy.actions.requests_in_cel import compile_requests
+
+    return compile_requests(settings, terms)
+
+
 ACTION = Action(
     name="requests",
     propose=propose_changes,
@@ -181,7 +188,7 @@ ACTION = Action(
     list_match_fields=_list_match_fields,
     find_odd=_find_odd,
     find_missing=no_missing_objects,
-    compile=compile_requests,
+    compile=_compile,
     require=not_in_cel("requests"),
     order_matters=True,
     affects=frozenset({"nodes", "quotas"}),

@@ -25,8 +25,7 @@ from trimtab.policy.actions.action import (
 from trimtab.policy.affinity_conflicts import find_contradiction
 from trimtab.policy.cel import cel_string, join_all
 from trimtab.policy.cel_patches import PatchPart, operation, pointer
-from trimtab.policy.cel_pod import IS_APPLIED, IS_DAEMON
-from trimtab.policy.cel_windows import HAS_REQUIRED_TERMS, IS_WINDOWS, REQUIRED_TERMS
+from trimtab.policy.cel_pod import HAS_REQUIRED_TERMS, IS_APPLIED, IS_DAEMON, IS_WINDOWS, REQUIRED_TERMS
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.field_owners import grows_applied
 from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from trimtab.cluster.request_parameters import NAMESPACE_KEY
 from trimtab.policy.cel import NotExpressible
 from trimtab.policy.cel_patches import REMOVE, AmountPatch, PatchPart, operation
-from trimtab.policy.cel_pod import ALL_CONTAINERS, IS_APPLIED, OWNER_KEY
-from trimtab.policy.cel_windows import IS_WINDOWS
+from trimtab.policy.cel_pod import ALL_CONTAINERS, IS_APPLIED, IS_WINDOWS, OWNER_KEY
 from trimtab.policy.compiled.amounts import UNTIL, best_effort_expression, guaranteed_expression, has_amount
 from trimtab.policy.compiled.match_conditions import container_test
 from trimtab.policy.conditions import Match

@@ -1,66 +1,25 @@
-"""The limits action as one object: in words, for lint, and compiled to CEL.
+"""Compiles the limits action to CEL.
 
-A compiled limit is removed or raised only if the parameters say that the namespace has neither a LimitRange nor a
-quota, which could refuse the change.
+A limit is removed or raised only if the parameters say that the namespace has neither a LimitRange nor a quota, which
+could refuse the change.
 """
 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from trimtab.policy.actions.action import (
-    WRITTEN,
-    Action,
-    FieldValues,
-    PolicyTerms,
-    no_comparison,
-    no_match_fields,
-    no_missing_objects,
-    no_odd_values,
-)
+from trimtab.policy.actions.action import PolicyTerms
 from trimtab.policy.actions.empty_dirs import gives_memory_sizes
-from trimtab.policy.actions.limits import LimitsAction, find_unmet_field, limit_factor, limit_rules, propose_changes
+from trimtab.policy.actions.limits import LimitsAction, limit_factor, limit_rules
 from trimtab.policy.actions.requests_in_cel import compiled_storage_request
 from trimtab.policy.cel import NotExpressible, cel_string
 from trimtab.policy.cel_patches import REMOVE, AmountPatch
 from trimtab.policy.cel_pod import ALL_CONTAINERS
-from trimtab.policy.compiled.amounts import (
-    UNBOUNDED,
-    amount_text,
-    format_number,
-    has_amount,
-    needs_bounds,
-    number_of,
-)
+from trimtab.policy.compiled.amounts import UNBOUNDED, amount_text, format_number, has_amount, needs_bounds, number_of
 from trimtab.policy.compiled.runtime_expressions import runtime_reads
 
 
-def _describe(settings: LimitsAction) -> Iterator[str]:
-    return (f"sets the {resource} limit: {limit}" for resource, limit in limit_rules(settings))
-
-
-def _list_values(settings: LimitsAction) -> FieldValues:
-    return ((f"limits.{resource}", rule) for resource, rule in limit_rules(settings))
-
-
-def _list_decided(settings: LimitsAction) -> dict[str, int]:
-    return {f"limits.{resource}": WRITTEN for resource, _ in limit_rules(settings)}
-
-
-def _require(settings: LimitsAction, terms: PolicyTerms) -> FieldValues:
-    if terms.match.containers is not None:
-        raise NotExpressible(
-            "spec.actions.limits: with `match.containers` this action applies only to some containers, which CEL "
-            "cannot check"
-        )
-    for resource, rule in limit_rules(settings):
-        if rule == "keep":
-            raise NotExpressible(f"spec.actions.limits.{resource}: CEL does not know the former limit")
-        has_limit = f"has(c.resources) && has(c.resources.limits) && {cel_string(resource)} in c.resources.limits"
-        expression = f"!({has_limit})" if rule == "remove" else has_limit
-        yield f"limits.{resource}", f"{ALL_CONTAINERS}.all(c, {expression})"
-
-
-def _compile(settings: LimitsAction, terms: PolicyTerms) -> Iterator[AmountPatch]:
+def compile_limits(settings: LimitsAction, terms: PolicyTerms) -> Iterator[AmountPatch]:
+    """Yields the new limits. Raises NotExpressible with the name of the field."""
     sizes_memory_volumes = gives_memory_sizes(terms.settings_by_action.get("empty_dirs"))
     for resource, rule in limit_rules(settings):
         where = f"spec.actions.limits.{resource}"
@@ -137,21 +96,3 @@ def _is_read(resource: str) -> str:
         f"s.downwardAPI.items.exists(f, {item}))))"
     )
     return f"({env}) || ({volumes})"
-
-
-ACTION = Action(
-    name="limits",
-    propose=propose_changes,
-    unmet=find_unmet_field,
-    describe=_describe,
-    list_values=_list_values,
-    compare=no_comparison,
-    list_decided=_list_decided,
-    list_match_fields=no_match_fields,
-    find_odd=no_odd_values,
-    find_missing=no_missing_objects,
-    compile=_compile,
-    require=_require,
-    order_matters=False,
-    affects=frozenset({"nodes", "quotas"}),
-)

@@ -15,7 +15,7 @@ from trimtab.admission.preview import preview_admission
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Toleration
-from trimtab.cluster.limit_ranges import quota_covers
+from trimtab.cluster.resource_quotas import quota_covers
 from trimtab.cluster.resources import limits_of, pod_limits, pod_requests, scheduler_amounts
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement import CompiledPlacement, missing_part

@@ -22,9 +22,9 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.fair_share import FairCache
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import POD
-from trimtab.cluster.limit_ranges import effective_hard, quota_covers, quota_rejecting_pod
 from trimtab.cluster.owner import OwnerKey, referenced_owner
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.resource_quotas import effective_hard, quota_covers, quota_rejecting_pod
 from trimtab.policy import autoscalers
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings, PodContext

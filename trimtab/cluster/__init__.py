@@ -15,7 +15,8 @@ Nothing here acts on the cluster, reads from it, or waits:
     volume_claims
     pdb, schedulers,       PodDisruptionBudgets; how schedulers place pods; labels, tolerations, name patterns
     selectors
-    limit_ranges           what a LimitRange demands, what a ResourceQuota counts
+    limit_ranges,          what LimitRanges demand of containers and pods; what a ResourceQuota counts
+    resource_quotas
     pool, pool_config,     a node pool; its ConfigMap; the JSON Schema of that ConfigMap
     pool_schema
     cluster_autoscaler,    the cluster autoscaler's status and flags; an estafette node-compactor's configuration

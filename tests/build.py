@@ -53,7 +53,7 @@ from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.decide import Decision, decide
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner
+from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodBeforeAndAfter, PodContext
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.vpa_webhook import reach_everywhere_if
 
@@ -144,6 +144,15 @@ def facts(*objects: ApiObject, vpa_acts: bool = True) -> ClusterFacts:
     return from_snapshot(
         Snapshot({kind: tuple(same) for kind, same in results.items()}), vpa_reach=reach_everywhere_if(vpa_acts)
     )
+
+
+def before_and_after(
+    before: Pod, after: Pod, cluster: ClusterFacts | None = None, namespace: str = NAMESPACE
+) -> PodBeforeAndAfter:
+    """One pod before and after a decision, in a cluster about which nothing else is known."""
+    cluster = facts() if cluster is None else cluster
+    first, last = (PodContext(pod=each, namespace=namespace, facts=cluster) for each in (before, after))
+    return PodBeforeAndAfter(before=first, after=last)
 
 
 def owner_key(owner: str, namespace: str = NAMESPACE) -> OwnerKey:

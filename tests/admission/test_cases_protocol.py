@@ -7,7 +7,19 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.build import codes, container, decided, facts, namespace, pod, policies, policy, review, runtime_class
+from tests.build import (
+    before_and_after,
+    codes,
+    container,
+    decided,
+    facts,
+    namespace,
+    pod,
+    policies,
+    policy,
+    review,
+    runtime_class,
+)
 from tests.reasons import has_facts
 from trimtab.admission.handler import PROBE_ANNOTATION, PROBE_WARNING, AdmissionOutcome, answer_review
 from trimtab.admission.json_patch import check_patch, diff_pods, to_plain_json
@@ -66,19 +78,19 @@ def test_h3_a_failing_action_costs_only_its_policy():
 def test_h5_a_patch_that_would_leave_an_invalid_pod_is_found():
     before = pod(container(requests={"cpu": "1"}, limits={"cpu": "2"}))
     after = pod(container(requests={"cpu": "3"}, limits={"cpu": "2"}))
-    patch = check_patch(before, after, diff_pods(before, after), lambda p: p, facts(), "team-a")
+    patch = check_patch(before_and_after(before, after), diff_pods(before, after), lambda p: p)
     assert patch is not None
     assert "must be less than or equal to cpu limit of 2" in patch
 
 
 def test_h5_a_patch_that_gives_another_pod_is_found():
     before, after = pod(), pod(labels={"a": "b"})
-    assert has_facts(check_patch(before, after, (), lambda p: p, facts(), "team-a"), "patched pod differs")
+    assert has_facts(check_patch(before_and_after(before, after), (), lambda p: p), "patched pod differs")
 
 
 def test_h5_a_decision_that_is_not_stable_is_found():
     before, after = pod(), pod(labels={"a": "b"})
-    patch = check_patch(before, after, diff_pods(before, after), lambda p: before, facts(), "team-a")
+    patch = check_patch(before_and_after(before, after), diff_pods(before, after), lambda p: before)
     assert has_facts(patch, "second decision", "change it again")
 
 

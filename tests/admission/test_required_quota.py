@@ -6,6 +6,7 @@ import pytest
 
 from tests.build import (
     NAMESPACE,
+    before_and_after,
     codes,
     container,
     facts,
@@ -119,7 +120,7 @@ def test_of_another_required_action_its_name_is_told():
 def test_what_another_plugin_refuses_stays_a_fault_of_the_patch():
     large = pod(container(requests={"cpu": "3"}))
     narrow = facts(namespace(NAMESPACE), limit_range(max={"cpu": "2"}))
-    wrong = new_rejection(SMALL, large, narrow, NAMESPACE, DEFAULT_SETTINGS, quota_may_refuse=True)
+    wrong = new_rejection(before_and_after(SMALL, large, narrow, NAMESPACE), quota_may_refuse=True)
     assert has_facts(str(wrong), "API server", "refuse", "changed pod")
 
 

@@ -30,7 +30,7 @@ from trimtab.policy.applicable_policies import find_applicable_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.decide import decide_with_policies
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, PodContext
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, PodBeforeAndAfter, PodContext
 from trimtab.runtime import files, log
 from webhook.metrics import DecisionLogger, WebhookMetrics
 
@@ -75,7 +75,8 @@ def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
         def again(it: Pod) -> Pod:
             return decide_with_policies(subject(it), policies, watching=False, like=request)[0].pod
 
-        check_patch(pod, decision.decision.pod, decision.operations, again, facts, NAMESPACE)
+        pods = PodBeforeAndAfter(before=subject(pod), after=subject(decision.decision.pod))
+        check_patch(pods, decision.operations, again)
 
     timed: dict[str, Callable[[], object]] = {
         "decode the review": lambda: bytes(wire.decode(body).request.object),

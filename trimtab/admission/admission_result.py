@@ -18,7 +18,7 @@ from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision, Watched, decide_with_policies, with_watched_changes
 from trimtab.policy.match import always_left_alone
 from trimtab.policy.metadata_reads import MetadataReads
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext, Withheld
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodBeforeAndAfter, PodContext, Withheld
 from trimtab.policy.pod_size_limits import SizeExcess, find_excess
 from trimtab.policy.podpolicy import Policies
 
@@ -101,9 +101,7 @@ def decide_pod(
             context, policies, watching=watching, marked=marked, is_marker_read=True, watched=of_this
         )
 
-    decision, applicable = withhold_harmful_actions(
-        pod, decision, applicable, decide_without, facts, namespace, terms, answers
-    )
+    decision, applicable = withhold_harmful_actions(subject, decision, applicable, decide_without, answers)
     decision = with_watched_changes(decision, watched)
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
@@ -121,9 +119,8 @@ def decide_pod(
         )[0].pod
 
     is_warned = any(kept_field.reason.code is QUOTA_MAY_REFUSE for kept_field in decision.fields_kept)
-    patch_problem = check_patch(
-        pod, decision.pod, operations, decide_again, facts, namespace, terms, quota_may_refuse=is_warned
-    )
+    pods = PodBeforeAndAfter(before=subject, after=subject.with_pod(decision.pod))
+    patch_problem = check_patch(pods, operations, decide_again, quota_may_refuse=is_warned)
     if patch_problem is not None and (requiring := required_actions.requiring_policy_names(applicable)):
         denied = change(
             decision, pod=pod, changes=(), denied=required_actions.undecided_reason(requiring, patch_problem)
@@ -132,9 +129,7 @@ def decide_pod(
     if patch_problem is not None:
         return PodDecision(outcome=AdmissionOutcome.UNSAFE, decision=decision, problem=patch_problem)
     if answers is not NO_ANSWERS and not is_warned:
-        increases = quota_increases(pod, decision.pod, facts, namespace, terms)
-        if increases:
-            store_increases(increases, PodContext(pod=decision.pod, namespace=namespace, facts=facts), answers)
+        store_increases(quota_increases(pods), pods.after, answers)
     return PodDecision(outcome=AdmissionOutcome.CHANGED, decision=decision, operations=operations)
 
 

@@ -1,14 +1,15 @@
 """Removes those changes from a decision that would keep the pod, or its siblings, from running.
 
-What the API server would reject is checked in `json_patch`. Here two conditions on the whole pod are checked:
+What the API server would reject is checked in `json_patch`. Here `OBJECTIONS` are asked about the pod before and after
+the decision:
 
-    node        a node can hold the changed pod, if one could hold the pod as submitted (`missing_node`)
-    quota       all replicas of its owner fit the namespace's quotas (`quota_headroom`)
+    object_to_quotas    all replicas of its owner fit the namespace's quotas (`quota_headroom`)
+    object_to_nodes     a node can hold the changed pod, if one could hold the pod as submitted (`missing_node`)
 
 The result holds for an owner and a template, not for one pod, so that all siblings get the same one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic.alias_generators import to_camel
@@ -28,73 +29,63 @@ from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons
 from trimtab.policy.applicable_policies import ApplicablePolicies
-from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision
 from trimtab.policy.pod_changes import FieldKept
-from trimtab.policy.pod_context import AdmissionSettings, PodContext, Withheld
+from trimtab.policy.pod_context import PodBeforeAndAfter, PodContext, Withheld
 
 NODE_ACTIONS = ("placement", "runtime_class", "requests", "limits", "topology_spread")
 QUOTA_ACTIONS = ("requests", "limits", "runtime_class", "overhead", "priority_class")
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
-    """Why the changed pod would not run."""
+class Obstacle:
+    """What keeps the changed pod, or one of its siblings, from running."""
 
     reason: Reason
     actions: tuple[str, ...]
-    """The actions, as (policy, action), that may be the cause."""
-    prevents: bool = True
-    """Whether the actions that may be the cause must be withheld. If False, the objection is uncertain and is only
-    reported."""
+    """The names of the actions that may be the cause."""
     quota: str | None = None
-    """The name of the ResourceQuota that has no room, or None if the objection is about something else."""
+    """The name of the ResourceQuota that has no room, or None if it is something else."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the actions that may be the cause must be withheld. If not, the obstacle is only reported."""
+        return self.reason.code is not reasons.NODE_UNKNOWN
 
 
-def find_objection(
-    before: Pod,
-    after: Pod,
-    facts: ClusterFacts,
-    namespace: str,
-    terms: AdmissionSettings,
-    *,
-    of_quotas: bool = True,
-    answers: QuotaAnswers = NO_ANSWERS,
-) -> Objection | None:
-    """Returns the first objection to the changed pod that does not also apply to the pod as submitted, or None if there
-    is none.
-
-    `of_quotas`: False to check only nodes. `answers`: the decisions about quotas that the pod's siblings got.
-    """
-    if before is after or before.spec == after.spec:
-        return None
-    try:
-        quota_objection = _quota_objection(before, after, facts, namespace, terms, answers) if of_quotas else None
-        return quota_objection or _node_objection(before, after, facts, namespace, terms)
-    except NotAQuantity:
-        return None  # the API server rejects such a pod with or without the changes
+Objection = Callable[[PodBeforeAndAfter, QuotaAnswers], Obstacle | None]
+"""A function that returns what keeps the changed pod from running and not the pod as submitted, or None. The answers
+are the decisions about quotas that the pod's siblings got."""
 
 
-def _node_objection(
-    before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
-) -> Objection | None:
-    reason = explain_missing_node(before, after, facts, namespace, terms)
-    if reason is None:
-        return None
-    return Objection(reason, NODE_ACTIONS, prevents=reason.code is not reasons.NODE_UNKNOWN)
-
-
-def _quota_objection(
-    before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, answers: QuotaAnswers
-) -> Objection | None:
-    increases = quota_increases(before, after, facts, namespace, terms)
-    if not increases:
-        return None
-    subject = PodContext(pod=after, namespace=namespace, facts=facts)
-    exceeded = find_exceeded_quota(increases, subject, answers)
+def object_to_quotas(pods: PodBeforeAndAfter, answers: QuotaAnswers) -> Obstacle | None:
+    """Returns the ResourceQuota that has no room for all pods of the owner after the changes, or None if all have."""
+    increases = quota_increases(pods)
+    exceeded = find_exceeded_quota(increases, pods.after, answers) if increases else None
     if exceeded is None:
         return None
-    return Objection(explain_exceeded_quota(*exceeded, subject), QUOTA_ACTIONS, quota=exceeded[0].metadata.name)
+    return Obstacle(explain_exceeded_quota(*exceeded, pods.after), QUOTA_ACTIONS, quota=exceeded[0].metadata.name)
+
+
+def object_to_nodes(pods: PodBeforeAndAfter, answers: QuotaAnswers) -> Obstacle | None:
+    """Returns why no node can hold the changed pod; None if one can, or if none could hold the pod as submitted."""
+    reason = explain_missing_node(pods)
+    return None if reason is None else Obstacle(reason, NODE_ACTIONS)
+
+
+OBJECTIONS: tuple[Objection, ...] = (object_to_quotas, object_to_nodes)
+
+
+def find_obstacle(
+    pods: PodBeforeAndAfter, answers: QuotaAnswers = NO_ANSWERS, objections: Sequence[Objection] = OBJECTIONS
+) -> Obstacle | None:
+    """Returns what the first objection to the changed pod is, or None if there is none."""
+    if pods.before.pod.spec == pods.after.pod.spec:
+        return None
+    try:
+        return next((obstacle for object_to in objections if (obstacle := object_to(pods, answers)) is not None), None)
+    except NotAQuantity:
+        return None  # the API server rejects such a pod with or without the changes
 
 
 Without = Callable[[Withheld, bool], tuple[Decision, ApplicablePolicies | None]]
@@ -117,44 +108,46 @@ def _max_trials(pod: Pod) -> int:
 
 
 def withhold_harmful_actions(
-    pod: Pod,
+    subject: PodContext,
     decision: Decision,
     applicable: ApplicablePolicies | None,
     without: Without,
-    facts: ClusterFacts,
-    namespace: str,
-    terms: AdmissionSettings,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """Returns the decision without the actions that would keep the pod, or its siblings, from running.
+    """Returns the decision about `subject` without the actions that would keep the pod, or its siblings, from running.
 
     As few actions as possible are withheld, beginning with those of the policies that were applied last. An action that
     a policy requires is never withheld: the API server's quota may then reject the pod, and a warning says why.
     """
     withheld: dict[tuple[str, str], Reason] = {}
-    over_quota: Objection | None = None
-    trials, max_trials = 0, _max_trials(pod)
+    over_quota: Obstacle | None = None
+    objections = OBJECTIONS
+    trials, max_trials = 0, _max_trials(subject.pod)
 
-    def against(after: Pod) -> Objection | None:
-        return find_objection(pod, after, facts, namespace, terms, of_quotas=over_quota is None, answers=answers)
+    def obstacle_to(after: Pod) -> Obstacle | None:
+        if after is subject.pod:
+            return None
+        return find_obstacle(PodBeforeAndAfter(before=subject, after=subject.with_pod(after)), answers, objections)
 
-    current = against(decision.pod)
+    current = obstacle_to(decision.pod)
     while current is not None:
         culprits = [c for c in _culprits(decision, applicable, current.actions) if c not in withheld]
         if not culprits and current.quota is not None:
-            over_quota = current  # nothing can be withheld for the quota; the pod still needs a node
-            current = against(decision.pod)
+            # Nothing can be withheld for the quota; the pod still needs a node.
+            over_quota = current
+            objections = tuple(objection for objection in OBJECTIONS if objection is not object_to_quotas)
+            current = obstacle_to(decision.pod)
             continue
-        if not culprits or not current.prevents:
+        if not culprits or not current.is_certain:
             required = _culprits(decision, applicable, current.actions, required=True)
             decision = _with_warning(decision, current, [*culprits, *required])
             break
-        # One action at a time is withheld first: the first trial without the same objection costs the fewest changes.
+        # One action at a time is withheld first: the first trial without the same obstacle costs the fewest changes.
         # Only if no single action is the cause, or trials run out, several of them are withheld (`else`).
         for culprit in culprits if trials + len(culprits) <= max_trials else ():
             trial = without({**withheld, culprit: current.reason}, False)
             trials += 1
-            if not _same_kind(against(trial[0].pod), current):
+            if not _same_kind(obstacle_to(trial[0].pod), current):
                 withheld[culprit] = current.reason
                 break
         else:
@@ -164,20 +157,19 @@ def withhold_harmful_actions(
                 fewer = {other: reason for other, reason in needed.items() if other != culprit}
                 trial = without({**withheld, **fewer}, False)
                 trials += 1
-                if not _same_kind(against(trial[0].pod), current):
+                if not _same_kind(obstacle_to(trial[0].pod), current):
                     needed = fewer
             withheld |= needed
         decision, applicable = without(withheld, True)
-        current = against(decision.pod)
+        current = obstacle_to(decision.pod)
     if over_quota is None:
         return decision, applicable
     required = _culprits(decision, applicable, over_quota.actions, required=True)
-    return _with_warning(
-        decision, _required_objection(pod, decision.pod, facts, over_quota, required), required
-    ), applicable
+    over_quota = _required_obstacle(subject, decision.pod, over_quota, required)
+    return _with_warning(decision, over_quota, required), applicable
 
 
-def _same_kind(retried: Objection | None, original: Objection) -> bool:
+def _same_kind(retried: Obstacle | None, original: Obstacle) -> bool:
     return retried is not None and retried.reason.code is original.reason.code
 
 
@@ -204,17 +196,16 @@ def _culprits(
     ]
 
 
-def _required_objection(
-    before: Pod, after: Pod, facts: ClusterFacts, base: Objection, required: list[tuple[str, str]]
-) -> Objection:
-    """Returns the objection; if a policy requires the change, with another reason, which says how much of the amount
+def _required_obstacle(subject: PodContext, after: Pod, base: Obstacle, required: list[tuple[str, str]]) -> Obstacle:
+    """Returns the obstacle; if a policy requires the change, with another reason, which says how much of the amount
     the policy adds. In that case the API server's quota decides whether the pod is created, and the author should know
     the policy's part."""
     if not required:
         return base
     name = value_or(after.spec.runtime_class_name, "")
-    overhead = facts.runtime_classes[name].overhead.pod_fixed if name in facts.runtime_classes else {}
-    is_new = name != value_or(before.spec.runtime_class_name, "")
+    classes = subject.facts.runtime_classes
+    overhead = classes[name].overhead.pod_fixed if name in classes else {}
+    is_new = name != value_or(subject.pod.spec.runtime_class_name, "")
     if is_new and overhead and any(action == "runtime_class" for _, action in required):
         amounts = ", ".join(f"{resource} {value}" for resource, value in sorted(overhead.items()))
         cause = f"RuntimeClass {name} adds an overhead of {amounts} to the pod"
@@ -224,7 +215,7 @@ def _required_objection(
     return replace(base, reason=QUOTA_MAY_REFUSE(sentence))
 
 
-def _with_warning(decision: Decision, reported: Objection, culprits: list[tuple[str, str]]) -> Decision:
+def _with_warning(decision: Decision, reported: Obstacle, culprits: list[tuple[str, str]]) -> Decision:
     policy, action = culprits[0] if culprits else ("", reported.actions[0])
     kept_field = FieldKept(field=to_camel(action), policy=policy, reason=reported.reason, loud=True)
     return change(decision, fields_kept=(*decision.fields_kept, kept_field))

@@ -20,7 +20,7 @@ import re
 import msgspec
 
 from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome
-from trimtab.admission.consequences import find_objection
+from trimtab.admission.consequences import find_obstacle, object_to_nodes
 from trimtab.admission.quota_headroom import (
     NO_ANSWERS,
     QuotaAnswers,
@@ -35,8 +35,9 @@ from trimtab.cluster.api.pod import Pod, Volume
 from trimtab.policy import reasons
 from trimtab.policy.changed_annotation import annotation_text
 from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.decide import Decision
 from trimtab.policy.fact_dependencies import FactDependencies, Freshness, track_dependencies
-from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodContext
+from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodBeforeAndAfter, PodContext
 from trimtab.policy.podpolicy import Policies
 
 CacheKey = tuple[str, bytes]
@@ -169,7 +170,8 @@ def _is_still_valid(
         recorded_facts, further_reads = track_dependencies(facts)
         # The same question as without the cache, with the same exceptions: a pod without a change, and a pod with an
         # invalid quantity, have no objection.
-        if find_objection(entry.before, decision.pod, recorded_facts, namespace, terms, of_quotas=False) is not None:
+        pods = _pods_of(entry, decision, recorded_facts, namespace, terms)
+        if find_obstacle(pods, answers, (object_to_nodes,)) is not None:
             return False
         entry.reads = msgspec.structs.replace(
             entry.reads, nodes=facts.nodes, answers={**further_reads.answers, **entry.reads.answers}
@@ -179,12 +181,19 @@ def _is_still_valid(
         return False
     if entry.finding.outcome is not AdmissionOutcome.CHANGED or not entry.reads.reads_quotas:
         return True
+    pods = _pods_of(entry, decision, facts, namespace, terms)
     if entry.raised is None:
-        entry.raised = quota_increases(entry.before, decision.pod, facts, namespace, terms)
-    return (
-        find_exceeded_quota(entry.raised, PodContext(pod=decision.pod, namespace=namespace, facts=facts), answers)
-        is None
+        entry.raised = quota_increases(pods)
+    return find_exceeded_quota(entry.raised, pods.after, answers) is None
+
+
+def _pods_of(
+    entry: _Entry, decision: Decision, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
+) -> PodBeforeAndAfter:
+    before, after = (
+        PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms) for pod in (entry.before, decision.pod)
     )
+    return PodBeforeAndAfter(before=before, after=after)
 
 
 _NODE_CODES = frozenset({reasons.NO_NODE, reasons.NODE_UNKNOWN})

@@ -2,7 +2,7 @@
 service, and recorded usage.
 
 Every value is computed once, when a policy first reads it; a `PodContext` does not change while policies act.
-`PodBeforeAndAfter` is what required actions are checked against.
+`PodBeforeAndAfter` is what required actions, and objections to the outcome, are checked against.
 
 The settings contain the signer of the `trimtab.dev/changed` annotation. A later call of the webhook for the same
 request trusts an annotation with its signature if it is less than 30 seconds old. Time is counted in slots of several
@@ -357,13 +357,13 @@ def matches_container(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodBeforeAndAfter:
-    """One pod before and after the decision, with the containers and reasons of one policy."""
+    """One pod before and after the decision. For a required action, also the containers and reasons of its policy."""
 
     before: PodContext
     after: PodContext
-    places: tuple[ContainerRef, ...]
+    places: tuple[ContainerRef, ...] = ()
     """The containers that the policy selects in the pod after the decision."""
-    kept_reasons: Mapping[str, Reason]
+    kept_reasons: Mapping[str, Reason] = field(default_factory=dict)
     """Field → why the policy did not change it."""
 
     @property

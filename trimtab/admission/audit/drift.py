@@ -114,10 +114,7 @@ def _decide_with_outcome(
             subject.with_withheld(actions), policies, watching=watching, marked=marked, is_marker_read=True
         )
 
-    checked, _ = withhold_harmful_actions(
-        subject.pod, decision, applicable, decide_without, subject.facts, subject.namespace, subject.settings
-    )
-    return checked, True
+    return withhold_harmful_actions(subject, decision, applicable, decide_without)[0], True
 
 
 _WITHHELD_CODES = QUOTA_WITHHELD | {reasons.NO_NODE}

@@ -5,7 +5,7 @@ import msgspec
 from tests.build import before_and_after
 from tests.hostile import world
 from tests.hostile.pods import container, pod
-from trimtab.admission.consequences import find_obstacle, withhold_harmful_actions
+from trimtab.admission.pod_decision import find_obstacle, withhold_harmful_actions
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.applicable_policies import ApplicablePolicies
 from trimtab.policy.decide import Decision, decide_with_policies

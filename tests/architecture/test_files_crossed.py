@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from tests.architecture.source_words import PACKAGES, ROOT
-from tests.build import facts, namespace, review, usage, workload
+from tests.build import admission_context, facts, namespace, review, usage, workload
 from trimtab.admission.handler import answer_review
 from trimtab.cli.demo.sample_pool import build_pool_list
 from trimtab.cluster.cluster_state import snapshot_inventory
@@ -68,8 +68,8 @@ def test_one_admission_crosses_few_files() -> None:
     """A pod without requests, the recommended policies, and usage of two weeks: from the review to the response."""
     policies = load_policies(shipped_policies()).policies
     body = review(POD)
-    crossed = files_crossed(lambda: answer_review(body, policies, CLUSTER))
-    assert b'"patch"' in answer_review(body, policies, CLUSTER).body
+    crossed = files_crossed(lambda: answer_review(body, admission_context(policies, CLUSTER)))
+    assert b'"patch"' in answer_review(body, admission_context(policies, CLUSTER)).body
     assert len(crossed) <= MAX_FILES_OF_AN_ADMISSION, sorted(crossed)
 
 

@@ -267,8 +267,8 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/usage/usage_file.py most_common(_MAX_NAMES)": _ONE_INPUT,
     "trimtab/watchdog/policy_status.py [:_MAX_MESSAGE_CHARACTERS]": _ONE_TEXT,
     "webhook/metrics.py [:MAX_LOGGED_FIELDS]": _ONE_TEXT,
-    "webhook/metrics.py _bytes >= MAX_FINDING_BYTES": "all counts are added to the metrics, and none is lost",
-    "webhook/metrics.py _counts >= MAX_FINDINGS": "all counts are added to the metrics, and none is lost",
+    "webhook/metrics.py _bytes >= MAX_RECORD_BYTES": "all counts are added to the metrics, and none is lost",
+    "webhook/metrics.py _counts >= MAX_RECORDS": "all counts are added to the metrics, and none is lost",
 }
 """A place that looks like a shared one → why namespaces share nothing there."""
 

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.build import admission_context
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.webhook_server import WebhookServer
@@ -53,7 +54,7 @@ class Ours(WebhookServer):
 
     def answer(self, review: dict[str, Any]) -> dict[str, Any]:
         self.calls.append(review["request"])
-        answer = answer_review(json.dumps(review).encode(), self.policies, self.facts)
+        answer = answer_review(json.dumps(review).encode(), admission_context(self.policies, self.facts))
         decoded: dict[str, Any] = msgspec.json.decode(answer.body)
         return decoded
 
@@ -155,7 +156,10 @@ def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts
     real = created(cluster, sent)
     OUTCOMES["stored" if isinstance(real, dict) else f"{real[0]} {_by(real[1])}"] += 1
     pod = msgspec.convert(without_nulls(copy.deepcopy(sent)), Pod)
-    possible = [told(preview_admission(pod, policies, each, cluster.namespace).result, sent) for each in orders(facts)]
+    possible = [
+        told(preview_admission(pod, cluster.namespace, admission_context(policies, each)).result, sent)
+        for each in orders(facts)
+    ]
     if real in possible:
         return ""
     text = possible[0]

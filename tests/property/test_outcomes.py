@@ -6,7 +6,7 @@ of their own.
 
 from hypothesis import HealthCheck, assume, given, settings
 
-from tests.build import NAMESPACE
+from tests.build import NAMESPACE, admission_context
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
 from tests.property.drawn_policies import strict_spreads
@@ -27,7 +27,7 @@ OF_STORED = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.fi
 
 
 def shown(manifest, by, world):
-    return preview_admission(some.read(manifest), by, world, NAMESPACE)
+    return preview_admission(some.read(manifest), NAMESPACE, admission_context(by, world))
 
 
 def codes(result):

@@ -19,8 +19,8 @@ import re
 
 import msgspec
 
-from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome
-from trimtab.admission.consequences import find_obstacle, object_to_nodes
+from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord
+from trimtab.admission.pod_decision import find_obstacle, object_to_nodes
 from trimtab.admission.quota_headroom import (
     NO_ANSWERS,
     QuotaAnswers,
@@ -56,7 +56,7 @@ _CACHED_OUTCOMES = frozenset(
 class _Entry(msgspec.Struct, eq=False, gc=False):
     size: int
     """The estimated size in bytes."""
-    finding: AdmissionFinding
+    record: AdmissionRecord
     before: Pod
     reads: FactDependencies
     as_of: int
@@ -68,7 +68,7 @@ class _Entry(msgspec.Struct, eq=False, gc=False):
 
 
 class ResponseCache:
-    """Findings by pod. The cache has a maximum size, and only one thread may use it.
+    """Records by pod. The cache has a maximum size, and only one thread may use it.
 
     Two generations limit the memory: an entry moves to the young generation when it is used. When the young generation
     is full, the old generation is dropped, and the young one becomes the old one.
@@ -90,10 +90,10 @@ class ResponseCache:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def find_finding(
+    def find_record(
         self, key: CacheKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
-    ) -> AdmissionFinding | None:
-        """Returns the cached finding for this pod if deciding the pod now would give the same finding, otherwise
+    ) -> AdmissionRecord | None:
+        """Returns the cached record for this pod if deciding the pod now would give the same record, otherwise
         None."""
         self._reset_if_changed(policies, facts, terms)
         entry = self._young.get(key) or self._promote(key)
@@ -107,18 +107,18 @@ class ResponseCache:
                 self._young.pop(key)
                 return None
             entry.as_of = self._as_of
-        return entry.finding
+        return entry.record
 
-    def store_finding(
-        self, key: CacheKey, finding: AdmissionFinding, before: Pod, reads: FactDependencies, size: int
+    def store_record(
+        self, key: CacheKey, record: AdmissionRecord, before: Pod, reads: FactDependencies, size: int
     ) -> None:
-        """Stores a new finding, which was made with the policies, facts and settings of the last call of
-        `find_finding`. `size` is the result of `template_cache.estimate_bytes`."""
-        has_error = finding.problem or (finding.decision is not None and finding.decision.failures)
-        if finding.outcome in _CACHED_OUTCOMES and not has_error:
-            assert self._terms is not None, "`find_finding` is called first"
-            signer = self._terms.signer if _is_marked(finding, before) else None
-            self._insert(key, _Entry(size, finding, before, reads, self._as_of, signer))
+        """Stores a new record, which was made with the policies, facts and settings of the last call of
+        `find_record`. `size` is the result of `template_cache.estimate_bytes`."""
+        has_error = record.problem or (record.decision is not None and record.decision.failures)
+        if record.outcome in _CACHED_OUTCOMES and not has_error:
+            assert self._terms is not None, "`find_record` is called first"
+            signer = self._terms.signer if _is_marked(record, before) else None
+            self._insert(key, _Entry(size, record, before, reads, self._as_of, signer))
 
     def _reset_if_changed(self, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings) -> None:
         if self._policies is not policies or (self._terms is not terms and self._terms != terms):
@@ -146,9 +146,9 @@ class ResponseCache:
         self._young[key] = entry
 
 
-def _is_marked(finding: AdmissionFinding, before: Pod) -> bool:
+def _is_marked(record: AdmissionRecord, before: Pod) -> bool:
     """Returns whether the pod has the annotation of changes, or will have it after the patch."""
-    return finding.outcome is AdmissionOutcome.CHANGED or annotation_text(before) is not None
+    return record.outcome is AdmissionOutcome.CHANGED or annotation_text(before) is not None
 
 
 def _is_still_valid(
@@ -156,16 +156,16 @@ def _is_still_valid(
 ) -> bool:
     """Returns whether the decision would be the same with these facts. If only the usage of quotas or the node shapes
     have changed, only the consequences are checked again: whether a node and the quotas have room."""
-    freshness, decision = entry.reads.check_freshness(facts), entry.finding.decision
+    freshness, decision = entry.reads.check_freshness(facts), entry.record.decision
     if freshness in (Freshness.SAME, Freshness.OTHER) or decision is None:
         return freshness is not Freshness.OTHER
     if freshness is Freshness.NODES:
         # A required action may have been withheld, because no node had a place for the pod.
-        if entry.finding.outcome is AdmissionOutcome.DENIED:
+        if entry.record.outcome is AdmissionOutcome.DENIED:
             return False
         if any(kept_field.reason.code in _NODE_CODES for kept_field in decision.fields_kept):
             return False
-        # With other nodes, the check may read other facts too. The record itself may also belong to a template, for
+        # With other nodes, the check may read other facts too. What was read may also belong to a template, for
         # which nothing has been checked again, so it is replaced and not changed.
         recorded_facts, further_reads = track_dependencies(facts)
         # The same question as without the cache, with the same exceptions: a pod without a change, and a pod with an
@@ -179,7 +179,7 @@ def _is_still_valid(
     # The reason contains the use, and where the use fell there may be room now.
     if any(kept_field.reason.code in _QUOTA_CODES for kept_field in decision.fields_kept):
         return False
-    if entry.finding.outcome is not AdmissionOutcome.CHANGED or not entry.reads.reads_quotas:
+    if entry.record.outcome is not AdmissionOutcome.CHANGED or not entry.reads.reads_quotas:
         return True
     pods = _pods_of(entry, decision, facts, namespace, terms)
     if entry.raised is None:
@@ -224,17 +224,17 @@ def normalize_pod_bytes(raw: bytes) -> tuple[bytes, bytes] | None:
     return raw.replace(name, _PLACEHOLDER), name
 
 
-def is_shareable(pod: Pod, name: bytes, finding: AdmissionFinding) -> bool:
-    """Returns whether the finding holds for all pods that differ from this one only in `name`, the name of the token
+def is_shareable(pod: Pod, name: bytes, record: AdmissionRecord) -> bool:
+    """Returns whether the record holds for all pods that differ from this one only in `name`, the name of the token
     volume in quotes.
 
     It holds for them if the decoded pod contains the name only once, as the name of a volume whose source is not
-    decoded, and if the finding does not contain the name.
+    decoded, and if the record does not contain the name.
     """
     if not name:
         return True
     volume_name = name[1:-1]
-    if volume_name in finding.patch or volume_name in msgspec.json.encode(finding.warnings):
+    if volume_name in record.patch or volume_name in msgspec.json.encode(record.warnings):
         return False
     occurrences = msgspec.json.encode(pod).count(volume_name)
     name_only = Volume(name=volume_name.decode())

@@ -2,7 +2,7 @@
 
 A pod that was changed on admission has an annotation that lists the changes. Because of it, the second decision does
 not make these changes again; each change that it still makes is one that the pod lacks. As on admission, a change is
-dropped if no node could run the pod with it, or if a quota has no room for it (`consequences`).
+dropped if no node could run the pod with it, or if a quota has no room for it (`pod_decision`).
 
 Pods of one template are decided once, and again only if a policy or a fact that the decision read has changed. One step
 makes a limited number of decisions. The other templates keep their last result, or have none yet, and are counted as
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit.original_pod import NOT_HELD, AuditedPod, PodTemplateKey
-from trimtab.admission.consequences import withhold_harmful_actions
+from trimtab.admission.pod_decision import withhold_harmful_actions
 from trimtab.admission.reasons import QUOTA_WITHHELD
 from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Pod

@@ -1,4 +1,5 @@
-"""Removes those changes from a decision that would keep the pod, or its siblings, from running.
+"""Decides one pod: by the policies, without those changes that would keep the pod, or its siblings, from running, and
+with a patch that is safe to send.
 
 What the API server would reject is checked in `json_patch`. Here `OBJECTIONS` are asked about the pod before and after
 the decision:
@@ -14,6 +15,8 @@ from dataclasses import dataclass, replace
 
 from pydantic.alias_generators import to_camel
 
+from trimtab.admission.admission_result import AdmissionOutcome, PodDecision
+from trimtab.admission.json_patch import check_patch, diff_pods
 from trimtab.admission.missing_node import explain_missing_node
 from trimtab.admission.quota_headroom import (
     NO_ANSWERS,
@@ -21,17 +24,104 @@ from trimtab.admission.quota_headroom import (
     explain_exceeded_quota,
     find_exceeded_quota,
     quota_increases,
+    store_increases,
 )
 from trimtab.admission.reasons import QUOTA_MAY_REFUSE
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
-from trimtab.policy import reasons
+from trimtab.policy import reasons, required_actions
 from trimtab.policy.applicable_policies import ApplicablePolicies
-from trimtab.policy.decide import Decision
+from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
+from trimtab.policy.decide import Decision, Watched, decide_with_policies, with_watched_changes
+from trimtab.policy.match import always_left_alone
 from trimtab.policy.pod_changes import FieldKept
 from trimtab.policy.pod_context import PodBeforeAndAfter, PodContext, Withheld
+from trimtab.policy.pod_size_limits import SizeExcess, find_excess
+from trimtab.policy.podpolicy import Policies
+
+
+def decide_pod(
+    subject: PodContext,
+    policies: Policies,
+    marked: ChangedAnnotation | None = None,
+    answers: QuotaAnswers = NO_ANSWERS,
+) -> PodDecision:
+    """Decides a pod, builds the patch, and checks the patch before it is sent.
+
+    `marked`: what earlier calls of the webhook changed in the pod; it is passed to `decide_with_policies`. `answers`:
+    the decisions about quotas that the pod's siblings got; those for this pod are added.
+    """
+    pod = subject.pod
+    size_excess = find_excess(pod)
+    if size_excess is not None and (oversized := _oversized_decision(size_excess, subject, policies)) is not None:
+        return oversized
+    if marked is None:
+        # The marker is read once for all decisions below: the author of the pod chose how large it is.
+        marked = read_trusted_annotation(pod, subject.namespace, subject.settings.signer)
+    watched: list[Watched] = []
+    decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True, watched=watched)
+    if decision.denied is not None:
+        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=with_watched_changes(decision, watched))
+    if decision.skipped is not None:
+        return PodDecision(outcome=AdmissionOutcome.SKIPPED, decision=decision)
+
+    def decide_without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
+        context, of_this = subject.with_withheld(withheld), watched if watching else []
+        return decide_with_policies(
+            context, policies, watching=watching, marked=marked, is_marker_read=True, watched=of_this
+        )
+
+    decision, applicable = withhold_harmful_actions(subject, decision, applicable, decide_without, answers)
+    decision = with_watched_changes(decision, watched)
+    if decision.denied is not None:
+        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
+    operations = diff_pods(pod, decision.pod)
+    if not operations:
+        return PodDecision(outcome=AdmissionOutcome.UNCHANGED, decision=decision)
+
+    def decide_again(candidate: Pod) -> Pod:
+        assert applicable is not None  # a skipped pod is not changed
+        if applicable.subject.pod is candidate:
+            return candidate  # the last decision was made on this very pod, and left it unchanged
+        context = applicable.subject.with_pod(candidate)
+        return decide_with_policies(
+            context, policies, watching=False, like=applicable, marked=decision.marker, is_marker_read=True
+        )[0].pod
+
+    is_warned = any(kept_field.reason.code is QUOTA_MAY_REFUSE for kept_field in decision.fields_kept)
+    pods = PodBeforeAndAfter(before=subject, after=subject.with_pod(decision.pod))
+    patch_problem = check_patch(pods, operations, decide_again, quota_may_refuse=is_warned)
+    if patch_problem is not None and (requiring := required_actions.requiring_policy_names(applicable)):
+        denied = change(
+            decision, pod=pod, changes=(), denied=required_actions.undecided_reason(requiring, patch_problem)
+        )
+        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=denied, problem=patch_problem)
+    if patch_problem is not None:
+        return PodDecision(outcome=AdmissionOutcome.UNSAFE, decision=decision, problem=patch_problem)
+    if answers is not NO_ANSWERS and not is_warned:
+        store_increases(quota_increases(pods), pods.after, answers)
+    return PodDecision(outcome=AdmissionOutcome.CHANGED, decision=decision, operations=operations)
+
+
+def _oversized_decision(size_excess: SizeExcess, subject: PodContext, policies: Policies) -> PodDecision | None:
+    """Returns the decision on a pod that is too large to be decided. None if the pod is not too large, or if no policy
+    would be evaluated for it anyway."""
+    if always_left_alone(subject) is not None:
+        return None
+    pod = subject.pod
+    names = required_actions.required_policies_for(policies, subject.facts, subject.namespace, subject.settings, pod)
+    if names:
+        denied = required_actions.undecided_reason(names, str(size_excess))
+        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=Decision(pod=pod, denied=denied))
+    skipped = reasons.TOO_LARGE(str(size_excess))
+    return PodDecision(
+        outcome=AdmissionOutcome.TOO_LARGE,
+        decision=Decision(pod=pod, skipped=skipped),
+        problem=f"{skipped} [{skipped.code.name}]",
+    )
+
 
 NODE_ACTIONS = ("placement", "runtime_class", "requests", "limits", "topology_spread")
 QUOTA_ACTIONS = ("requests", "limits", "runtime_class", "overhead", "priority_class")

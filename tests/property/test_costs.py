@@ -21,9 +21,8 @@ from trimtab.admission.validate_config import validate_review
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, load_snapshot, without_nulls
-from trimtab.policy.facts_cache import FactsCache
 from trimtab.policy.pod_context import AdmissionSettings, PodContext
-from trimtab.policy.retained_facts import projections_by_kind
+from trimtab.policy.watched_facts import FactsCache, projections_by_kind
 
 STEP = 24
 MOST_GROWTH = 1.3

@@ -21,8 +21,7 @@ from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy import reasons
 from trimtab.policy.decide import Decision
-from trimtab.policy.fact_dependencies import track_dependencies
-from trimtab.policy.metadata_reads import MetadataReads
+from trimtab.policy.decision_reads import MetadataReads, track_dependencies
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import PodContext
 from trimtab.policy.pod_size_limits import find_excess_bytes

@@ -23,8 +23,8 @@ from trimtab.cluster.owner import OwnerKey, referenced_owner
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resource_quotas import effective_hard, quota_covers, quota_rejecting_pod
 from trimtab.policy import autoscalers
+from trimtab.policy.cluster_facts import OWNERS
 from trimtab.policy.pod_context import PodBeforeAndAfter, PodContext
-from trimtab.policy.retained_facts import OWNERS
 
 MARGIN_PERCENT = 10
 """The percentage of a quota that must stay free after the increase, because `used` does not yet include the newest

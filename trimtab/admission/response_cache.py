@@ -7,7 +7,7 @@ same bytes as the first. The checks before sending were made for exactly these b
     the pod      byte for byte the same, except the name of its token volume (`normalize_pod_bytes`)
     policies     the same object, or everything is dropped
     settings     likewise; the signer, which holds a time, is compared only if an annotation was written or read
-    facts        each fact read for the decision is unchanged (`policy.cluster_facts`); if only the use of a quota or
+    facts        each fact read for the decision is unchanged (`policy.decision_reads`); if only the use of a quota or
                  the node shapes changed, only the consequences are checked again
 
 The pods that one ReplicaSet, DaemonSet or Job creates differ only in the name of their token volume: the ServiceAccount
@@ -36,7 +36,7 @@ from trimtab.policy import reasons
 from trimtab.policy.changed_annotation import annotation_text
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision
-from trimtab.policy.fact_dependencies import FactDependencies, Freshness, track_dependencies
+from trimtab.policy.decision_reads import FactDependencies, Freshness, track_dependencies
 from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodBeforeAndAfter, PodContext
 from trimtab.policy.podpolicy import Policies
 

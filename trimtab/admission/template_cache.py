@@ -9,7 +9,7 @@ all of these conditions hold:
                  the token volume, values of labels and annotations, and, if no policy distinguishes images by them,
                  their tags and digests; the pod has none of Trimtab's own annotations, and no security context
                  with options for Windows
-    metadata     each value of a label or annotation that was read for the decision is equal (`policy.metadata_reads`)
+    metadata     each value of a label or annotation that was read for the decision is equal (`policy.decision_reads`)
     signs        if the decision read what environments and command lines show, they show the same
     owners       the chain of owners is equal, except the name of the nearest owner if that has an owner itself; each
                  test that a policy made of that name has the same result
@@ -37,11 +37,10 @@ from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey, former_sto
 from trimtab.cluster.resources import all_containers
 from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, render_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.fact_dependencies import FactDependencies
+from trimtab.policy.decision_reads import ContainerSigns, FactDependencies, MetadataReads
 from trimtab.policy.field_owners import names_apply
 from trimtab.policy.limit_readers import read_container_signs
 from trimtab.policy.match import reads_image_tags
-from trimtab.policy.metadata_reads import ContainerSigns, MetadataReads
 from trimtab.policy.pod_body import mentions_windows_options
 from trimtab.policy.pod_context import MarkerSigner
 from trimtab.policy.podpolicy import Policies

@@ -39,7 +39,7 @@ from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.watched_policies import WatchedPolicies
+from trimtab.policy.watched_facts import WatchedPolicies
 from trimtab.scheduling.cluster_model import Again
 
 TEMPLATE = "Template"

@@ -17,7 +17,7 @@ from trimtab.cluster.runtime_signs import (
     container_signs,
     find_limit_use,
 )
-from trimtab.policy.metadata_reads import ContainerSigns
+from trimtab.policy.decision_reads import ContainerSigns
 from trimtab.policy.pod_body import read_containers
 from trimtab.policy.pod_context import ContainerRef, PodContext
 

@@ -11,7 +11,7 @@ seconds, so that equal pods get the same annotation, and so the same response, f
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -27,9 +27,8 @@ from trimtab.cluster.resources import QoS, Role, qos_class, role_of
 from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.signature import SigningKeys
 from trimtab.policy.cluster_facts import OWN_NAMESPACE, ClusterFacts
+from trimtab.policy.decision_reads import MetadataReads, OwnerTest, RecordedValues
 from trimtab.policy.image_names import image_test
-from trimtab.policy.lazy_property import computed_property
-from trimtab.policy.metadata_reads import MetadataReads, OwnerTest, RecordedValues
 from trimtab.policy.pod_body import mentions_windows_options, read_security_contexts
 
 SLOT_SECONDS = 10
@@ -125,6 +124,26 @@ class ContainerRef(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 Withheld = Mapping[tuple[str, str], Reason]
 """(policy, action) → why the action is not applied to this pod, although the policy matches the pod."""
+
+
+class computed_property(Generic[T]):
+    """Computes an attribute of an object when it is first read, and stores it with the object. Only one thread may use
+    the object.
+
+    `functools.cached_property` does the same, but up to Python 3.11 it takes a lock, which costs more time than most of
+    what is computed about a pod.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> T:
+        # Python looks in the instance's `__dict__` before it calls a descriptor without `__set__`, so this runs once.
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
 
 
 # A struct, because building a frozen dataclass costs more, and a decision takes several contexts; `dict` holds the

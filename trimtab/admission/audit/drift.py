@@ -24,7 +24,7 @@ from trimtab.policy.applicable_policies import ApplicablePolicies, find_applicab
 from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision, decide_with_policies
-from trimtab.policy.fact_dependencies import FactDependencies, Freshness, track_dependencies
+from trimtab.policy.decision_reads import FactDependencies, Freshness, track_dependencies
 from trimtab.policy.match import always_left_alone
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext, Withheld

@@ -26,8 +26,8 @@ from trimtab.policy.load import load_policies
 from trimtab.runtime.files import shipped_policies
 from trimtab.scheduling.cluster_model import build_cluster_model
 
-MAX_FILES_OF_AN_ADMISSION = 49
-MAX_FILES_OF_A_PLAN = 52
+MAX_FILES_OF_AN_ADMISSION = 44
+MAX_FILES_OF_A_PLAN = 49
 
 _FOLDERS = tuple(f"{ROOT / package}/" for package in PACKAGES)
 

@@ -30,9 +30,8 @@ from trimtab.admission.apiserver import serialization
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.admission.handler import answer_review
 from trimtab.admission.preview import preview_admission
-from trimtab.cluster.api.meta import change, value_or
+from trimtab.cluster.api.meta import change, value_or, without_nulls
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.listing import list_kinds
 from trimtab.kube.resources import list_sources

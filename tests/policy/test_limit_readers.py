@@ -13,8 +13,8 @@ from tests.property.drawn_pods import manifests
 from tests.reasons import has_facts
 from trimtab.admission.handler import answer_review
 from trimtab.admission.pod_decision import decide_pod
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy.decide import Decision, decide
 from trimtab.policy.limit_readers import read_container_signs
 from trimtab.policy.pod_context import PodContext

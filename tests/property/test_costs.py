@@ -18,9 +18,10 @@ from tests.hostile.pods import pod as pod_of
 from trimtab.admission.pod_decision import decide_pod
 from trimtab.admission.preview import preview_admission
 from trimtab.admission.validate_config import validate_review
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.snapshot import SHAPES_BY_KIND, load_snapshot, without_nulls
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, load_snapshot
 from trimtab.policy.pod_context import AdmissionSettings, PodContext
 from trimtab.policy.watched_facts import FactsCache, projections_by_kind
 

@@ -14,11 +14,11 @@ from trimtab.admission.pod_decision import decide_pod
 from trimtab.admission.quota_headroom import NO_ANSWERS
 from trimtab.admission.response_cache import is_shareable, normalize_pod_bytes
 from trimtab.admission.template_cache import estimate_bytes, read_instance
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy import reasons
 from trimtab.policy.decide import Decision
 from trimtab.policy.decision_reads import MetadataReads, track_dependencies

@@ -33,6 +33,7 @@ from trimtab.admission.apiserver.validate_pod import metadata_errors
 from trimtab.admission.json_patch import apply_patch_in_place
 from trimtab.cluster.api.meta import UNSET, Labels, Metadata, OwnerReference, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
+from trimtab.cluster.operating_system import mentions_windows_options
 from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey, former_stored
 from trimtab.cluster.resources import all_containers
 from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, render_annotation
@@ -41,7 +42,6 @@ from trimtab.policy.decision_reads import ContainerSigns, FactDependencies, Meta
 from trimtab.policy.field_owners import names_apply
 from trimtab.policy.limit_readers import read_container_signs
 from trimtab.policy.match import reads_image_tags
-from trimtab.policy.pod_body import mentions_windows_options
 from trimtab.policy.pod_context import MarkerSigner
 from trimtab.policy.podpolicy import Policies
 

@@ -18,7 +18,7 @@ import msgspec
 from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.kinds import DAEMON_SET, kind_name
-from trimtab.cluster.operating_system import runs_on_windows
+from trimtab.cluster.operating_system import mentions_windows_options, read_security_contexts, runs_on_windows
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
@@ -29,7 +29,6 @@ from trimtab.cluster.signature import SigningKeys
 from trimtab.policy.cluster_facts import OWN_NAMESPACE, ClusterFacts
 from trimtab.policy.decision_reads import MetadataReads, OwnerTest, RecordedValues
 from trimtab.policy.image_names import image_test
-from trimtab.policy.pod_body import mentions_windows_options, read_security_contexts
 
 SLOT_SECONDS = 10
 """The length of a time slot in seconds (see the module's docstring)."""

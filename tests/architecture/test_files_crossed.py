@@ -27,7 +27,7 @@ from trimtab.runtime.files import shipped_policies
 from trimtab.scheduling.cluster_model import build_cluster_model
 
 MAX_FILES_OF_AN_ADMISSION = 44
-MAX_FILES_OF_A_PLAN = 49
+MAX_FILES_OF_A_PLAN = 48
 
 _FOLDERS = tuple(f"{ROOT / package}/" for package in PACKAGES)
 

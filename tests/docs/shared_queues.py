@@ -89,7 +89,7 @@ SHARED: dict[str, Law] = {
             "trimtab/compactor/soft_taint.py [:MAX_WRITES]",
             "trimtab/compaction/search/preferences.py [:MAX_TARGETS_PREFERRING]",
             "trimtab/compaction/search/strategy.py [:MAX_SWAP_IN]",
-            "trimtab/compaction/search/waves.py [:MAX_FIRST_NODES]",
+            "trimtab/compaction/search/drain_order.py [:MAX_FIRST_NODES]",
             "trimtab/compaction/search/strategy.py [-MAX_SWAP_OUT:]",
         ),
     ),

@@ -80,7 +80,7 @@ class ResponseCache:
         self.answers = answers
         self.templates = TemplateCache()
         self._policies: Policies | None = None
-        self._terms: AdmissionSettings | None = None
+        self._settings: AdmissionSettings | None = None
         self._facts: ClusterFacts | None = None
         self._as_of = 0
         self._young: dict[CacheKey, _Entry] = {}
@@ -91,19 +91,19 @@ class ResponseCache:
         return len(self._young) + len(self._old)
 
     def find_record(
-        self, key: CacheKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
+        self, key: CacheKey, policies: Policies, facts: ClusterFacts, settings: AdmissionSettings
     ) -> AdmissionRecord | None:
         """Returns the cached record for this pod if deciding the pod now would give the same record, otherwise
         None."""
-        self._reset_if_changed(policies, facts, terms)
+        self._reset_if_changed(policies, facts, settings)
         entry = self._young.get(key) or self._promote(key)
         if entry is None:
             return None
-        if entry.signer is not None and entry.signer is not terms.signer and entry.signer != terms.signer:
+        if entry.signer is not None and entry.signer is not settings.signer and entry.signer != settings.signer:
             self._young.pop(key)
             return None
         if entry.as_of != self._as_of:
-            if not _is_still_valid(entry, facts, key[0], terms, self.answers):
+            if not _is_still_valid(entry, facts, key[0], settings, self.answers):
                 self._young.pop(key)
                 return None
             entry.as_of = self._as_of
@@ -116,16 +116,16 @@ class ResponseCache:
         `find_record`. `size` is the result of `template_cache.estimate_bytes`."""
         has_error = record.problem or (record.decision is not None and record.decision.failures)
         if record.outcome in _CACHED_OUTCOMES and not has_error:
-            assert self._terms is not None, "`find_record` is called first"
-            signer = self._terms.signer if _is_marked(record, before) else None
+            assert self._settings is not None, "`find_record` is called first"
+            signer = self._settings.signer if _is_marked(record, before) else None
             self._insert(key, _Entry(size, record, before, reads, self._as_of, signer))
 
-    def _reset_if_changed(self, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings) -> None:
-        if self._policies is not policies or (self._terms is not terms and self._terms != terms):
+    def _reset_if_changed(self, policies: Policies, facts: ClusterFacts, settings: AdmissionSettings) -> None:
+        if self._policies is not policies or (self._settings is not settings and self._settings != settings):
             self._policies = policies
             self._young, self._old, self._estimated_bytes = {}, {}, 0
             self.templates.clear()
-        self._terms = terms
+        self._settings = settings
         if self._facts is not facts:
             self._facts = facts
             self._as_of += 1
@@ -152,7 +152,7 @@ def _is_marked(record: AdmissionRecord, before: Pod) -> bool:
 
 
 def _is_still_valid(
-    entry: _Entry, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, answers: QuotaAnswers
+    entry: _Entry, facts: ClusterFacts, namespace: str, settings: AdmissionSettings, answers: QuotaAnswers
 ) -> bool:
     """Returns whether the decision would be the same with these facts. If only the usage of quotas or the node shapes
     have changed, only the consequences are checked again: whether a node and the quotas have room."""
@@ -170,7 +170,7 @@ def _is_still_valid(
         recorded_facts, further_reads = track_dependencies(facts)
         # The same question as without the cache, with the same exceptions: a pod without a change, and a pod with an
         # invalid quantity, have no objection.
-        pods = _pods_of(entry, decision, recorded_facts, namespace, terms)
+        pods = _pods_of(entry, decision, recorded_facts, namespace, settings)
         if find_obstacle(pods, answers, (object_to_nodes,)) is not None:
             return False
         entry.reads = msgspec.structs.replace(
@@ -181,17 +181,17 @@ def _is_still_valid(
         return False
     if entry.record.outcome is not AdmissionOutcome.CHANGED or not entry.reads.reads_quotas:
         return True
-    pods = _pods_of(entry, decision, facts, namespace, terms)
+    pods = _pods_of(entry, decision, facts, namespace, settings)
     if entry.raised is None:
         entry.raised = quota_increases(pods)
     return find_exceeded_quota(entry.raised, pods.after, answers) is None
 
 
 def _pods_of(
-    entry: _Entry, decision: Decision, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
+    entry: _Entry, decision: Decision, facts: ClusterFacts, namespace: str, settings: AdmissionSettings
 ) -> PodBeforeAndAfter:
     before, after = (
-        PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms) for pod in (entry.before, decision.pod)
+        PodContext(pod=pod, namespace=namespace, facts=facts, settings=settings) for pod in (entry.before, decision.pod)
     )
     return PodBeforeAndAfter(before=before, after=after)
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 
+from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.apiserver import admission_chain
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
+from trimtab.admission.response_cache import ResponseCache
 from trimtab.cluster.api.autoscaling import (
     ContainerPolicy,
     ContainerRecommendation,
@@ -53,7 +55,13 @@ from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.decide import Decision, decide
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner
+from trimtab.policy.pod_context import (
+    DEFAULT_SETTINGS,
+    AdmissionSettings,
+    MarkerSigner,
+    PodBeforeAndAfter,
+    PodContext,
+)
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.vpa_webhook import reach_everywhere_if
 
@@ -144,6 +152,26 @@ def facts(*objects: ApiObject, vpa_acts: bool = True) -> ClusterFacts:
     return from_snapshot(
         Snapshot({kind: tuple(same) for kind, same in results.items()}), vpa_reach=reach_everywhere_if(vpa_acts)
     )
+
+
+def admission_context(
+    policies: Policies,
+    cluster: ClusterFacts,
+    *,
+    settings: AdmissionSettings = DEFAULT_SETTINGS,
+    memory: ResponseCache | None = None,
+) -> AdmissionContext:
+    """What decisions about pods have in common: the policies first, and then what is known about the cluster."""
+    return AdmissionContext(policies=policies, facts=cluster, settings=settings, memory=memory)
+
+
+def before_and_after(
+    before: Pod, after: Pod, cluster: ClusterFacts | None = None, namespace: str = NAMESPACE
+) -> PodBeforeAndAfter:
+    """One pod before and after a decision, in a cluster about which nothing else is known."""
+    cluster = facts() if cluster is None else cluster
+    first, last = (PodContext(pod=each, namespace=namespace, facts=cluster) for each in (before, after))
+    return PodBeforeAndAfter(before=first, after=last)
 
 
 def owner_key(owner: str, namespace: str = NAMESPACE) -> OwnerKey:

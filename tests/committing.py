@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.committed_manifest import preview_commits
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.admission.preview import Preview, preview_admission
@@ -13,7 +14,9 @@ from trimtab.policy.podpolicy import Policies
 
 def previewer(policies: Policies, facts: ClusterFacts) -> Callable[[PodTemplateLocation], Preview]:
     """Returns the preview of a template by these policies."""
-    return lambda template: preview_admission(template.pod, policies, template.with_owners(facts), template.namespace)
+    return lambda template: preview_admission(
+        template.pod, template.namespace, AdmissionContext(policies=policies, facts=template.with_owners(facts))
+    )
 
 
 def print_committed(text: str, policies: Policies, facts: ClusterFacts) -> str:

@@ -9,6 +9,7 @@ from typing import NoReturn
 from prometheus_client import CollectorRegistry
 
 import certs
+from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.handler import answer_review
 from trimtab.admission.quota_headroom import QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache
@@ -54,13 +55,14 @@ def build_service(settings: Settings) -> Service:
         current = policy_state()
         with lock:  # the event loop uses one thread, but another WSGI server may use several
             started = clock.elapsed_seconds()
-            terms = source.terms(current.terms)
-            response = answer_review(body, current.policies, current.facts, terms, cache, waits=waits)
+            settings = source.terms(current.terms)
+            context = AdmissionContext(policies=current.policies, facts=current.facts, settings=settings, memory=cache)
+            response = answer_review(body, context, waits=waits)
             seconds = clock.elapsed_seconds() - started
         owner = response.awaits
         if owner is not None:
             return DeferredReply(lambda: owner in policy_state().facts.owners, owner.namespace)
-        decision_logger.log_review(response.record, seconds)
+        decision_logger.log_review(response, seconds)
         return HttpReply(response.status, response.body)
 
     def mutate(body: bytes) -> HttpReply:

@@ -13,7 +13,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome, AdmissionRecord
+from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord
+from trimtab.admission.handler import AdmissionResponse
 from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.cluster.owner import OwnerKey, owner_chain
 from trimtab.policy.recommendation_age import RecommendationAges
@@ -153,36 +154,35 @@ def _containers_of_age(read: Callable[[], RecommendationAges], age: str) -> floa
     return float(getattr(read(), age))
 
 
-MAX_FINDINGS = 512
-"""The maximum number of different findings counted before they are added to the metrics."""
-MAX_FINDING_BYTES = 8 * 1024 * 1024
-"""The maximum bytes of reviews whose findings are kept, because a finding holds its pod."""
+MAX_RECORDS = 512
+"""The maximum number of different records counted before they are added to the metrics."""
+MAX_RECORD_BYTES = 8 * 1024 * 1024
+"""The maximum bytes of reviews whose records are kept, because a record holds its pod."""
 
 
 class DecisionCounter:
-    """Counts records for the metrics. Safe for any thread."""
+    """Counts responses for the metrics, those with the same record together. Safe for any thread."""
 
     def __init__(self, meters: WebhookMetrics) -> None:
         self._meters = meters
         self._lock = Lock()
         self._bytes = 0
         self._counts: dict[tuple[int, bool], list[int]] = {}
-        self._findings: dict[int, AdmissionFinding] = {}
-        """Kept while their counts are, so that no other finding gets the same id."""
+        self._records: dict[int, AdmissionRecord] = {}
+        """Kept while their counts are, so that no other record gets the same id."""
 
-    def count_record(self, record: AdmissionRecord) -> None:
+    def count_response(self, response: AdmissionResponse) -> None:
         """Counts one review."""
-        finding = record.finding
-        key = id(finding), record.dry_run
+        key = id(response.record), response.request.dry_run
         with self._lock:
             count = self._counts.get(key)
             if count is not None:
                 count[0] += 1
                 return
             self._counts[key] = [1]
-            self._findings[key[0]] = finding
-            self._bytes += record.size
-            if len(self._counts) >= MAX_FINDINGS or self._bytes >= MAX_FINDING_BYTES:
+            self._records[key[0]] = response.record
+            self._bytes += response.review_bytes
+            if len(self._counts) >= MAX_RECORDS or self._bytes >= MAX_RECORD_BYTES:
                 self._flush()
 
     def flush_counts(self) -> None:
@@ -192,25 +192,25 @@ class DecisionCounter:
 
     def _flush(self) -> None:
         counts, self._counts = self._counts, {}
-        findings, self._findings, self._bytes = self._findings, {}, 0
+        records, self._records, self._bytes = self._records, {}, 0
         decided: CollectionsCounter[tuple[str, str, str]] = CollectionsCounter()
         for (number, dry_run), (times,) in counts.items():
-            finding = findings[number]
-            self._meters.count_outcome(finding.outcome.value, dry_run=dry_run, times=times)
-            if finding.outcome is AdmissionOutcome.CHANGED:
-                self._meters.observe_patch(len(finding.patch), times)
-            for words in _decision_labels(finding):
+            record = records[number]
+            self._meters.count_outcome(record.outcome.value, dry_run=dry_run, times=times)
+            if record.outcome is AdmissionOutcome.CHANGED:
+                self._meters.observe_patch(len(record.patch), times)
+            for words in _decision_labels(record):
                 decided[words] += times
         for (policy, what, reason), times in decided.items():
             self._meters.count_decision(policy, what, reason, times)
 
 
-def _decision_labels(finding: AdmissionFinding) -> list[tuple[str, str, str]]:
+def _decision_labels(record: AdmissionRecord) -> list[tuple[str, str, str]]:
     """Returns policy, action and reason of each change, omission and possible change of the pod."""
-    decision = finding.decision
+    decision = record.decision
     if decision is None:
         return []
-    changes = decision.changes if finding.outcome is AdmissionOutcome.CHANGED else ()
+    changes = decision.changes if record.outcome is AdmissionOutcome.CHANGED else ()
     labels = [(c.policy, action_label(c.field), c.reason.code.name) for c in changes]
     labels += [
         (kept_field.policy, action_label(kept_field.field), kept_field.reason.code.name)
@@ -248,56 +248,57 @@ class DecisionLogger:
         self._counter.flush_counts()
         return self._meters.render_text()
 
-    def log_review(self, record: AdmissionRecord, seconds: float = 0.0) -> None:
-        """Counts the record, and logs it if a pod was changed or denied, or something failed. `seconds`: the duration
+    def log_review(self, response: AdmissionResponse, seconds: float = 0.0) -> None:
+        """Counts the response, and logs it if a pod was changed or denied, or something failed. `seconds`: the duration
         of the review."""
-        self._counter.count_record(record)
+        self._counter.count_response(response)
+        record, request = response.record, response.request
         if seconds >= SLOW_SECONDS:
-            slow = {"seconds": round(seconds, 3), "bytes": record.size, "user": record.user_name}
-            self._log.warning("the review took long", **slow, **_log_fields(record))
+            slow = {"seconds": round(seconds, 3), "bytes": response.review_bytes, "user": request.user_name}
+            self._log.warning("the review took long", **slow, **_log_fields(response))
         outcome, decision = record.outcome, record.decision
         if outcome is AdmissionOutcome.CHANGED and decision is not None:
-            policies = record.finding.policies
+            policies = record.policies
             changed = [change.field for change in decision.changes[:MAX_LOGGED_FIELDS]]
-            self._log.info("pod changed", policies=policies, fields=changed, **_log_fields(record))
+            self._log.info("pod changed", policies=policies, fields=changed, **_log_fields(response))
         elif outcome is AdmissionOutcome.DENIED and decision is not None:
-            self._log.warning("pod denied", why=str(decision.denied), user=record.user_name, **_log_fields(record))
+            self._log.warning("pod denied", why=str(decision.denied), user=request.user_name, **_log_fields(response))
         elif outcome is AdmissionOutcome.TOO_LARGE:
             self._log.warning(
                 "the pod is too large, so Trimtab did not decide about it",
                 why=record.problem,
-                user=record.user_name,
-                **_log_fields(record),
+                user=request.user_name,
+                **_log_fields(response),
             )
             if record.problem:
                 self._meters.count_failure("denied")
         elif outcome in _FAILURE_KINDS:
             self._meters.count_failure(_FAILURE_KINDS[outcome])
-            self._log.error("review failed", outcome=outcome.value, problem=record.problem, **_log_fields(record))
+            self._log.error("review failed", outcome=outcome.value, problem=record.problem, **_log_fields(response))
         for failure in decision.failures if decision is not None else ():
             self._meters.count_failure("action")
-            self._log.error("an action failed", failure=failure, **_log_fields(record))
+            self._log.error("an action failed", failure=failure, **_log_fields(response))
 
 
 MAX_LOGGED_FIELDS = 20
 """A pod may have hundreds of containers, and each of them several changed fields."""
 
 
-def _log_fields(record: AdmissionRecord) -> dict[str, object]:
+def _log_fields(response: AdmissionResponse) -> dict[str, object]:
     """Returns who the review is about.
 
     The API server generates the name of a controller's pod after admission: `pod` is then the prefix of the name, and
     `owner` the topmost controller that the pod itself shows.
     """
-    decision = record.decision
+    decision, request = response.record.decision, response.request
     metadata = decision.pod.metadata if decision is not None else None
-    owners = owner_chain(metadata, record.namespace, _no_controller) if metadata is not None else ()
+    owners = owner_chain(metadata, request.namespace, _no_controller) if metadata is not None else ()
     return {
-        "uid": record.uid,
-        "namespace": record.namespace,
-        "pod": record.name or (metadata.generate_name if metadata is not None else ""),
+        "uid": request.uid,
+        "namespace": request.namespace,
+        "pod": request.name or (metadata.generate_name if metadata is not None else ""),
         "owner": str(owners[-1]) if owners else "",
-        "dry_run": record.dry_run,
+        "dry_run": request.dry_run,
     }
 
 

@@ -23,13 +23,20 @@ from trimtab.kube.informers import ChangeQueue
 from trimtab.kube.resources import LIST_SOURCES, ListSource, autoscaler_status, fact_list_sources, sources_by_name
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
-from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS, ClusterFacts, from_snapshot
+from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS, OWNERS, ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.policy_store import load_object
-from trimtab.policy.retained_facts import COUNTED, OWNERS, Hold, projections_by_kind
-from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
+from trimtab.policy.watched_facts import (
+    CONFIGURATION,
+    COUNTED,
+    POLICY,
+    SLICE,
+    Hold,
+    WatchedPolicies,
+    load_object,
+    projections_by_kind,
+)
 from trimtab.runtime import clock, files, gunicorn_patches
 from trimtab.runtime.clock import elapsed_seconds
 from trimtab.runtime.files import RuntimeFault

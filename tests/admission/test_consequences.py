@@ -20,13 +20,15 @@ from tests.build import (
     workload,
 )
 from tests.reasons import has_facts
-from trimtab.admission.admission_result import AdmissionOutcome, decide_pod
+from trimtab.admission.admission_result import AdmissionOutcome
+from trimtab.admission.pod_decision import decide_pod
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, HPASpec, TargetRef
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import UNSET, Metadata, Revised, SelectorRequirement, change
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec
 from trimtab.cluster.api.workload import DaemonSet, DaemonSetSpec, PodTemplateSpec, WorkloadStatus
 from trimtab.cluster.snapshot import ConfigMap
+from trimtab.policy.pod_context import PodContext
 
 ALWAYS = policy("{requests: {cpu: {from: usage, when: always}}}", name="sizes")
 WEB = (workload("ReplicaSet/web-1", owner="Deployment/web"), workload("Deployment/web", replicas=5))
@@ -38,7 +40,7 @@ def asks(cpu, *more, **spec):
 
 
 def outcome(came, rules, *world):
-    decision = decide_pod(came, policies(*rules), facts(*WEB, *world), NAMESPACE)
+    decision = decide_pod(PodContext(pod=came, namespace=NAMESPACE, facts=facts(*WEB, *world)), policies(*rules))
     return decision.apply_to(came), codes(decision.decision, loud=True), decision
 
 
@@ -347,7 +349,11 @@ def test_siblings_get_one_answer_while_they_come():
     for there in range(7):
         web = workload("Deployment/web", replicas=5, updated_replicas=there)
         world = facts(WEB[0], web, container_usage, counted("1600m", f"{200 * there}m"))
-        values.append(cpu_of(decide_pod(asks("50m"), policies(ALWAYS), world, NAMESPACE).decision.pod))
+        values.append(
+            cpu_of(
+                decide_pod(PodContext(pod=asks("50m"), namespace=NAMESPACE, facts=world), policies(ALWAYS)).decision.pod
+            )
+        )
     assert values == [["200m"]] * 7
 
 
@@ -356,13 +362,15 @@ def test_what_a_deployment_says_of_its_pods_counts_only_for_replica_sets_that_ar
     web = workload("Deployment/web", replicas=5, updated_replicas=5)
     new = pod(container(requests={"cpu": "50m"}), owner="ReplicaSet/web-2", labels={"pod-template-hash": "2"})
     world = facts(WEB[0], web, usage(cpu=("10m", "200m")), counted("1600m", "1000m"))
-    assert cpu_of(decide_pod(new, policies(ALWAYS), world, NAMESPACE).decision.pod) == ["50m"]
+    assert cpu_of(decide_pod(PodContext(pod=new, namespace=NAMESPACE, facts=world), policies(ALWAYS)).decision.pod) == [
+        "50m"
+    ]
 
 
 def test_where_nobody_knows_how_many_pods_there_will_be_nothing_is_raised():
     came = pod(container(requests={"cpu": "50m"}), owner="Rollout/web")
     world = facts(usage("Rollout/web", cpu=("10m", "200m")), counted("100"))
-    decision = decide_pod(came, policies(ALWAYS), world, NAMESPACE).decision
+    decision = decide_pod(PodContext(pod=came, namespace=NAMESPACE, facts=world), policies(ALWAYS)).decision
     assert (cpu_of(decision.pod), codes(decision, loud=True)) == (["50m"], {"quota-room-unknown"})
 
 

@@ -5,11 +5,11 @@ import pytest
 
 from tests.hostile import world
 from tests.hostile.pods import SHAPES
-from trimtab.admission.admission_result import decide_pod
+from trimtab.admission.pod_decision import decide_pod
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.signature import SigningKeys
 from trimtab.policy import changed_annotation
-from trimtab.policy.pod_context import UNSIGNED, AdmissionSettings, MarkerSigner
+from trimtab.policy.pod_context import UNSIGNED, AdmissionSettings, MarkerSigner, PodContext
 
 CLAIMING = next(shape.make for shape in SHAPES if shape.name == "forged-marker")
 SIGNED = AdmissionSettings(signer=MarkerSigner(SigningKeys(b"k" * 32), slot=0))
@@ -25,7 +25,7 @@ def decoded(monkeypatch, terms):
         return plain(result)
 
     monkeypatch.setattr(changed_annotation, "_decode_annotation", counted)
-    decide_pod(pod, world.policies(), world.facts(), world.NAMESPACE, terms)
+    decide_pod(PodContext(pod=pod, namespace=world.NAMESPACE, facts=world.facts(), settings=terms), world.policies())
     return texts.count(changed_annotation.annotation_text(pod))
 
 

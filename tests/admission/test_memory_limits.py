@@ -1,16 +1,17 @@
 """A memory limit that we set is above what the container was seen to use; an author's own is never lowered."""
 
 from tests.build import NAMESPACE, codes, container, facts, limit_range, pod, policies, policy, usage, workload
-from trimtab.admission.admission_result import decide_pod
+from trimtab.admission.pod_decision import decide_pod
 from trimtab.cluster.api.meta import UNSET
 from trimtab.policy.decide import decide
+from trimtab.policy.pod_context import PodContext
 
 WEB = (workload("ReplicaSet/web-1", owner="Deployment/web"), workload("Deployment/web", replicas=5))
 FOLLOWS = policy("{requests: {memory: {from: usage, otherwise: 128Mi, when: always}}, limits: {memory: request}}")
 
 
 def decided(came, rule):
-    return decide_pod(came, policies(rule), facts(*WEB), NAMESPACE).apply_to(came)
+    return decide_pod(PodContext(pod=came, namespace=NAMESPACE, facts=facts(*WEB)), policies(rule)).apply_to(came)
 
 
 def memory(came, *world):

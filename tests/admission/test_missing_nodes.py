@@ -6,8 +6,9 @@ Whether such a placement is taken back is tested in `test_consequences.py`.
 import pytest
 
 from tests.build import NAMESPACE, container, facts, node, pod, policies, policy
-from trimtab.admission.admission_result import decide_pod
+from trimtab.admission.pod_decision import decide_pod
 from trimtab.cluster.api.core import Taint
+from trimtab.policy.pod_context import PodContext
 
 RESERVED = Taint(key="big", value="yes", effect="NoSchedule")
 TAINTED = {"labels": {"pool": "batch"}, "cpu": "8", "memory": "32Gi"}
@@ -15,7 +16,10 @@ ZONE_AND_POOL = "{placement: {require: [{label: zone, in: [a]}, {label: pool, in
 
 
 def reported_reason(actions, *nodes):
-    finding = decide_pod(pod(container(requests={"cpu": "1"})), policies(policy(actions)), facts(*nodes), NAMESPACE)
+    finding = decide_pod(
+        PodContext(pod=pod(container(requests={"cpu": "1"})), namespace=NAMESPACE, facts=facts(*nodes)),
+        policies(policy(actions)),
+    )
     [reason] = [kept_field.reason for kept_field in finding.decision.fields_kept if kept_field.loud]
     return reason
 

@@ -3,10 +3,11 @@
 from typing import Any
 
 from tests.build import NAMESPACE, container, facts, pod, policies, policy, runtime_class
-from trimtab.admission.admission_result import decide_pod
+from trimtab.admission.pod_decision import decide_pod
 from trimtab.cluster.api.core import Node, NodeSpec, NodeStatus, NodeSystemInfo, RuntimeHandler
 from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.api.pod import PodOS
+from trimtab.policy.pod_context import PodContext
 
 SANDBOX = "{runtimeClass: {name: kata}}"
 FARGATE = {"labels": {"eks.amazonaws.com/compute-type": "fargate"}}
@@ -28,7 +29,9 @@ def node(name: str, *handlers: str, system: str = "", cpu: str = "8", pods: str 
 
 def loud_codes(actions: str, *objects: Any, cpu: str = "1", **spec: Any) -> list[str]:
     submitted = pod(container(requests={"cpu": cpu}), **spec)
-    result = decide_pod(submitted, policies(policy(actions)), facts(*objects), NAMESPACE)
+    result = decide_pod(
+        PodContext(pod=submitted, namespace=NAMESPACE, facts=facts(*objects)), policies(policy(actions))
+    )
     return [kept_field.reason.code.name for kept_field in result.decision.fields_kept if kept_field.loud]
 
 

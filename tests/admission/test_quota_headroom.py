@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.build import container, facts, pod, policies, policy, quota, review, usage, workload
+from tests.build import admission_context, container, facts, pod, policies, policy, quota, review, usage, workload
 from trimtab.admission.handler import answer_review
 from trimtab.admission.json_patch import to_plain_json
 from trimtab.admission.quota_headroom import AnswerKey, QuotaAnswers, QuotaIncrease
@@ -53,11 +53,13 @@ class Door:
 
     def asked(self, came, *world, waits=False, **request):
         return answer_review(
-            review(to_plain_json(came), **request), ALWAYS, facts(SEEN, *world), memory=self.memory, waits=waits
+            review(to_plain_json(came), **request),
+            admission_context(ALWAYS, facts(SEEN, *world), memory=self.memory),
+            waits=waits,
         )
 
     def __call__(self, came, *world, **request):
-        decision = self.asked(came, *world, **request).record.finding.decision
+        decision = self.asked(came, *world, **request).record.decision
         assert decision is not None
         return decision.pod.spec.containers[0].resources.requests.get("cpu")
 
@@ -171,7 +173,7 @@ def test_what_is_kept_is_bounded():
     memory = ResponseCache(answers=answers)
     for number in range(9):
         body = review(json.loads(json.dumps(to_plain_json(sibling(uid=f"u{number}")))))
-        answer_review(body, ALWAYS, facts(SEEN, *owners(), counted("1600m", "0")), memory=memory)
+        answer_review(body, admission_context(ALWAYS, facts(SEEN, *owners(), counted("1600m", "0")), memory=memory))
     assert len(answers._answers) == 3
 
 

@@ -1,20 +1,20 @@
 """What would an owner's next pod ask for?"""
 
-from typing import Any
-
 import msgspec
 import pytest
 
-from tests.build import owner_key
+from tests.build import admission_context, owner_key
 from tests.reasons import has_facts
 from trimtab.admission.readmission import admit_next_pod
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler, VPAStatus
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Recommendations
 from trimtab.cluster.resources import Amounts
+from trimtab.cluster.timestamps import Seconds
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies
@@ -23,8 +23,10 @@ WEB = owner_key("ReplicaSet/web-5d4", "team")
 RAISE = "requests: {cpu: {from: policy, otherwise: 1500m, when: always}}"
 
 
-def requests_if_readmitted(*world: Any) -> Amounts | Unreadable:
-    next_pod = admit_next_pod(*world)
+def requests_if_readmitted(
+    template: PodTemplateSpec, owner: OwnerKey, policies: Policies, cluster: ClusterFacts, now: Seconds | None = None
+) -> Amounts | Unreadable:
+    next_pod = admit_next_pod(template, owner, admission_context(policies, cluster), now)
     return next_pod if isinstance(next_pod, Unreadable) else next_pod.requests
 
 

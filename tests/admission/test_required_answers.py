@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from tests.build import facts, namespace, policies, policy, review, runtime_class
+from tests.build import admission_context, facts, namespace, policies, policy, review, runtime_class
 from tests.reasons import has_facts
-from trimtab.admission import admission_result as judging
 from trimtab.admission import handler as answering
+from trimtab.admission import pod_decision as judging
 from trimtab.admission.admission_result import AdmissionOutcome
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
-from trimtab.policy.pod_context import DEFAULT_SETTINGS
 
 SANDBOX = policies(
     policy("{runtimeClass: {name: kata, required: true}}", name="sandbox", match="{namespaces: {include: ['team-*']}}")
@@ -35,7 +34,7 @@ def deep_review(namespace_: str = "team-a", **request) -> bytes:
 
 def told(body: bytes, memory: ResponseCache | None = None) -> tuple[bool, str]:
     """Is the pod let in, and what is said?"""
-    response = json.loads(answer_review(body, SANDBOX, WORLD, DEFAULT_SETTINGS, memory).body)["response"]
+    response = json.loads(answer_review(body, admission_context(SANDBOX, WORLD, memory=memory)).body)["response"]
     return response["allowed"], response.get("status", {}).get("message", "")
 
 
@@ -57,7 +56,7 @@ def test_an_error_of_ours_denies_where_something_may_be_required_and_nowhere_els
 
 def test_a_patch_that_fails_its_check_denies(monkeypatch):
     monkeypatch.setattr(judging, "check_patch", lambda *_, **__: "it does not apply")
-    record = answer_review(review(POD), SANDBOX, WORLD).record
+    record = answer_review(review(POD), admission_context(SANDBOX, WORLD)).record
     assert (record.outcome, record.problem) == (AdmissionOutcome.DENIED, "it does not apply")
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.build import facts, namespace, node, policies, policy, quota, review, usage, workload
+from tests.build import admission_context, facts, namespace, node, policies, policy, quota, review, usage, workload
 from trimtab.admission.admission_result import AdmissionOutcome
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
@@ -48,10 +48,14 @@ class Door:
         self.memory, self.by, self.seen, self.hits = ResponseCache(), by, set(), 0
 
     def __call__(self, pod, world: ClusterFacts = WORLD, **request):
-        answer = answer_review(review(pod, **request), self.by, world, TERMS, self.memory)
-        assert answer.body == answer_review(review(pod, **request), self.by, world, TERMS).body
-        self.hits += id(answer.record.finding) in self.seen
-        self.seen.add(id(answer.record.finding))
+        answer = answer_review(
+            review(pod, **request), admission_context(self.by, world, settings=TERMS, memory=self.memory)
+        )
+        assert (
+            answer.body == answer_review(review(pod, **request), admission_context(self.by, world, settings=TERMS)).body
+        )
+        self.hits += id(answer.record) in self.seen
+        self.seen.add(id(answer.record))
         self.kept = [*getattr(self, "kept", []), answer]
         return answer
 
@@ -59,8 +63,8 @@ class Door:
 def test_pods_that_differ_in_the_name_of_their_token_volume_share_an_answer():
     door = Door()
     first, second = door(manifest("abcde"), uid="u-1"), door(manifest("vwxyz"), uid="u-2", dryRun=True)
-    assert second.record.finding is first.record.finding
-    assert (second.record.uid, second.record.dry_run) == ("u-2", True)
+    assert second.record is first.record
+    assert (second.request.uid, second.request.dry_run) == ("u-2", True)
     assert b'"u-2"' in second.body
 
 
@@ -159,13 +163,15 @@ def test_a_token_volume_of_another_kind_is_no_likeness():
 def test_bytes_that_are_no_json_are_not_remembered():
     memory = ResponseCache()
     body = review(manifest()).replace(b"web:1", b"web:\xff")
-    answer_review(body, FILL, WORLD, TERMS, memory)
+    answer_review(body, admission_context(FILL, WORLD, settings=TERMS, memory=memory))
     assert len(memory) == 0
 
 
 def test_what_failed_is_not_remembered():
     memory = ResponseCache()
-    record = answer_review(review(manifest()), FILL, replace(WORLD, bounds=Broken()), TERMS, memory).record
+    record = answer_review(
+        review(manifest()), admission_context(FILL, replace(WORLD, bounds=Broken()), settings=TERMS, memory=memory)
+    ).record
     assert record.decision.failures
     assert len(memory) == 0
 
@@ -176,16 +182,18 @@ def test_other_policies_or_terms_forget_everything():
     assert len(door.memory) == 1
     others = policies()
     for terms in (TERMS, AdmissionSettings(), AdmissionSettings(paused=True)):
-        answer_review(review(manifest("abcde")), others, WORLD, terms, door.memory)
+        answer_review(review(manifest("abcde")), admission_context(others, WORLD, settings=terms, memory=door.memory))
         assert len(door.memory) == 1
 
 
 def test_memory_is_bounded_and_keeps_what_is_asked_for():
     memory, often = ResponseCache(room=400_000), review(manifest())
-    first = answer_review(often, FILL, WORLD, TERMS, memory).record.finding
+    first = answer_review(often, admission_context(FILL, WORLD, settings=TERMS, memory=memory)).record
     for number in range(200):
-        answer_review(review(manifest(labels={"n": str(number)})), FILL, WORLD, TERMS, memory)
-        assert answer_review(often, FILL, WORLD, TERMS, memory).record.finding is first
+        answer_review(
+            review(manifest(labels={"n": str(number)})), admission_context(FILL, WORLD, settings=TERMS, memory=memory)
+        )
+        assert answer_review(often, admission_context(FILL, WORLD, settings=TERMS, memory=memory)).record is first
     assert len(memory) < 50
 
 
@@ -197,7 +205,7 @@ def test_pods_whose_decoded_form_is_far_larger_than_their_json_take_no_more_memo
     for number in range(40):
         pod = manifest(labels={"n": str(number)})
         pod["spec"] |= {"schedulingGates": [{"name": ""}] * 4000, field: f"n-{number}"}
-        answer_review(review(pod), FILL, WORLD, TERMS, memory)
+        answer_review(review(pod), admission_context(FILL, WORLD, settings=TERMS, memory=memory))
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert used < room + MAX_TEMPLATE_BYTES

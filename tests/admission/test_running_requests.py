@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.admission.test_readmission import WEB
+from tests.build import admission_context
 from trimtab.admission.running_requests import requests_of_running_pods
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
@@ -49,7 +50,9 @@ def facts(cpu: str = "120m", **more: Any) -> ClusterFacts:
 
 
 def wanted(policies: Policies, facts_then: ClusterFacts, of: PodTemplateSpec | None = None) -> WantedRequests:
-    answer = requests_of_running_pods(of or template(memory="64Mi"), WEB, policies, facts_then, now=NOW)
+    answer = requests_of_running_pods(
+        of or template(memory="64Mi"), WEB, admission_context(policies, facts_then), now=NOW
+    )
     assert isinstance(answer, WantedRequests)
     return answer
 
@@ -179,7 +182,7 @@ def test_a_pod_that_would_be_denied_wants_nothing():
         template(memory="64Mi"), spec=msgspec.structs.replace(template().spec, overhead={"cpu": "1"})
     )
     policies = load_policies([("one.yaml", text)]).policies
-    assert isinstance(requests_of_running_pods(stray, WEB, policies, facts(), now=NOW), Unreadable)
+    assert isinstance(requests_of_running_pods(stray, WEB, admission_context(policies, facts()), now=NOW), Unreadable)
 
 
 def test_the_word_is_only_valid_with_usage():

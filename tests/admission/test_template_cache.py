@@ -8,6 +8,7 @@ from tests.build import (
     NAMESPACE,
     SIGNER,
     SIGNING,
+    admission_context,
     container_usage,
     facts,
     namespace,
@@ -59,8 +60,10 @@ class Door:
 
     def is_shared(self, pod, world=WORLD, **request) -> bool:
         """Whether the decision on this pod is that on an earlier one."""
-        answer = answer_review(review(pod, **request), self.by, world, self.terms, self.memory)
-        alone = answer_review(review(pod, **request), self.by, world, self.terms)
+        answer = answer_review(
+            review(pod, **request), admission_context(self.by, world, settings=self.terms, memory=self.memory)
+        )
+        alone = answer_review(review(pod, **request), admission_context(self.by, world, settings=self.terms))
         assert answer.body == alone.body
         assert answer.record.decision == alone.record.decision
         decision = answer.record.decision
@@ -246,22 +249,32 @@ def test_each_pod_gets_its_own_signature():
     memory = ResponseCache()
     for template_hash in ("5d4f", "6b7c"):
         body = review(manifest(template_hash))
-        pod = answer_review(body, FILL, WORLD, SIGNING, memory).record.decision.pod
+        pod = answer_review(body, admission_context(FILL, WORLD, settings=SIGNING, memory=memory)).record.decision.pod
         assert read_trusted_annotation(pod, NAMESPACE, SIGNER) is not None
 
 
 def test_what_the_pods_siblings_get_is_cached_as_if_it_had_been_decided():
     door = Door()
     door.is_shared(manifest())
-    second = [answer_review(review(manifest("6b7c")), FILL, WORLD, SIGNING, door.memory).record for _ in range(2)]
-    assert second[0].finding is second[1].finding
+    second = [
+        answer_review(
+            review(manifest("6b7c")), admission_context(FILL, WORLD, settings=SIGNING, memory=door.memory)
+        ).record
+        for _ in range(2)
+    ]
+    assert second[0] is second[1]
     newer = facts(usage(cpu=("10m", "40m")), namespace())
-    third = answer_review(review(manifest("6b7c")), FILL, newer, SIGNING, door.memory).record
-    assert third.finding is not second[0].finding
+    third = answer_review(
+        review(manifest("6b7c")), admission_context(FILL, newer, settings=SIGNING, memory=door.memory)
+    ).record
+    assert third is not second[0]
 
 
 def test_the_number_of_templates_is_bounded():
     memory = ResponseCache()
     for number in range(MAX_TEMPLATES + 9):
-        answer_review(review(manifest(serviceAccountName=f"a-{number}")), FILL, WORLD, SIGNING, memory)
+        answer_review(
+            review(manifest(serviceAccountName=f"a-{number}")),
+            admission_context(FILL, WORLD, settings=SIGNING, memory=memory),
+        )
     assert len(memory.templates) == MAX_TEMPLATES

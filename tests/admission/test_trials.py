@@ -2,13 +2,14 @@
 
 import msgspec
 
+from tests.build import before_and_after
 from tests.hostile import world
 from tests.hostile.pods import container, pod
-from trimtab.admission.consequences import find_objection, withhold_harmful_actions
+from trimtab.admission.pod_decision import find_obstacle, withhold_harmful_actions
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.applicable_policies import ApplicablePolicies
 from trimtab.policy.decide import Decision, decide_with_policies
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, PodContext, Withheld
+from trimtab.policy.pod_context import PodContext, Withheld
 
 
 def _trials(count: int) -> int:
@@ -23,12 +24,13 @@ def _trials(count: int) -> int:
             tried.append(withheld)
         return decide_with_policies(subject.with_withheld(withheld), world.policies(), watching=watching)
 
+    def has_obstacle(decision: Decision) -> bool:
+        return find_obstacle(before_and_after(came, decision.pod, facts, world.NAMESPACE)) is not None
+
     first, applicable_policies = without({}, True)
-    assert find_objection(came, first.pod, facts, world.NAMESPACE, DEFAULT_SETTINGS) is not None
-    last, _ = withhold_harmful_actions(
-        came, first, applicable_policies, without, facts, world.NAMESPACE, DEFAULT_SETTINGS
-    )
-    assert find_objection(came, last.pod, facts, world.NAMESPACE, DEFAULT_SETTINGS) is None
+    assert has_obstacle(first)
+    last, _ = withhold_harmful_actions(subject, first, applicable_policies, without)
+    assert not has_obstacle(last)
     return len(tried)
 
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from tests.architecture.source_words import PACKAGES, ROOT
-from tests.build import facts, namespace, review, usage, workload
+from tests.build import admission_context, facts, namespace, review, usage, workload
 from trimtab.admission.handler import answer_review
 from trimtab.cli.demo.sample_pool import build_pool_list
 from trimtab.cluster.cluster_state import snapshot_inventory
@@ -26,8 +26,9 @@ from trimtab.policy.load import load_policies
 from trimtab.runtime.files import shipped_policies
 from trimtab.scheduling.cluster_model import build_cluster_model
 
-MAX_FILES_OF_AN_ADMISSION = 49
-MAX_FILES_OF_A_PLAN = 52
+MAX_FILES_OF_AN_ADMISSION = 44
+MAX_FILES_OF_A_PLAN = 48
+MAX_FILES_FROM_MODEL_TO_PLAN = 31
 
 _FOLDERS = tuple(f"{ROOT / package}/" for package in PACKAGES)
 
@@ -63,13 +64,15 @@ CLUSTER = facts(
     workload("Deployment/web"),
 )
 
+POOLS = [Pool(name="web", everything=True)]
+
 
 def test_one_admission_crosses_few_files() -> None:
     """A pod without requests, the recommended policies, and usage of two weeks: from the review to the response."""
     policies = load_policies(shipped_policies()).policies
     body = review(POD)
-    crossed = files_crossed(lambda: answer_review(body, policies, CLUSTER))
-    assert b'"patch"' in answer_review(body, policies, CLUSTER).body
+    crossed = files_crossed(lambda: answer_review(body, admission_context(policies, CLUSTER)))
+    assert b'"patch"' in answer_review(body, admission_context(policies, CLUSTER)).body
     assert len(crossed) <= MAX_FILES_OF_AN_ADMISSION, sorted(crossed)
 
 
@@ -78,9 +81,16 @@ def test_one_plan_crosses_few_files() -> None:
 
     def plan() -> Plan:
         inventory = snapshot_inventory(build_snapshot(read_documents("pool.json", text).documents).snapshot)
-        return make_plan(build_cluster_model(inventory), [Pool(name="web", everything=True)])
+        return make_plan(build_cluster_model(inventory), POOLS)
 
     text = build_pool_list()
     crossed = files_crossed(plan)
     assert plan().waves
     assert len(crossed) <= MAX_FILES_OF_A_PLAN, sorted(crossed)
+
+
+def test_a_plan_of_a_model_crosses_few_files() -> None:
+    documents = read_documents("pool.json", build_pool_list()).documents
+    model = build_cluster_model(snapshot_inventory(build_snapshot(documents).snapshot))
+    crossed = files_crossed(lambda: make_plan(model, POOLS))
+    assert len(crossed) <= MAX_FILES_FROM_MODEL_TO_PLAN, sorted(crossed)

@@ -48,7 +48,11 @@ def test_the_house_as_it_stands_keeps_its_contracts(house: Path) -> None:
         ("trimtab/sizing/cost.py", "import trimtab.compaction.plan", "arrows point down"),
         ("trimtab/histogram/daily_window.py", "import time", "nothing pure sees a door"),
         ("trimtab/runtime/files.py", "import trimtab.policy.decide", "doors import nothing pure"),
-        ("trimtab/compaction/search/waves.py", "import trimtab.compaction.drain.start", "a search knows of no drain"),
+        (
+            "trimtab/compaction/search/drain_order.py",
+            "import trimtab.compaction.drain.start",
+            "a search knows of no drain",
+        ),
         ("certs/pem_files.py", "import trimtab.cluster.quantity", "certs is a leaf"),
         ("policies/__init__.py", "import certs", "policies holds documents"),
     ],

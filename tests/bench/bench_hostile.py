@@ -16,7 +16,7 @@ and 20 ms a tenth of noise in each makes 0.3 of slope, and of more than a hundre
 shows in either. For the same reason all sizes of a shape are measured in turn, in stretches of about equal length.
 
 What is fixed is taken off twice. Once it is the cost of size one. But that is too much where a small pod is looked into
-more thoroughly than a large one (`admission.consequences` tries more for up to 16 containers), and then a straight line
+more thoroughly than a large one (`admission.pod_decision` tries more for up to 16 containers), and then a straight line
 looks bent. The steps between three sizes know of no fixed cost; they say the same of any power of n, with more noise.
 The smaller of both slopes counts: neither is too small where the cost is a power of n, or a sum of powers.
 
@@ -38,6 +38,7 @@ from pathlib import Path
 
 from tests.bench import hostile_http
 from tests.bench.results import choose_size, note_change, report_result
+from tests.build import admission_context
 from tests.hostile import world
 from tests.hostile.documents import DOCUMENTS
 from tests.hostile.pods import SHAPES, review
@@ -121,7 +122,7 @@ def _subjects() -> list[Subject]:
     policies, facts = world.policies(), world.facts()
 
     def mutate(body: bytes) -> bool:
-        return answer_review(body, policies, facts).record.outcome in DECIDED
+        return answer_review(body, admission_context(policies, facts)).record.outcome in DECIDED
 
     def check(body: bytes) -> bool:
         return b"at most" not in validate_review(body)[1]  # the words for whatever is refused for its size

@@ -19,10 +19,11 @@ from prometheus_client import CollectorRegistry
 
 from tests.bench import crowd, servers
 from tests.bench.results import choose_size, note_change, report_result
+from tests.build import admission_context
 from trimtab.admission import admission_review as wire
 from trimtab.admission import handler as answers
-from trimtab.admission.admission_result import decide_pod
 from trimtab.admission.json_patch import check_patch, diff_pods
+from trimtab.admission.pod_decision import decide_pod
 from trimtab.admission.response_cache import ResponseCache, normalize_pod_bytes
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.snapshot import load_snapshot
@@ -30,7 +31,7 @@ from trimtab.policy.applicable_policies import find_applicable_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.decide import decide_with_policies
 from trimtab.policy.load import load_policies
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, PodContext
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, PodBeforeAndAfter, PodContext
 from trimtab.runtime import files, log
 from webhook.metrics import DecisionLogger, WebhookMetrics
 
@@ -58,8 +59,8 @@ def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
     review, memory = wire.decode(body), ResponseCache()
     raw = bytes(review.request.object)
     pod: Pod = answers._pod_decoder.decode(raw)
-    decision = decide_pod(pod, policies, facts, NAMESPACE)
-    first = answers.answer_review(body, policies, facts, DEFAULT_SETTINGS, memory)
+    decision = decide_pod(PodContext(pod=pod, namespace=NAMESPACE, facts=facts), policies)
+    first = answers.answer_review(body, admission_context(policies, facts, memory=memory))
     key = (NAMESPACE, (normalize_pod_bytes(raw) or (raw, b""))[0])
     teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger("info", "json", io.StringIO()))
 
@@ -75,7 +76,8 @@ def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
         def again(it: Pod) -> Pod:
             return decide_with_policies(subject(it), policies, watching=False, like=request)[0].pod
 
-        check_patch(pod, decision.decision.pod, decision.operations, again, facts, NAMESPACE)
+        pods = PodBeforeAndAfter(before=subject(pod), after=subject(decision.decision.pod))
+        check_patch(pods, decision.operations, again)
 
     timed: dict[str, Callable[[], object]] = {
         "decode the review": lambda: bytes(wire.decode(body).request.object),
@@ -84,10 +86,10 @@ def _steps(body: bytes, facts: ClusterFacts) -> dict[str, float]:
         "decide": lambda: decide_with_policies(subject(pod), policies),
         "patch": lambda: diff_pods(pod, decision.decision.pod),
         "check": check,
-        "encode": lambda: wire.encode(review, answers._build_finding(decision).response),
-        "recall": lambda: (normalize_pod_bytes(raw), memory.find_finding(key, policies, facts, DEFAULT_SETTINGS)),
-        "encode again": lambda: wire.encode(review, first.record.finding.response),
-        "tell": lambda: teller.log_review(first.record),
+        "encode": lambda: wire.encode(review, answers._build_record(decision).response),
+        "recall": lambda: (normalize_pod_bytes(raw), memory.find_record(key, policies, facts, DEFAULT_SETTINGS)),
+        "encode again": lambda: wire.encode(review, first.record.response),
+        "tell": lambda: teller.log_review(first),
     }
     costs = {name: _best(step) for name, step in timed.items()}
     costs["decide"] -= costs["match"]

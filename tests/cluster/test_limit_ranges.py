@@ -1,14 +1,8 @@
 import pytest
 
-from tests.build import container, item, limit_range, pod, quota
+from tests.build import container, item, limit_range, pod
 from tests.hostile.cost import lines
-from trimtab.cluster.limit_ranges import (
-    container_bounds,
-    limit_range_broken_by_pod,
-    quota_counting_limit,
-    quota_rejecting_pod,
-    with_defaults,
-)
+from trimtab.cluster.limit_ranges import container_bounds, limit_range_broken_by_pod, with_defaults
 
 
 def test_a_maximum_is_the_default_limit_and_that_the_default_request():
@@ -51,36 +45,6 @@ def test_bounds_for_pods_hold_for_the_sums(bounds, broken):
         [limit_range(kind="Pod", **bounds)], pod(container(**half), container("b", **half)).spec, "cpu"
     )
     assert result == broken
-
-
-@pytest.mark.parametrize(
-    ("scopes", "counts"),
-    [
-        ((), True),
-        (("NotBestEffort",), True),
-        (("BestEffort",), False),
-        (("NotTerminating",), True),
-        (("Terminating",), False),
-        (("CrossNamespacePodAffinity",), False),
-    ],
-)
-def test_a_quota_counts_for_the_pods_in_all_its_scopes(scopes, counts):
-    limited = pod(container(limits={"cpu": "1"}))
-    assert (quota_counting_limit([quota({"limits.cpu": "1"}, scopes=scopes)], limited, "cpu") == "q") is counts
-
-
-@pytest.mark.parametrize(
-    ("hard", "by"),
-    [
-        ({"limits.cpu": "9"}, "q"),
-        ({"requests.cpu": "9"}, None),
-        ({"cpu": "9"}, None),
-        ({"memory": "9"}, "q"),
-        ({"pods": "1"}, None),
-    ],
-)
-def test_a_quota_demands_that_every_container_names_what_it_counts(hard, by):
-    assert quota_rejecting_pod([quota(hard)], pod(container(requests={"cpu": "1"}))) == by
 
 
 def test_what_containers_name_beside_the_resource_in_question_costs_nothing():

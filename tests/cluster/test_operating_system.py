@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.build import changed, codes, facts, policies, policy, review, runtime_class
+from tests.build import admission_context, changed, codes, facts, policies, policy, review, runtime_class
 from tests.windows_specs import NOT_ON_WINDOWS, ON_WINDOWS
 from trimtab.admission.handler import answer_review
 from trimtab.autoscaling.lint import check_snapshot
@@ -67,14 +67,14 @@ def test_a_template_whose_class_selects_windows_runs_there() -> None:
 
 @pytest.mark.parametrize(("spec", "expected"), WORLDS)
 def test_a_policy_removes_no_limit_on_windows(spec: dict[str, Any], expected: bool) -> None:
-    record = answer_review(review(manifest(spec)), NO_LIMITS, facts()).record
+    record = answer_review(review(manifest(spec)), admission_context(NO_LIMITS, facts())).record
     assert record is not None
     assert record.decision is not None
     assert ("windows-pod" in codes(record.decision), bool(changed(record.decision))) == (expected, not expected)
 
 
 def test_a_policy_sees_that_a_container_is_a_process_of_the_host() -> None:
-    record = answer_review(review(manifest({}, **HOST_PROCESS)), NO_LIMITS, facts()).record
+    record = answer_review(review(manifest({}, **HOST_PROCESS)), admission_context(NO_LIMITS, facts())).record
     assert record is not None
     assert record.decision is not None
     assert (codes(record.decision), changed(record.decision)) == ({"windows-pod"}, {})
@@ -84,7 +84,7 @@ def test_a_required_removal_holds_on_windows_too() -> None:
     required = policies(
         policy("{limits: {memory: remove, required: true}}", match="{namespaces: {include: ['team-*']}}")
     )
-    record = answer_review(review(manifest(ON_WINDOWS["os"])), required, facts()).record
+    record = answer_review(review(manifest(ON_WINDOWS["os"])), admission_context(required, facts())).record
     assert record is not None
     assert record.decision is not None
     assert changed(record.decision) == {"containers[app].limits.memory": None}
@@ -92,7 +92,9 @@ def test_a_required_removal_holds_on_windows_too() -> None:
 
 def test_a_class_that_selects_windows_is_known_to_a_policy() -> None:
     known = facts(runtime_class("windows", node_selector={"kubernetes.io/os": "windows"}))
-    record = answer_review(review(manifest({"runtimeClassName": "windows"})), NO_LIMITS, known).record
+    record = answer_review(
+        review(manifest({"runtimeClassName": "windows"})), admission_context(NO_LIMITS, known)
+    ).record
     assert record is not None
     assert record.decision is not None
     assert (codes(record.decision), changed(record.decision)) == ({"windows-pod"}, {})

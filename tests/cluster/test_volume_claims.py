@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import ZONE, Item, cluster, node, pod
-from trimtab.cluster.volume_claims import Claim
+from trimtab.cluster.claims import Claim
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 

@@ -11,8 +11,8 @@ from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.compactor.readmission_state import TEMPLATE_KINDS, ReadmissionState
 from trimtab.kube.watch_state import ChangeType, WatchEvent
+from trimtab.policy.facts_index import RetainedNamespace
 from trimtab.policy.pod_context import AdmissionSettings
-from trimtab.policy.retained_facts import RetainedNamespace
 from trimtab.scheduling.cluster_model import build_cluster_model
 from trimtab.scheduling.reasons import NO_SUCCESSOR
 

@@ -147,7 +147,7 @@ class Witness:
             if observation.node:
                 self.left.append((observation.node, observation.name))
                 if observation.born_here:
-                    self.ages[observation.name] = now - observation.since
+                    self.ages[observation.name] = time.monotonic() - observation.since
 
     def _set(self, observation: Seen, *, ready: bool, now: float) -> None:
         if ready == observation.ready:

@@ -62,7 +62,7 @@ SHARED: dict[str, Law] = {
             "trimtab/admission/template_cache.py _templates >= _max_templates",
             "trimtab/policy/applicable_policies.py _entries >= _MAX_CACHED_KEYS",
             "trimtab/policy/actions/request_origin.py _cache >= _MAX_RULES",
-            "trimtab/policy/lazy_property.py _cache >= _room",
+            "trimtab/policy/cluster_facts.py _cache >= _room",
             "trimtab/cluster/pod.py _latest >= _MAX_OWNERS",
             "trimtab/cluster/resizable_pod.py _shared >= _MAX_SHARED_PARTS",
             "trimtab/kube/transform.py _parts >= _MAX_SHARED_PARTS",
@@ -89,7 +89,7 @@ SHARED: dict[str, Law] = {
             "trimtab/compactor/soft_taint.py [:MAX_WRITES]",
             "trimtab/compaction/search/preferences.py [:MAX_TARGETS_PREFERRING]",
             "trimtab/compaction/search/strategy.py [:MAX_SWAP_IN]",
-            "trimtab/compaction/search/waves.py [:MAX_FIRST_NODES]",
+            "trimtab/compaction/search/drain_order.py [:MAX_FIRST_NODES]",
             "trimtab/compaction/search/strategy.py [-MAX_SWAP_OUT:]",
         ),
     ),
@@ -267,8 +267,8 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/usage/usage_file.py most_common(_MAX_NAMES)": _ONE_INPUT,
     "trimtab/watchdog/policy_status.py [:_MAX_MESSAGE_CHARACTERS]": _ONE_TEXT,
     "webhook/metrics.py [:MAX_LOGGED_FIELDS]": _ONE_TEXT,
-    "webhook/metrics.py _bytes >= MAX_FINDING_BYTES": "all counts are added to the metrics, and none is lost",
-    "webhook/metrics.py _counts >= MAX_FINDINGS": "all counts are added to the metrics, and none is lost",
+    "webhook/metrics.py _bytes >= MAX_RECORD_BYTES": "all counts are added to the metrics, and none is lost",
+    "webhook/metrics.py _counts >= MAX_RECORDS": "all counts are added to the metrics, and none is lost",
 }
 """A place that looks like a shared one → why namespaces share nothing there."""
 

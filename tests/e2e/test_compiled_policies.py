@@ -26,8 +26,9 @@ from tests.e2e import compiled_pods
 from tests.e2e.compiled_pods import MARK, PREFIXES, Object
 from trimtab.admission.json_patch import diff_pods
 from trimtab.cluster import quantity
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import load_snapshot, without_nulls
+from trimtab.cluster.snapshot import load_snapshot
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.compiled.differences import DIFFERENCES
 from trimtab.policy.compiled.mutating_policy import CompiledMutation, compile_mutating_policy

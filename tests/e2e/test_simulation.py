@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.build import admission_context
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.webhook_server import WebhookServer
@@ -29,9 +30,8 @@ from trimtab.admission.apiserver import serialization
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.admission.handler import answer_review
 from trimtab.admission.preview import preview_admission
-from trimtab.cluster.api.meta import change, value_or
+from trimtab.cluster.api.meta import change, value_or, without_nulls
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.listing import list_kinds
 from trimtab.kube.resources import list_sources
@@ -53,7 +53,7 @@ class Ours(WebhookServer):
 
     def answer(self, review: dict[str, Any]) -> dict[str, Any]:
         self.calls.append(review["request"])
-        answer = answer_review(json.dumps(review).encode(), self.policies, self.facts)
+        answer = answer_review(json.dumps(review).encode(), admission_context(self.policies, self.facts))
         decoded: dict[str, Any] = msgspec.json.decode(answer.body)
         return decoded
 
@@ -155,7 +155,10 @@ def difference(cluster: Cluster, sent: dict[str, Any], policies: Policies, facts
     real = created(cluster, sent)
     OUTCOMES["stored" if isinstance(real, dict) else f"{real[0]} {_by(real[1])}"] += 1
     pod = msgspec.convert(without_nulls(copy.deepcopy(sent)), Pod)
-    possible = [told(preview_admission(pod, policies, each, cluster.namespace).result, sent) for each in orders(facts)]
+    possible = [
+        told(preview_admission(pod, cluster.namespace, admission_context(policies, each)).result, sent)
+        for each in orders(facts)
+    ]
     if real in possible:
         return ""
     text = possible[0]

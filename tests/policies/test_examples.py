@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from tests.build import before_and_after
 from tests.policies.examples import FOLDER, Example, examples, outcome
 from tests.policies.runner import run, shipped, world
 from trimtab.admission.apiserver import resourcequota
@@ -43,9 +44,8 @@ def test_every_patch_of_all_policies_together_is_safe_to_send(example: Example) 
 
     for observation, decision in zip(process.seen, process.decisions, strict=True):
         after = decision.pod
-        wrong = check_patch(
-            observation, after, diff_pods(observation, after), again, facts, namespace, quota_may_refuse=by_quota
-        )
+        pods = before_and_after(observation, after, facts, namespace)
+        wrong = check_patch(pods, diff_pods(observation, after), again, quota_may_refuse=by_quota)
         assert wrong is None
 
 

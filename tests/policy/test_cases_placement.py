@@ -1,6 +1,6 @@
 """Acceptance cases, section C: dedicated pools."""
 
-from tests.build import changed, codes, container, decided, pod, policies, policy, review, toleration
+from tests.build import admission_context, changed, codes, container, decided, pod, policies, policy, review, toleration
 from trimtab.admission.handler import answer_review
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
@@ -71,7 +71,9 @@ def test_c12_a_pod_that_names_its_node_is_not_placed():
 
 def test_c14_what_is_added_to_a_list_is_an_entry_and_not_a_list():
     spec = {"containers": [{"name": "app", "image": "a"}], "tolerations": [{"key": "x", "operator": "Exists"}]}
-    result = answer_review(review({"metadata": {"name": "web"}, "spec": spec}), BATCH, ClusterFacts())
+    result = answer_review(
+        review({"metadata": {"name": "web"}, "spec": spec}), admission_context(BATCH, ClusterFacts())
+    )
     added = [operation for operation in result.record.patch_operations if operation["path"] == "/spec/tolerations/-"]
     assert added == [
         {"op": "add", "path": "/spec/tolerations/-", "value": toleration_of("pool", "batch", "NoSchedule")}

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.build import (
+    admission_context,
     changed,
     codes,
     container,
@@ -50,7 +51,7 @@ def test_g2_a_sidecar_is_a_container_of_its_own_role():
 
 def test_g3_ephemeral_containers_are_none_of_our_business():
     body = review(MANIFEST, operation="UPDATE", subResource="ephemeralcontainers")
-    assert answer_review(body, FILL, facts()).record.outcome is AdmissionOutcome.NOT_OURS
+    assert answer_review(body, admission_context(FILL, facts())).record.outcome is AdmissionOutcome.NOT_OURS
 
 
 def test_g4_a_mirror_pod_is_left_alone():
@@ -71,7 +72,7 @@ def test_g6_containers_below_pod_level_limits_get_none():
 
 def test_g7_a_resize_is_allowed_and_not_changed():
     body = review(MANIFEST, operation="UPDATE", subResource="resize")
-    assert answer_review(body, NO_LIMITS, facts()).record.patch_operations == ()
+    assert answer_review(body, admission_context(NO_LIMITS, facts())).record.patch_operations == ()
 
 
 def test_g9_a_windows_pod_gets_requests_and_no_class():
@@ -97,7 +98,8 @@ def test_g12_several_entries_are_removed_last_first():
 @pytest.mark.parametrize("namespace", ["kube-system", "trimtab-system", "kube-node-lease"])
 def test_pods_of_the_system_and_our_own_are_never_changed(namespace):
     assert (
-        answer_review(review(MANIFEST, namespace=namespace), FILL, facts()).record.outcome is AdmissionOutcome.SKIPPED
+        answer_review(review(MANIFEST, namespace=namespace), admission_context(FILL, facts())).record.outcome
+        is AdmissionOutcome.SKIPPED
     )
 
 

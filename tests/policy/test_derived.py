@@ -1,6 +1,6 @@
 """A value is computed once for an object, and never returned for another object."""
 
-from trimtab.policy.lazy_property import MAX_CACHED_OBJECTS, Derived
+from trimtab.policy.cluster_facts import MAX_CACHED_OBJECTS, Derived
 
 
 def test_it_is_made_once_for_an_object_and_again_for_an_equal_one() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.build import facts, namespace, owner_key, quota, runtime_class
-from trimtab.policy.fact_dependencies import Freshness, track_dependencies
+from trimtab.policy.decision_reads import Freshness, track_dependencies
 
 WORLD = facts(namespace("a", team="x"), runtime_class("kata"), quota({"pods": "9"}, used={"pods": "1"}))
 

@@ -9,8 +9,7 @@ from trimtab.cluster.api.meta import Metadata, change
 from trimtab.cluster.pool import PAUSED_MARK
 from trimtab.cluster.recommendation import PAYLOAD_KEY
 from trimtab.policy.cluster_facts import OWN_NAMESPACE
-from trimtab.policy.facts_cache import FactsCache
-from trimtab.policy.retained_facts import projections_by_kind
+from trimtab.policy.watched_facts import FactsCache, projections_by_kind
 
 HOLDS = projections_by_kind(OWN_NAMESPACE)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.build import facts, policies, policy, review, runtime_class
+from tests.build import admission_context, facts, policies, policy, review, runtime_class
 from tests.policies.runner import Run, pods, run, world
 from tests.reasons import assert_reason
 from trimtab.admission.apiserver.outcome import PodRejected
@@ -139,7 +139,7 @@ def reviewed(actions: str, operation: str, fields: Any = FIELDS, **metadata: Any
     spec = {**WRITTEN, "tolerations": [OWN]}
     body = review({"metadata": {"name": "p", "managedFields": [entry], **metadata}, "spec": spec})
     kata = runtime_class("kata", node_selector={"kata": "yes"})
-    result = answer_review(body, policies(policy(actions)), facts(kata)).record.finding.decision
+    result = answer_review(body, admission_context(policies(policy(actions)), facts(kata))).record.decision
     assert result is not None
     stays = {
         kept_field.field for kept_field in result.fields_kept if kept_field.reason.code.name == "applied-as-written"

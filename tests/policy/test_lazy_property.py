@@ -1,6 +1,6 @@
 """An attribute is computed once for each object, when it is first read."""
 
-from trimtab.policy.lazy_property import computed_property
+from trimtab.policy.pod_context import computed_property
 
 
 class Counted:

@@ -8,15 +8,16 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from tests.build import NAMESPACE, changed, codes, facts, policies, policy, review
+from tests.build import NAMESPACE, admission_context, changed, codes, facts, policies, policy, review
 from tests.property.drawn_pods import manifests
 from tests.reasons import has_facts
-from trimtab.admission.admission_result import decide_pod
 from trimtab.admission.handler import answer_review
+from trimtab.admission.pod_decision import decide_pod
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy.decide import Decision, decide
 from trimtab.policy.limit_readers import read_container_signs
+from trimtab.policy.pod_context import PodContext
 
 CPU, MEMORY = "containers[app].limits.cpu", "containers[app].limits.memory"
 REMOVE = policies(policy("{limits: {cpu: remove, memory: remove}}"))
@@ -34,7 +35,7 @@ def manifest(container: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 
 def decision_on(container: dict[str, Any], by: Any = REMOVE, **metadata: Any) -> Decision:
     """The decision of the webhook, which decodes neither variables nor command lines at first."""
-    answer = answer_review(review(manifest(container, **metadata)), by, facts())
+    answer = answer_review(review(manifest(container, **metadata)), admission_context(by, facts()))
     assert answer.record is not None
     assert answer.record.decision is not None
     return answer.record.decision
@@ -92,7 +93,7 @@ def test_the_limit_of_ephemeral_storage_has_no_reader() -> None:
 def decision_with_volume(empty_dir: dict[str, Any], by: Any = REMOVE) -> Decision:
     pod = manifest({})
     pod["spec"]["volumes"] = [{"name": "shm", "emptyDir": empty_dir}]
-    answer = answer_review(review(pod), by, facts())
+    answer = answer_review(review(pod), admission_context(by, facts()))
     assert answer.record is not None
     assert answer.record.decision is not None
     return answer.record.decision
@@ -132,7 +133,7 @@ def test_a_limit_that_follows_the_request_is_set_for_a_jvm_too() -> None:
 def test_a_second_container_does_not_speak_for_the_first() -> None:
     pod = manifest({})
     pod["spec"]["containers"].append({"name": "agent", **JVM})
-    answer = answer_review(review(pod), REMOVE, facts())
+    answer = answer_review(review(pod), admission_context(REMOVE, facts()))
     assert answer.record is not None
     assert changed(answer.record.decision) == {CPU: None, MEMORY: None}
 
@@ -151,4 +152,7 @@ def test_a_captured_pod_gets_the_same_decision(plain: dict[str, Any]) -> None:
     first, second = (decide(one, KEEP_UNKNOWN, facts(), NAMESPACE) for one in (pod, captured))
     assert (first.changes, first.fields_kept) == (second.changes, second.fields_kept)
     body = json.dumps(plain).encode()
-    assert decide_pod(pod, KEEP_UNKNOWN, facts(), NAMESPACE, body=body).decision.changes == first.changes
+    assert (
+        decide_pod(PodContext(pod=pod, namespace=NAMESPACE, facts=facts(), body=body), KEEP_UNKNOWN).decision.changes
+        == first.changes
+    )

@@ -5,7 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.build import NAMESPACE, SIGNER, SIGNING, decided, facts, namespace, pod, policies, policy, runtime_class
+from tests.build import (
+    NAMESPACE,
+    SIGNER,
+    SIGNING,
+    admission_context,
+    decided,
+    facts,
+    namespace,
+    pod,
+    policies,
+    policy,
+    runtime_class,
+)
 from tests.build import review as written_review
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
@@ -122,7 +134,7 @@ def test_the_marker_of_an_admission_is_believed_by_the_second_call_offline_too()
     from trimtab.admission.preview import preview_admission
 
     by = policies(policy("{runtimeClass: {name: kata}, labels: {add: {cost: low}, override: true}}", match="{}"))
-    result = preview_admission(pod(), by, WORLD, NAMESPACE)
+    result = preview_admission(pod(), NAMESPACE, admission_context(by, WORLD))
     assert [call.outcome.value for call in result.calls] == ["changed"] or result.calls[1].outcome.value == "unchanged"
 
 
@@ -133,8 +145,8 @@ def test_siblings_get_the_same_bytes_within_a_slot_and_a_new_time_after_it():
     memory, result = ResponseCache(), []
     for slots in (0, 0, 1, 1, 5):
         terms = later(slots)
-        body = answer_review(written_review(SENT), COST, WORLD, terms, memory).body
-        assert body == answer_review(written_review(SENT), COST, WORLD, replace(terms)).body
+        body = answer_review(written_review(SENT), admission_context(COST, WORLD, settings=terms, memory=memory)).body
+        assert body == answer_review(written_review(SENT), admission_context(COST, WORLD, settings=replace(terms))).body
         result.append(body)
     assert [result[0] == result[1], result[1] == result[2], result[2] == result[3], result[3] == result[4]] == [
         True,
@@ -146,8 +158,8 @@ def test_siblings_get_the_same_bytes_within_a_slot_and_a_new_time_after_it():
 
 def test_a_pod_without_any_marker_is_remembered_for_longer():
     memory, body = ResponseCache(), written_review(SENT)
-    first = answer_review(body, NOTHING, WORLD, later(0), memory).record.finding
-    assert answer_review(body, NOTHING, WORLD, later(99), memory).record.finding is first
+    first = answer_review(body, admission_context(NOTHING, WORLD, settings=later(0), memory=memory)).record
+    assert answer_review(body, admission_context(NOTHING, WORLD, settings=later(99), memory=memory)).record is first
 
 
 def test_a_pod_with_a_marker_is_answered_as_its_age_says():
@@ -155,8 +167,8 @@ def test_a_pod_with_a_marker_is_answered_as_its_age_says():
     sent = {**SENT, "metadata": {"name": "web", "labels": {"cost": "high"}, "annotations": first.metadata.annotations}}
     for slots in (0, 2, 3, 9):
         terms = later(slots)
-        body = answer_review(written_review(sent), COST, WORLD, terms, memory).body
-        assert body == answer_review(written_review(sent), COST, WORLD, terms).body
+        body = answer_review(written_review(sent), admission_context(COST, WORLD, settings=terms, memory=memory)).body
+        assert body == answer_review(written_review(sent), admission_context(COST, WORLD, settings=terms)).body
 
 
 def test_the_terms_of_another_moment_are_the_same_terms():

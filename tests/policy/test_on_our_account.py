@@ -2,6 +2,7 @@
 
 from tests.build import (
     NAMESPACE,
+    admission_context,
     changed,
     codes,
     container,
@@ -14,8 +15,9 @@ from tests.build import (
     workload,
 )
 from tests.reasons import assert_reason
-from trimtab.admission.admission_result import AdmissionOutcome, decide_pod
+from trimtab.admission.admission_result import AdmissionOutcome
 from trimtab.admission.apiserver.outcome import PodAdmitted
+from trimtab.admission.pod_decision import decide_pod
 from trimtab.admission.preview import preview_admission
 from trimtab.cluster.api.meta import LabelSelector, change
 from trimtab.policy import reasons
@@ -32,7 +34,7 @@ def test_placement_that_contradicts_the_class_another_policy_chose_is_not_made()
         policy("{runtimeClass: {name: gvisor}}", name="class", priority=100),
         policy("{placement: {nodeSelector: {pool: batch}}}", name="place"),
     )
-    result = preview_admission(pod(), rules, facts(SANDBOX), NAMESPACE)
+    result = preview_admission(pod(), NAMESPACE, admission_context(rules, facts(SANDBOX)))
     assert isinstance(result.result, PodAdmitted)
     assert codes(result.calls[0].decision, loud=True) == {"contradiction"}
 
@@ -40,7 +42,10 @@ def test_placement_that_contradicts_the_class_another_policy_chose_is_not_made()
 def test_a_class_whose_overhead_breaks_a_quota_is_not_set():
     full = quota({"requests.cpu": "110m"}, used={"requests.cpu": "0"})
     small = pod(container(requests={"cpu": "100m"}))
-    decision = decide_pod(small, policies(policy("{runtimeClass: {name: gvisor}}")), facts(SANDBOX, full), NAMESPACE)
+    decision = decide_pod(
+        PodContext(pod=small, namespace=NAMESPACE, facts=facts(SANDBOX, full)),
+        policies(policy("{runtimeClass: {name: gvisor}}")),
+    )
     assert (decision.outcome, codes(decision.decision, loud=True)) == (
         AdmissionOutcome.UNCHANGED,
         {"quota-would-refuse"},

@@ -6,7 +6,7 @@ import json
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.build import NAMESPACE, facts, owner_key, pod, policies, policy
+from tests.build import NAMESPACE, admission_context, facts, owner_key, pod, policies, policy
 from tests.hostile import world
 from tests.hostile.pods import SHAPES, container, review
 from tests.hostile.pods import pod as manifest
@@ -19,7 +19,7 @@ from trimtab.admission.readmission import admit_next_pod
 from trimtab.cluster.api.pod import Pod, Toleration
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.reason import Unreadable
-from trimtab.policy.pod_context import AdmissionSettings
+from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 from trimtab.policy.pod_size_limits import LIMITS, MAX_BYTES, find_excess
 from trimtab.policy.reasons import REQUIRED, TOO_LARGE
 from trimtab.runtime import log
@@ -28,8 +28,8 @@ from webhook.metrics import DecisionLogger, WebhookMetrics
 LABELLED = policies(policy("{labels: {add: {cost: low}}}"))
 
 
-def answered(built, by=None, **how):
-    return answer_review(review(built), by or world.policies(), world.facts(), **how)
+def answered(built, by=None, settings=DEFAULT_SETTINGS):
+    return answer_review(review(built), admission_context(by or world.policies(), world.facts(), settings=settings))
 
 
 def tolerating(count):
@@ -98,14 +98,16 @@ def test_padding_is_let_through_in_namespaces_where_nothing_is_required():
 
 def test_nothing_is_said_of_the_size_where_nothing_would_be_decided_anyway():
     built = manifest({"tolerations": [{"key": f"t{at}"} for at in range(1000)]})
-    assert answered(built, terms=AdmissionSettings(paused=True)).record.outcome is AdmissionOutcome.SKIPPED
+    assert answered(built, settings=AdmissionSettings(paused=True)).record.outcome is AdmissionOutcome.SKIPPED
 
 
 def test_what_the_first_call_added_does_not_make_the_second_another_one():
     most = {f"l{at}": "" for at in range(LIMITS.labels - 2)}
     first = answered(manifest(labels=most), LABELLED)
     assert first.record.outcome is AdmissionOutcome.CHANGED
-    second = answer_review(review(json.loads(_applied(manifest(labels=most), first))), LABELLED, world.facts())
+    second = answer_review(
+        review(json.loads(_applied(manifest(labels=most), first))), admission_context(LABELLED, world.facts())
+    )
     assert second.record.outcome is AdmissionOutcome.UNCHANGED
 
 
@@ -124,7 +126,7 @@ def test_the_log_names_the_pods_namespace_and_who_sent_it():
     text = io.StringIO()
     teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger("info", "json", text))
     verdict = answered(manifest({"tolerations": [{"key": f"t{at}"} for at in range(257)]}))
-    teller.log_review(verdict.record, seconds=0.7)
+    teller.log_review(verdict, seconds=0.7)
     lines = [json.loads(line) for line in text.getvalue().splitlines()]
     assert [(line["namespace"], line["user"]) for line in lines] == [("tenant", "mallory")] * 2
     assert b'trimtab_review_outcomes_total{dry_run="false",outcome="too-large"} 1.0' in teller.render_metrics()
@@ -138,7 +140,7 @@ def test_a_running_pod_over_the_gate_is_left_out_by_name():
 
 def test_a_template_over_the_gate_is_unreadable_so_that_nothing_is_moved_on_a_guess():
     template = PodTemplateSpec(spec=tolerating(257).spec)
-    result = admit_next_pod(template, owner_key("ReplicaSet/web"), LABELLED, facts())
+    result = admit_next_pod(template, owner_key("ReplicaSet/web"), admission_context(LABELLED, facts()))
     assert isinstance(result, Unreadable)
     assert "too-large" in str(result)
 
@@ -157,5 +159,5 @@ def expressing(terms, values):
 
 @pytest.mark.parametrize(("terms", "values", "refused"), [(8, 16, False), (16, 16, False), (8, 64, True)])
 def test_few_terms_of_affinity_with_many_values_are_counted(terms, values, refused):
-    result = answered(expressing(terms, values)).record.finding.outcome
+    result = answered(expressing(terms, values)).record.outcome
     assert (result is AdmissionOutcome.TOO_LARGE) is refused

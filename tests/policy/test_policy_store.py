@@ -7,7 +7,7 @@ from tests.build import policy
 from tests.reasons import has_facts
 from trimtab.cluster.api.admissionregistration import Custom
 from trimtab.cluster.api.meta import Dated
-from trimtab.policy.policy_store import PolicyStore, load_object
+from trimtab.policy.watched_facts import PolicyStore, load_object
 
 NO_LIMITS = "{limits: {cpu: remove}}"
 

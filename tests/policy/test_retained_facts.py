@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
-from trimtab.policy.retained_facts import retain_vpa, retain_vpa_with_growth
+from trimtab.policy.watched_facts import retain_vpa, retain_vpa_with_growth
 
 
 def recommending(mode: str) -> VerticalPodAutoscaler:

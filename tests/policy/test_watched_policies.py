@@ -4,7 +4,7 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.vpa_webhook import EVERYWHERE, Endpoints, WebhookTarget
-from trimtab.policy.watched_policies import CONFIGURATION, LEASE, POLICY, SLICE, WatchedPolicies
+from trimtab.policy.watched_facts import CONFIGURATION, LEASE, POLICY, SLICE, WatchedPolicies
 
 SERVICE = ("kube-system", "vpa-webhook")
 TEXT = b"""

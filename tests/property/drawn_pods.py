@@ -4,8 +4,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from tests.property.drawn_parts import BY, CPU, KEYS, VALUES, dropping, sometimes
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.snapshot import without_nulls
 
 
 @st.composite

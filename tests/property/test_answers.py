@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.build import facts, policies, policy, review
+from tests.build import admission_context, facts, policies, policy, review
 from tests.property import strategies as some
 from trimtab.admission.handler import AdmissionOutcome, answer_review
 from trimtab.cluster.api.pod import Pod
@@ -35,7 +35,7 @@ def list_stored_fields(pod: Pod) -> dict[str, Any]:
 
 @given(some.manifests(), some.policies(), some.worlds())
 def test_the_patch_applied_by_the_library_to_what_was_sent_gives_the_decided_pod(manifest, by, world):
-    answer = answer_review(review(manifest), by, world)
+    answer = answer_review(review(manifest), admission_context(by, world))
     response = json.loads(answer.body)["response"]
     assert response["uid"] == "u-1"
     assert ("patch" in response) is ("patchType" in response) is bool(answer.record.patch_operations)
@@ -48,12 +48,12 @@ def test_the_patch_applied_by_the_library_to_what_was_sent_gives_the_decided_pod
 
 @given(some.manifests(), some.policies(), some.worlds())
 def test_nothing_of_ours_ever_fails(manifest, by, world):
-    assert answer_review(review(manifest), by, world).record.outcome is not AdmissionOutcome.FAILED
+    assert answer_review(review(manifest), admission_context(by, world)).record.outcome is not AdmissionOutcome.FAILED
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_answered(body):
-    assert answer_review(body, EVERYTHING, facts()).status in (200, 400)
+    assert answer_review(body, admission_context(EVERYTHING, facts())).status in (200, 400)
 
 
 @given(some.manifests(), st.lists(st.tuples(st.integers(0, 10**6), st.binary(max_size=3)), min_size=1, max_size=4))
@@ -62,9 +62,11 @@ def test_a_damaged_review_is_answered_and_with_its_uid_where_there_is_one(manife
     for place, bytes_ in damage:
         place %= len(body)
         body = body[:place] + bytes_ + body[place + 1 :]
-    answer = answer_review(body, EVERYTHING, facts())
+    answer = answer_review(body, admission_context(EVERYTHING, facts()))
     document = json.loads(answer.body)
-    assert (answer.status, "error" in document) == (400, True) or document["response"]["uid"] == answer.record.uid != ""
+    assert (answer.status, "error" in document) == (400, True) or document["response"][
+        "uid"
+    ] == answer.request.uid != ""
 
 
 JUNK = st.recursive(
@@ -96,7 +98,7 @@ def planted(value, path, junk):
 @given(some.manifests(), st.data(), JUNK)
 def test_a_pod_with_nonsense_anywhere_is_allowed(manifest, data, junk):
     place = data.draw(st.sampled_from(list(places(manifest))))
-    answer = answer_review(review(planted(manifest, place, junk)), EVERYTHING, facts())
+    answer = answer_review(review(planted(manifest, place, junk)), admission_context(EVERYTHING, facts()))
     response = json.loads(answer.body)["response"]
     assert (response["uid"], response["allowed"]) == ("u-1", True)
     # What the server itself cannot read (a quantity that is none) may cost us the decision, never the pod.

@@ -8,21 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.build import admission_context
 from tests.hostile import world
 from tests.hostile.around import AROUND
 from tests.hostile.cost import growth, lines
 from tests.hostile.documents import DOCUMENTS
 from tests.hostile.pods import SHAPES, Json, container
 from tests.hostile.pods import pod as pod_of
-from trimtab.admission.admission_result import decide_pod
+from trimtab.admission.pod_decision import decide_pod
 from trimtab.admission.preview import preview_admission
 from trimtab.admission.validate_config import validate_review
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.snapshot import SHAPES_BY_KIND, load_snapshot, without_nulls
-from trimtab.policy.facts_cache import FactsCache
-from trimtab.policy.pod_context import AdmissionSettings
-from trimtab.policy.retained_facts import projections_by_kind
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, load_snapshot
+from trimtab.policy.pod_context import AdmissionSettings, PodContext
+from trimtab.policy.watched_facts import FactsCache, projections_by_kind
 
 STEP = 24
 MOST_GROWTH = 1.3
@@ -42,7 +43,12 @@ def costs(made, call):
 
 def judged(pod, overhead="server"):
     with suppress(NotAQuantity):
-        decide_pod(pod, world.policies(), world.facts(), world.NAMESPACE, AdmissionSettings(overhead=overhead))
+        decide_pod(
+            PodContext(
+                pod=pod, namespace=world.NAMESPACE, facts=world.facts(), settings=AdmissionSettings(overhead=overhead)
+            ),
+            world.policies(),
+        )
 
 
 def together(first: Json, second: Json) -> Json:
@@ -74,7 +80,7 @@ def test_limits_that_a_quota_counts_are_asked_about_once_and_not_for_each_contai
     facts, limits = world.with_more([quota]), {"cpu": "1", "memory": "128Mi"}
 
     def call(pod):
-        decide_pod(pod, world.policies(), facts, world.NAMESPACE)
+        decide_pod(PodContext(pod=pod, namespace=world.NAMESPACE, facts=facts), world.policies())
 
     def made(count):
         return pod_of({"containers": [container(f"c-{at}", resources={"limits": limits}) for at in range(count)]})
@@ -95,7 +101,9 @@ def test_what_a_tenant_writes_around_a_pod_is_looked_through_once_and_not_for_ea
     pod = read(SHAPES[0].make(3))
 
     def call(facts):
-        decide_pod(pod, world.policies(), facts, world.NAMESPACE, AdmissionSettings())
+        decide_pod(
+            PodContext(pod=pod, namespace=world.NAMESPACE, facts=facts, settings=AdmissionSettings()), world.policies()
+        )
 
     for facts in (few, many):
         call(facts)
@@ -137,7 +145,7 @@ def objects(manifests):
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_a_preview_of_a_template_costs_no_more_than_in_proportion(shape):
     def call(pod):
-        preview_admission(pod, world.policies(), world.facts(), world.NAMESPACE)
+        preview_admission(pod, world.NAMESPACE, admission_context(world.policies(), world.facts()))
 
     assert growth(costs(shape.make, call)) <= MOST_GROWTH
 

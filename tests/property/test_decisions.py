@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.build import NAMESPACE, changed, decided
+from tests.build import NAMESPACE, before_and_after, changed, decided
 from tests.property import strategies as some
 from trimtab.admission.apiserver import admission_chain, limitranger
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
@@ -70,9 +70,8 @@ def test_a_patch_of_a_valid_pod_is_never_found_unsafe(pod, by, world):
         and isinstance(admission_chain.run_admission_chain(pod, world, NAMESPACE, unchanged), PodAdmitted)
     )
     after = decided(came, by, world).pod
-    second_patch = check_patch(
-        came, after, diff_pods(came, after), lambda p: decided(p, by, world).pod, world, NAMESPACE
-    )
+    pods = before_and_after(came, after, world, NAMESPACE)
+    second_patch = check_patch(pods, diff_pods(came, after), lambda p: decided(p, by, world).pod)
     assert second_patch is None
 
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from tests.build import NAMESPACE
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
-from trimtab.admission.admission_result import decide_pod
+from trimtab.admission.pod_decision import decide_pod
+from trimtab.policy.pod_context import PodContext
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,11 +27,13 @@ def _objects_of_other_tests_stay():
 @given(some.manifests(), some.policies(), crowded_worlds())
 def test_a_review_leaves_no_garbage(manifest, by, drawn):
     pod = some.read(manifest)
-    decide_pod(pod, by, drawn[0], NAMESPACE)  # what is made of the policies and the cluster stays
+    decide_pod(
+        PodContext(pod=pod, namespace=NAMESPACE, facts=drawn[0]), by
+    )  # what is made of the policies and the cluster stays
     gc.collect()
     gc.disable()
     try:
-        decide_pod(pod, by, drawn[0], NAMESPACE)
+        decide_pod(PodContext(pod=pod, namespace=NAMESPACE, facts=drawn[0]), by)
         assert gc.collect() == 0
     finally:
         gc.enable()

@@ -14,8 +14,7 @@ from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.recommendation import PAYLOAD_KEY
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.policy.cluster_facts import OWN_NAMESPACE
-from trimtab.policy.facts_cache import FactsCache
-from trimtab.policy.retained_facts import projections_by_kind
+from trimtab.policy.watched_facts import FactsCache, projections_by_kind
 
 HOLDS = projections_by_kind(OWN_NAMESPACE)
 TWO = st.sampled_from(["a", "b"])

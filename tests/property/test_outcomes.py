@@ -6,7 +6,7 @@ of their own.
 
 from hypothesis import HealthCheck, assume, given, settings
 
-from tests.build import NAMESPACE
+from tests.build import NAMESPACE, admission_context
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
 from tests.property.drawn_policies import strict_spreads
@@ -15,7 +15,7 @@ from trimtab.admission.preview import preview_admission
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Toleration
-from trimtab.cluster.limit_ranges import quota_covers
+from trimtab.cluster.resource_quotas import quota_covers
 from trimtab.cluster.resources import limits_of, pod_limits, pod_requests, scheduler_amounts
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement import CompiledPlacement, missing_part
@@ -27,7 +27,7 @@ OF_STORED = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.fi
 
 
 def shown(manifest, by, world):
-    return preview_admission(some.read(manifest), by, world, NAMESPACE)
+    return preview_admission(some.read(manifest), NAMESPACE, admission_context(by, world))
 
 
 def codes(result):

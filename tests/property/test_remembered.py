@@ -5,13 +5,12 @@ from dataclasses import fields, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.build import quota, review
+from tests.build import admission_context, quota, review
 from tests.property import strategies as some
 from tests.property.drawn_pods import with_token
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import DEFAULT_SETTINGS
 
 _NAMES = [f.name for f in fields(ClusterFacts)]
 _USES = st.builds(
@@ -41,11 +40,17 @@ def test_an_answer_from_memory_is_the_answer_there_would_be(manifest, by, worlds
     memory = ResponseCache()
     for world, token in zip([*worlds, worlds[0]] * 2, tokens * 2, strict=False):
         body = review(with_token(manifest, token), uid=f"u-{token}")
-        assert answer_review(body, by, world, DEFAULT_SETTINGS, memory).body == answer_review(body, by, world).body
+        assert (
+            answer_review(body, admission_context(by, world, memory=memory)).body
+            == answer_review(body, admission_context(by, world)).body
+        )
 
 
 @given(some.manifests(), some.policies(), some.policies(), some.worlds())
 def test_other_policies_are_answered_anew(manifest, first, second, world):
     memory, body = ResponseCache(), review(manifest)
     for by in (first, second, first):
-        assert answer_review(body, by, world, DEFAULT_SETTINGS, memory).body == answer_review(body, by, world).body
+        assert (
+            answer_review(body, admission_context(by, world, memory=memory)).body
+            == answer_review(body, admission_context(by, world)).body
+        )

@@ -9,7 +9,8 @@ from tests.property.drawn_outcomes import tight_quotas
 from tests.property.drawn_worlds import limit_ranges, quotas
 from trimtab.admission.apiserver import limitranger, resourcequota
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.cluster.limit_ranges import limit_range_broken_by_pod, quota_rejecting_pod
+from trimtab.cluster.limit_ranges import limit_range_broken_by_pod
+from trimtab.cluster.resource_quotas import quota_rejecting_pod
 
 PODS = some.manifests().map(some.read)
 RANGES = limit_ranges("bounds")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.build import NAMESPACE, SIGNING, owner_key, review
+from tests.build import NAMESPACE, SIGNING, admission_context, owner_key, review
 from tests.property import strategies as some
 from tests.property.drawn_outcomes import crowded_worlds
 from tests.property.drawn_revisions import reading_policies, removing_policies, revisions, runtime_revisions
@@ -60,7 +60,10 @@ def _assert_each_gets_its_own(pods, by, worlds, terms):
     for world in worlds:
         for number, manifest in enumerate(pods):
             body = review(manifest, uid=f"u-{number}")
-            answer, alone = answer_review(body, by, world, terms, memory), answer_review(body, by, world, terms)
+            answer, alone = (
+                answer_review(body, admission_context(by, world, settings=terms, memory=memory)),
+                answer_review(body, admission_context(by, world, settings=terms)),
+            )
             assert answer.body == alone.body
             assert _without_token(answer.record.decision) == _without_token(alone.record.decision)
 

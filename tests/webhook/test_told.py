@@ -5,12 +5,11 @@ import json
 
 from prometheus_client import CollectorRegistry
 
-from tests.build import facts, policies, policy, review
+from tests.build import admission_context, facts, policies, policy, review
 from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
-from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.runtime import log
-from webhook.metrics import MAX_FINDINGS, MAX_LOGGED_FIELDS, DecisionLogger, WebhookMetrics
+from webhook.metrics import MAX_LOGGED_FIELDS, MAX_RECORDS, DecisionLogger, WebhookMetrics
 
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "1"}}}]}}
 NO_LIMITS = policies(policy("{limits: {cpu: remove}}", name="no-limits"))
@@ -21,7 +20,7 @@ def told(*bodies, by=NO_LIMITS, level="info"):
     out, memory = io.StringIO(), ResponseCache()
     teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger(level, "json", out))
     for body in bodies:
-        teller.log_review(answer_review(body, by, facts(), DEFAULT_SETTINGS, memory).record)
+        teller.log_review(answer_review(body, admission_context(by, facts(), memory=memory)))
     return teller.render_metrics().decode(), [json.loads(line) for line in out.getvalue().splitlines()]
 
 
@@ -56,10 +55,10 @@ def test_a_line_per_pod_is_a_matter_of_volume():
     assert told(review(POD), level="warning")[1] == []
 
 
-def test_more_findings_than_are_held_back_are_all_counted():
-    pods = ({**POD, "metadata": {"name": f"web-{n}"}} for n in range(MAX_FINDINGS + 10))
+def test_more_records_than_are_held_back_are_all_counted():
+    pods = ({**POD, "metadata": {"name": f"web-{n}"}} for n in range(MAX_RECORDS + 10))
     scrape, _ = told(*map(review, pods))
-    assert f'outcome="changed"}} {MAX_FINDINGS + 10}.0' in scrape
+    assert f'outcome="changed"}} {MAX_RECORDS + 10}.0' in scrape
 
 
 def test_an_amount_that_is_no_quantity_is_the_pods_mistake_not_ours():

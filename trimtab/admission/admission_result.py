@@ -1,26 +1,12 @@
-"""Decides one pod, builds a patch that is safe to send, and defines the result for the log, metrics and audit
-annotations."""
+"""The result of a review, for the response, the log, the metrics and the audit annotations."""
 
 from enum import StrEnum
 
 import msgspec
 
-from trimtab.admission.consequences import withhold_harmful_actions
-from trimtab.admission.json_patch import Operation, check_patch, diff_pods
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers, quota_increases, store_increases
-from trimtab.admission.reasons import QUOTA_MAY_REFUSE
-from trimtab.cluster.api.meta import change
+from trimtab.admission.json_patch import Operation
 from trimtab.cluster.api.pod import Pod
-from trimtab.policy import reasons, required_actions
-from trimtab.policy.applicable_policies import ApplicablePolicies
-from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
-from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.decide import Decision, Watched, decide_with_policies, with_watched_changes
-from trimtab.policy.match import always_left_alone
-from trimtab.policy.metadata_reads import MetadataReads
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext, Withheld
-from trimtab.policy.pod_size_limits import SizeExcess, find_excess
-from trimtab.policy.podpolicy import Policies
+from trimtab.policy.decide import Decision
 
 
 class AdmissionOutcome(StrEnum):
@@ -61,105 +47,9 @@ class PodDecision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.decision.pod if self.outcome is AdmissionOutcome.CHANGED else pod
 
 
-def decide_pod(
-    pod: Pod,
-    policies: Policies,
-    facts: ClusterFacts,
-    namespace: str,
-    terms: AdmissionSettings = DEFAULT_SETTINGS,
-    marked: ChangedAnnotation | None = None,
-    body: bytes = b"",
-    answers: QuotaAnswers = NO_ANSWERS,
-    reads: MetadataReads | None = None,
-) -> PodDecision:
-    """Decides a pod, builds the patch, and checks the patch before it is sent.
-
-    `marked`: what earlier calls of the webhook changed in the pod. `body`: the bytes of the pod. Both are passed to
-    `decide_with_policies`. `answers`: the decisions about quotas that the pod's siblings got; those for this pod are
-    added. `reads`: the record of the values that are read from the pod's metadata.
-    """
-    size_excess = find_excess(pod)
-    if (
-        size_excess is not None
-        and (oversized_result := _oversized_decision(size_excess, pod, policies, facts, namespace, terms)) is not None
-    ):
-        return oversized_result
-    if marked is None:
-        # The marker is read once for all decisions below: the author of the pod chose how large it is.
-        marked = read_trusted_annotation(pod, namespace, terms.signer)
-    subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms, body=body, reads=reads)
-    watched: list[Watched] = []
-    decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True, watched=watched)
-    if decision.denied is not None:
-        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=with_watched_changes(decision, watched))
-    if decision.skipped is not None:
-        return PodDecision(outcome=AdmissionOutcome.SKIPPED, decision=decision)
-
-    def decide_without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
-        context, of_this = subject.with_withheld(withheld), watched if watching else []
-        return decide_with_policies(
-            context, policies, watching=watching, marked=marked, is_marker_read=True, watched=of_this
-        )
-
-    decision, applicable = withhold_harmful_actions(
-        pod, decision, applicable, decide_without, facts, namespace, terms, answers
-    )
-    decision = with_watched_changes(decision, watched)
-    if decision.denied is not None:
-        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
-    operations = diff_pods(pod, decision.pod)
-    if not operations:
-        return PodDecision(outcome=AdmissionOutcome.UNCHANGED, decision=decision)
-
-    def decide_again(candidate: Pod) -> Pod:
-        assert applicable is not None  # a skipped pod is not changed
-        if applicable.subject.pod is candidate:
-            return candidate  # the last decision was made on this very pod, and left it unchanged
-        context = applicable.subject.with_pod(candidate)
-        return decide_with_policies(
-            context, policies, watching=False, like=applicable, marked=decision.marker, is_marker_read=True
-        )[0].pod
-
-    is_warned = any(kept_field.reason.code is QUOTA_MAY_REFUSE for kept_field in decision.fields_kept)
-    patch_problem = check_patch(
-        pod, decision.pod, operations, decide_again, facts, namespace, terms, quota_may_refuse=is_warned
-    )
-    if patch_problem is not None and (requiring := required_actions.requiring_policy_names(applicable)):
-        denied = change(
-            decision, pod=pod, changes=(), denied=required_actions.undecided_reason(requiring, patch_problem)
-        )
-        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=denied, problem=patch_problem)
-    if patch_problem is not None:
-        return PodDecision(outcome=AdmissionOutcome.UNSAFE, decision=decision, problem=patch_problem)
-    if answers is not NO_ANSWERS and not is_warned:
-        increases = quota_increases(pod, decision.pod, facts, namespace, terms)
-        if increases:
-            store_increases(increases, PodContext(pod=decision.pod, namespace=namespace, facts=facts), answers)
-    return PodDecision(outcome=AdmissionOutcome.CHANGED, decision=decision, operations=operations)
-
-
-def _oversized_decision(
-    size_excess: SizeExcess, pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
-) -> PodDecision | None:
-    """Returns the decision on a pod that is too large to be decided. None if the pod is not too large, or if no policy
-    would be evaluated for it anyway."""
-    if always_left_alone(PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)) is not None:
-        return None
-    names = required_actions.required_policies_for(policies, facts, namespace, terms, pod)
-    if names:
-        denied = required_actions.undecided_reason(names, str(size_excess))
-        return PodDecision(outcome=AdmissionOutcome.DENIED, decision=Decision(pod=pod, denied=denied))
-    skipped = reasons.TOO_LARGE(str(size_excess))
-    return PodDecision(
-        outcome=AdmissionOutcome.TOO_LARGE,
-        decision=Decision(pod=pod, skipped=skipped),
-        problem=f"{skipped} [{skipped.code.name}]",
-    )
-
-
-class AdmissionFinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """The result of deciding a pod, without anything that depends on the admission request. Identical pods share one
-    finding."""
+class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
+    """What was decided about a pod, without anything that depends on the admission request. Identical pods share one
+    record."""
 
     outcome: AdmissionOutcome
     decision: Decision | None = None
@@ -174,49 +64,7 @@ class AdmissionFinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=F
     """The last part of the encoded response, after the uid, as returned by `admission_review.encode_allowed` or
     `encode_denied`."""
 
-
-class _User(msgspec.Struct):
-    username: str = ""
-
-
-class AdmissionRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """One review, with its finding."""
-
-    finding: AdmissionFinding
-    uid: str = ""
-    namespace: str = ""
-    name: str = ""
-    dry_run: bool = False
-    user_info: msgspec.Raw = msgspec.Raw()
-    """The user who sent the request, as JSON that is not decoded yet."""
-    size: int = 0
-    """The size of the whole review in bytes."""
-
-    @property
-    def user_name(self) -> str:
-        """The name of the user who sent the request; empty if it is absent or cannot be read."""
-        try:
-            return msgspec.json.decode(self.user_info, type=_User).username
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return ""
-
-    @property
-    def outcome(self) -> AdmissionOutcome:
-        return self.finding.outcome
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.finding.decision
-
     @property
     def patch_operations(self) -> tuple[Operation, ...]:
         """The operations, decoded from the patch. Decoding takes too long to do it for every review."""
-        return tuple(msgspec.json.decode(self.finding.patch)) if self.finding.patch else ()
-
-    @property
-    def problem(self) -> str:
-        return self.finding.problem
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.finding.warnings
+        return tuple(msgspec.json.decode(self.patch)) if self.patch else ()

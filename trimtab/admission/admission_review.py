@@ -19,8 +19,13 @@ class GroupVersionResource(ApiObject, frozen=True, kw_only=True):
     resource: str = ""
 
 
+class _User(msgspec.Struct):
+    username: str = ""
+
+
 class AdmissionRequest(ApiObject, frozen=True, kw_only=True):
-    """The request in a review. `object` and `user_info` are not decoded until they are needed."""
+    """The request in a review. `object` and `user_info` (the user who sent the request) are not decoded until they are
+    needed."""
 
     uid: str
     resource: GroupVersionResource = GroupVersionResource()
@@ -31,6 +36,18 @@ class AdmissionRequest(ApiObject, frozen=True, kw_only=True):
     dry_run: bool = False
     object: Raw = Raw()
     user_info: Raw = Raw()
+
+    @property
+    def user_name(self) -> str:
+        """The name of the user who sent the request; empty if it is absent or cannot be read."""
+        try:
+            return msgspec.json.decode(self.user_info, type=_User).username
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return ""
+
+
+NO_REQUEST = AdmissionRequest(uid="")
+"""The request of a body that is not a review."""
 
 
 class Review(ApiObject, frozen=True, kw_only=True):

@@ -8,160 +8,138 @@ contains what failed. The pod is refused only if a policy may require something 
 import msgspec
 
 from trimtab.admission import admission_review as wire
-from trimtab.admission.admission_result import (
-    AdmissionFinding,
-    AdmissionOutcome,
-    AdmissionRecord,
-    PodDecision,
-    decide_pod,
-)
-from trimtab.admission.quota_headroom import NO_ANSWERS, QuotaAnswers
-from trimtab.admission.response_cache import ResponseCache, is_shareable, normalize_pod_bytes
+from trimtab.admission.admission_context import AdmissionContext
+from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord, PodDecision
+from trimtab.admission.pod_decision import decide_pod
+from trimtab.admission.quota_headroom import NO_ANSWERS
+from trimtab.admission.response_cache import is_shareable, normalize_pod_bytes
 from trimtab.admission.template_cache import estimate_bytes, read_instance
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.policy import reasons
-from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision
-from trimtab.policy.fact_dependencies import track_dependencies
-from trimtab.policy.metadata_reads import MetadataReads
+from trimtab.policy.decision_reads import MetadataReads, track_dependencies
 from trimtab.policy.pod_changes import FieldChange
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
+from trimtab.policy.pod_context import PodContext
 from trimtab.policy.pod_size_limits import find_excess_bytes
-from trimtab.policy.podpolicy import Policies
 from trimtab.policy.required_actions import required_policies_for, undecided_reason
 
 
-class AdmissionResponse(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """The HTTP status, the response body, and the record of the decision."""
+class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
+    """The HTTP status, the response body, and what was decided about which request."""
 
     status: int
     """HTTP status: 200, or 400 for a body that is not a review."""
     body: bytes
     record: AdmissionRecord
+    request: wire.AdmissionRequest = wire.NO_REQUEST
+    review_bytes: int = 0
+    """The size of the whole review in bytes."""
     awaits: OwnerKey | None = None
     """The owner on which the response depends and that no watch has reported yet (see `waits` of `answer_review`), or
     None."""
 
 
-def answer_review(
-    body: bytes,
-    policies: Policies,
-    facts: ClusterFacts,
-    terms: AdmissionSettings = DEFAULT_SETTINGS,
-    memory: ResponseCache | None = None,
-    *,
-    waits: bool = False,
-) -> AdmissionResponse:
+def answer_review(body: bytes, context: AdmissionContext, *, waits: bool = False) -> AdmissionResponse:
     """Returns the response to the body of an admission review. Raises nothing.
 
-    `memory`: the cache of earlier responses, which makes the answer faster but not different. Its decisions about
-    quotas are shared by all siblings of a pod. `waits`: the caller can wait a moment. If the room in a quota depends on
-    an owner that was just created, `awaits` names the owner and nothing is cached; the caller should ask again when the
-    owner is known.
+    `waits`: the caller can wait a moment. If the room in a quota depends on an owner that was just created, `awaits`
+    names the owner and nothing is cached; the caller should ask again when the owner is known.
     """
+    memory = context.memory
     if memory is not None:
         memory.answers.begin_pod(waits=waits)
     try:
         review = wire.decode(body)
     except wire.NotAReview as error:
-        return _malformed_response(str(error))
+        record = AdmissionRecord(outcome=AdmissionOutcome.MALFORMED, problem=str(error))
+        return AdmissionResponse(status=400, body=msgspec.json.encode({"error": record.problem}), record=record)
     try:
-        finding = _finding_for(review, policies, facts, terms, memory)
+        record = _decide_review(review, context)
     except NotAQuantity as error:
-        finding = _failed_finding(AdmissionOutcome.UNREADABLE, str(error), review.request, policies, facts, terms)
+        record = _undecided_record(AdmissionOutcome.UNREADABLE, str(error), review.request, context)
     except Exception as error:  # noqa: BLE001 - no bug of Trimtab may block a pod
-        finding = _failed_finding(
-            AdmissionOutcome.FAILED, f"{type(error).__name__}: {error}", review.request, policies, facts, terms
-        )
-    request = review.request
-    record = AdmissionRecord(
-        finding=finding,
-        uid=request.uid,
-        namespace=request.namespace,
-        name=request.name,
-        dry_run=request.dry_run,
-        user_info=request.user_info,
-        size=len(body),
-    )
-    awaits = None if memory is None else memory.answers.awaited
-    return AdmissionResponse(200, wire.encode(review, finding.response), record, awaits)
-
-
-def _malformed_response(text: str) -> AdmissionResponse:
-    body = msgspec.json.encode({"error": text})
+        record = _undecided_record(AdmissionOutcome.FAILED, f"{type(error).__name__}: {error}", review.request, context)
     return AdmissionResponse(
-        400, body, AdmissionRecord(finding=AdmissionFinding(outcome=AdmissionOutcome.MALFORMED, problem=text))
+        status=200,
+        body=wire.encode(review, record.response),
+        record=record,
+        request=review.request,
+        review_bytes=len(body),
+        awaits=None if memory is None else memory.answers.awaited,
     )
 
 
-def _finding_for(
-    review: wire.Review, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings, memory: ResponseCache | None
-) -> AdmissionFinding:
+def _decide_review(review: wire.Review, context: AdmissionContext) -> AdmissionRecord:
     unexpected = _unexpected_review(review)
     if unexpected:
-        return _unchanged_finding(AdmissionOutcome.NOT_OURS, unexpected)
+        return _unchanged_record(AdmissionOutcome.NOT_OURS, unexpected)
     request = review.request
     if request.operation != "CREATE" or request.sub_resource:
-        return _unchanged_finding(AdmissionOutcome.NOT_OURS, "")
+        return _unchanged_record(AdmissionOutcome.NOT_OURS, "")
     raw = bytes(request.object)
     size_excess = find_excess_bytes(raw)
     if size_excess is not None:
-        return _failed_finding(
-            AdmissionOutcome.TOO_LARGE, f"{size_excess} [{reasons.TOO_LARGE.name}]", request, policies, facts, terms
-        )
+        problem = f"{size_excess} [{reasons.TOO_LARGE.name}]"
+        return _undecided_record(AdmissionOutcome.TOO_LARGE, problem, request, context)
     if request.dry_run and PROBE_ANNOTATION.encode() in raw:
-        return _answer_probe(policies, terms)
+        return _answer_probe(context)
+    memory = context.memory
     pod_key = normalize_pod_bytes(raw) if memory is not None else None
-    answers = NO_ANSWERS if memory is None or request.dry_run else memory.answers
     if memory is None or pod_key is None:
-        return _decide_bytes(raw, request, policies, facts, terms, answers)
-    cached = memory.find_finding((request.namespace, pod_key[0]), policies, facts, terms)
-    return cached or _decide_and_store(raw, request, policies, facts, terms, memory, pod_key)
+        return _decide_bytes(raw, request, context)
+    key = request.namespace, pod_key[0]
+    cached = memory.find_record(key, context.policies, context.facts, context.settings)
+    return cached or _decide_and_store(raw, request, context, pod_key)
 
 
 def _decide_and_store(
     raw: bytes,
     request: wire.AdmissionRequest,
-    policies: Policies,
-    facts: ClusterFacts,
-    terms: AdmissionSettings,
-    memory: ResponseCache,
+    context: AdmissionContext,
     pod_key: tuple[bytes, bytes],
-) -> AdmissionFinding:
-    """Returns the finding for a pod that is not in the cache, and stores the finding in the cache.
+) -> AdmissionRecord:
+    """Returns the record for a pod that is not in the cache, and stores the record in the cache.
 
     pod_key: the pod's bytes and the name of its token volume, as `normalize_pod_bytes` returns them.
     """
+    memory = context.memory
+    assert memory is not None
     pod = _decode_pod(raw)
     if isinstance(pod, str):
-        return _failed_finding(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms)
-    namespace, token_name = request.namespace, pod_key[1]
+        return _undecided_record(AdmissionOutcome.UNREADABLE, pod, request, context)
+    namespace, token_name, signer = request.namespace, pod_key[1], context.settings.signer
     key = namespace, pod_key[0]
-    recorded_facts, reads = track_dependencies(facts)
-    instance = read_instance(pod, raw, token_name, namespace, recorded_facts, policies)
-    shared_finding = (
-        None if instance is None else memory.templates.reuse_decision(instance, raw, facts, reads, terms.signer)
+    recorded_facts, reads = track_dependencies(context.facts)
+    instance = read_instance(pod, raw, token_name, namespace, recorded_facts, context.policies)
+    shared_record = (
+        None if instance is None else memory.templates.reuse_decision(instance, raw, context.facts, reads, signer)
     )
-    if shared_finding is not None:
+    if shared_record is not None:
         # Values that the template does not compare may contain the name of the token volume.
-        if is_shareable(pod, token_name, shared_finding):
-            memory.store_finding(key, shared_finding, pod, reads, estimate_bytes(len(key[1]), pod, shared_finding))
-        return shared_finding
+        if is_shareable(pod, token_name, shared_record):
+            memory.store_record(key, shared_record, pod, reads, estimate_bytes(len(key[1]), pod, shared_record))
+        return shared_record
     answers = NO_ANSWERS if request.dry_run else memory.answers
     metadata_reads = None if instance is None else MetadataReads()
-    finding = _build_finding(
-        decide_pod(pod, policies, recorded_facts, namespace, terms, body=raw, answers=answers, reads=metadata_reads)
+    subject = PodContext(
+        pod=pod,
+        namespace=namespace,
+        facts=recorded_facts,
+        settings=context.settings,
+        body=raw,
+        reads=metadata_reads,
     )
-    if answers.awaited is None and is_shareable(pod, token_name, finding):
-        size = estimate_bytes(len(key[1]), pod, finding)
-        memory.store_finding(key, finding, pod, reads, size)
+    record = _build_record(decide_pod(subject, context.policies, answers=answers))
+    if answers.awaited is None and is_shareable(pod, token_name, record):
+        size = estimate_bytes(len(key[1]), pod, record)
+        memory.store_record(key, record, pod, reads, size)
         if instance is not None and metadata_reads is not None:
-            memory.templates.store_decision(instance, finding, metadata_reads, reads, terms.signer, size)
-    return finding
+            memory.templates.store_decision(instance, record, metadata_reads, reads, signer, size)
+    return record
 
 
 PROBE_ANNOTATION = "trimtab.dev/probe"
@@ -171,13 +149,13 @@ PROBE_WARNING = "trimtab: here"
 """The beginning of the warning for such a test pod."""
 
 
-def _answer_probe(policies: Policies, terms: AdmissionSettings) -> AdmissionFinding:
-    """Returns the finding for a pod that tests the webhook. It is only for dry runs, because no annotation may exempt a
+def _answer_probe(context: AdmissionContext) -> AdmissionRecord:
+    """Returns the record for a pod that tests the webhook. It is only for dry runs, because no annotation may exempt a
     pod that is stored."""
-    count = format_count(len(policies.all), "policy", "policies")
-    warning = f"{PROBE_WARNING}, with {count}{', paused' if terms.paused else ''}"
+    count = format_count(len(context.policies.all), "policy", "policies")
+    warning = f"{PROBE_WARNING}, with {count}{', paused' if context.settings.paused else ''}"
     response = wire.encode_allowed(b"", (warning,), {"outcome": AdmissionOutcome.SKIPPED.value})
-    return AdmissionFinding(outcome=AdmissionOutcome.SKIPPED, warnings=(warning,), response=response)
+    return AdmissionRecord(outcome=AdmissionOutcome.SKIPPED, warnings=(warning,), response=response)
 
 
 def _unexpected_review(review: wire.Review) -> str:
@@ -208,46 +186,36 @@ def _decode_pod(raw: bytes) -> Pod | str:
 _pod_decoder = msgspec.json.Decoder(PodWithoutEnv)
 
 
-def _decide_bytes(
-    raw: bytes,
-    request: wire.AdmissionRequest,
-    policies: Policies,
-    facts: ClusterFacts,
-    terms: AdmissionSettings,
-    answers: QuotaAnswers,
-) -> AdmissionFinding:
-    """Returns the finding for the pod in these bytes, without using a cache."""
+def _decide_bytes(raw: bytes, request: wire.AdmissionRequest, context: AdmissionContext) -> AdmissionRecord:
+    """Returns the record for the pod in these bytes, without storing it in a cache."""
     pod = _decode_pod(raw)
     if isinstance(pod, str):
-        return _failed_finding(AdmissionOutcome.UNREADABLE, pod, request, policies, facts, terms)
-    return _build_finding(decide_pod(pod, policies, facts, request.namespace, terms, body=raw, answers=answers))
+        return _undecided_record(AdmissionOutcome.UNREADABLE, pod, request, context)
+    answers = NO_ANSWERS if context.memory is None or request.dry_run else context.memory.answers
+    subject = PodContext(pod=pod, namespace=request.namespace, facts=context.facts, settings=context.settings, body=raw)
+    return _build_record(decide_pod(subject, context.policies, answers=answers))
 
 
-def _failed_finding(
-    outcome: AdmissionOutcome,
-    problem: str,
-    request: wire.AdmissionRequest,
-    policies: Policies,
-    facts: ClusterFacts,
-    terms: AdmissionSettings,
-) -> AdmissionFinding:
-    """Returns the finding for a pod that cannot be decided: it is admitted unchanged, or refused if a policy may
-    require something of pods in its namespace."""
-    names = required_policies_for(policies, facts, request.namespace, terms)
+def _undecided_record(
+    outcome: AdmissionOutcome, problem: str, request: wire.AdmissionRequest, context: AdmissionContext
+) -> AdmissionRecord:
+    """Returns the record for a pod that cannot be decided: it is admitted unchanged, or refused if a policy may require
+    something of pods in its namespace."""
+    names = required_policies_for(context.policies, context.facts, request.namespace, context.settings)
     if not names or request.operation != "CREATE" or request.sub_resource:
-        return _unchanged_finding(outcome, problem)
+        return _unchanged_record(outcome, problem)
     decision = Decision(pod=Pod(), denied=undecided_reason(names, problem))
-    return _build_finding(PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision, problem=problem))
+    return _build_record(PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision, problem=problem))
 
 
-def _unchanged_finding(outcome: AdmissionOutcome, problem: str) -> AdmissionFinding:
-    """Returns the finding for a pod that was not decided and is admitted unchanged."""
+def _unchanged_record(outcome: AdmissionOutcome, problem: str) -> AdmissionRecord:
+    """Returns the record for a pod that was not decided and is admitted unchanged."""
     warnings = (f"trimtab: the pod is unchanged: {problem}",) if problem else ()
     response = wire.encode_allowed(b"", tuple(map(_header_text, warnings)), {"outcome": outcome.value})
-    return AdmissionFinding(outcome=outcome, problem=problem, warnings=warnings, response=response)
+    return AdmissionRecord(outcome=outcome, problem=problem, warnings=warnings, response=response)
 
 
-def _build_finding(result: PodDecision) -> AdmissionFinding:
+def _build_record(result: PodDecision) -> AdmissionRecord:
     decision, outcome = result.decision, result.outcome
     is_admitted = outcome in (AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED)
     warnings = _limit_count(decision_warnings(decision)) if is_admitted else ()
@@ -261,7 +229,7 @@ def _build_finding(result: PodDecision) -> AdmissionFinding:
         response = wire.encode_denied(f"trimtab: {decision.denied}", audit)
     else:
         response = wire.encode_allowed(patch, tuple(map(_header_text, warnings)), audit)
-    return AdmissionFinding(
+    return AdmissionRecord(
         outcome=outcome,
         decision=decision,
         policies=policies,

@@ -24,8 +24,7 @@ from trimtab.admission.apiserver import limitranger, priority, resourcequota, ru
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import Pod
-from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
+from trimtab.policy.pod_context import PodBeforeAndAfter, PodContext
 
 Operation = dict[str, Any]
 """One operation of a JSON patch: op, path, and the value if the operation has one."""
@@ -222,13 +221,9 @@ def _apply_to_map(parent: dict[str, Any], step: str, operation: Operation) -> No
 
 
 def check_patch(
-    before: Pod,
-    after: Pod,
+    pods: PodBeforeAndAfter,
     operations: tuple[Operation, ...],
     decide_again: Callable[[Pod], Pod],
-    facts: ClusterFacts,
-    namespace: str,
-    terms: AdmissionSettings = DEFAULT_SETTINGS,
     *,
     quota_may_refuse: bool = False,
 ) -> str | None:
@@ -244,6 +239,7 @@ def check_patch(
     - the API server does not reject the pod for a reason that did not exist before the changes. This includes the pod
       that is stored if the webhook is not called a second time.
     """
+    before, after = pods.before.pod, pods.after.pod
     try:
         # `to_builtins` costs a quarter of `to_plain_json`, and leaves lists as tuples.
         patched = msgspec.convert(apply_patch_in_place(msgspec.to_builtins(before), operations), type(before))
@@ -254,24 +250,16 @@ def check_patch(
     redecided = decide_again(after)
     if redecided != after:
         return "a second decision about the changed pod would change it again"
-    return new_rejection(before, after, facts, namespace, terms, quota_may_refuse=quota_may_refuse)
+    return new_rejection(pods, quota_may_refuse=quota_may_refuse)
 
 
-def new_rejection(
-    before: Pod,
-    after: Pod,
-    facts: ClusterFacts,
-    namespace: str,
-    terms: AdmissionSettings,
-    *,
-    quota_may_refuse: bool = False,
-) -> str | None:
+def new_rejection(pods: PodBeforeAndAfter, *, quota_may_refuse: bool = False) -> str | None:
     """Returns why the API server would reject the changed pod although it would admit the pod without the changes; None
     if it would not."""
-    rejection = _first_rejection(after, facts, namespace, terms)
+    rejection = _first_rejection(pods.after)
     if rejection is not None and rejection.plugin == resourcequota.PLUGIN and quota_may_refuse:
         return None
-    if rejection is not None and _first_rejection(before, facts, namespace, terms) is None:
+    if rejection is not None and _first_rejection(pods.before) is None:
         return f"the API server would refuse the changed pod: {rejection.message}"
     return None
 
@@ -289,13 +277,14 @@ _ADMISSION_STEPS = (
 _RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
 
 
-def _first_rejection(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> PodRejected | None:
+def _first_rejection(subject: PodContext) -> PodRejected | None:
     """Returns the first rejection of the pod by the API server's steps after the webhook, or None. The steps also fill
     in fields (such as the overhead of a class), as the server's do."""
+    pod = subject.pod
     for step in _ADMISSION_STEPS:
-        if step in _RUNTIME_CLASS_STEPS and terms.overhead != "server":
+        if step in _RUNTIME_CLASS_STEPS and subject.settings.overhead != "server":
             continue
-        result = step(pod, facts, namespace)
+        result = step(pod, subject.facts, subject.namespace)
         if isinstance(result, PodRejected):
             return result
         pod = result

@@ -8,11 +8,11 @@ changed node requirements are kept, and a warning says so.
 
 from collections.abc import Iterator
 
-from trimtab.admission.quota_headroom import with_class_overhead
+from trimtab.admission.apiserver.runtimeclass import with_class_overhead
 from trimtab.admission.spread_domains import describe_unreachable_domains, has_every_topology, strict_constraints
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, change, value_or
-from trimtab.cluster.api.pod import NodeSelectorTerm, Pod, PodSpec, Toleration, required_node_terms
+from trimtab.cluster.api.pod import NodeSelectorTerm, PodSpec, Toleration, required_node_terms
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.kinds import DAEMON_SET
 from trimtab.cluster.node import HOSTNAME_LABEL
@@ -25,7 +25,7 @@ from trimtab.cluster.selectors import requirement_matches
 from trimtab.policy import reasons
 from trimtab.policy.affinity_conflicts import describe_requirement, selector_requirements
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import AdmissionSettings, PodContext
+from trimtab.policy.pod_context import PodBeforeAndAfter
 from trimtab.scheduling.node_filters import first_untolerated_taint, format_taint
 
 _MAX_NAMED_GROUPS = 3
@@ -37,25 +37,24 @@ _MAX_LABEL_TEXT = 200
 _EVERY_TAINT = Toleration(operator="Exists")
 
 
-def explain_missing_node(
-    before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
-) -> Reason | None:
+def explain_missing_node(pods: PodBeforeAndAfter) -> Reason | None:
     """Returns why no node can hold the changed pod; None if one can, or if none could hold the pod as submitted.
 
     The reason's code is `no-known-node-matches` if a node that can hold the pod may be added.
     """
-    nodes = facts.nodes
+    facts, after = pods.after.facts, pods.after.pod
+    nodes, machines = facts.nodes, facts.machines
     if not nodes.shapes or "Node" not in facts.listed_kinds or after.spec.node_name:
         return None
     is_daemon = any(kind_of_reference(owner) == DAEMON_SET for owner in after.metadata.owner_references)
     free = [shape.allocatable for shape in nodes.shapes] if is_daemon else nodes.compute_once(_free_after_daemons)
-    changed_spec, machines = with_class_overhead(after, facts, namespace, terms).spec, facts.machines
+    changed_spec = pods.after.compute_once(with_class_overhead).spec
     has_node = _has_node(changed_spec, nodes.shapes, free, machines, _handler_of(changed_spec, facts))
     if has_node and not (changed_spec.topology_spread_constraints and strict_constraints(changed_spec)):
         return None
-    submitted_spec = with_class_overhead(before, facts, namespace, terms).spec
+    submitted_spec = pods.before.compute_once(with_class_overhead).spec
     if has_node:
-        return _unreachable_domains(submitted_spec, after, changed_spec, free, facts, namespace)
+        return _unreachable_domains(pods, submitted_spec, changed_spec, free)
     if not _has_node(submitted_spec, nodes.shapes, free, machines, _handler_of(submitted_spec, facts)):
         return None
     if (handler := _handler_of(changed_spec, facts)) and _has_node(changed_spec, nodes.shapes, free, machines):
@@ -136,12 +135,11 @@ def _shorten(text: str) -> str:
 
 
 def _unreachable_domains(
-    submitted: PodSpec, after: Pod, changed: PodSpec, free: list[Amounts], facts: ClusterFacts, namespace: str
+    pods: PodBeforeAndAfter, submitted: PodSpec, changed: PodSpec, free: list[Amounts]
 ) -> Reason | None:
     """Returns why the spread constraints of the changed pod leave some pods of its owner without a node. None if they
     leave none without a node, or if the constraints of the pod as submitted also do."""
-    nodes, machines = facts.nodes, facts.machines
-    replicas = PodContext(pod=after, namespace=namespace, facts=facts).replicas
+    nodes, machines, replicas = pods.after.facts.nodes, pods.after.facts.machines, pods.after.replicas
     wanted = None if replicas is None else replicas.wanted
 
     def describe(spec: PodSpec) -> str | None:

@@ -1,5 +1,5 @@
-"""Previews admission: sends a pod through the API server's two passes with the webhook in the chain, and rewrites
-manifests accordingly.
+"""Previews admission: sends a pod, or the next pod of an owner, through the API server's two passes with the webhook in
+the chain, and rewrites manifests accordingly.
 
 At the points where the server calls the webhook, `preview_admission` calls the same `decide_pod` that answers reviews.
 
@@ -13,19 +13,25 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from trimtab.admission.admission_result import AdmissionOutcome, PodDecision, decide_pod
+from trimtab.admission.admission_context import AdmissionContext
+from trimtab.admission.admission_result import AdmissionOutcome, PodDecision
 from trimtab.admission.apiserver.admission_chain import run_admission_chain
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
 from trimtab.admission.json_patch import Operation, diff_pods, to_plain_json
-from trimtab.cluster.api.meta import ResourceList
+from trimtab.admission.pod_decision import decide_pod
+from trimtab.cluster.api.meta import ResourceList, change
 from trimtab.cluster.api.pod import Container, Pod
+from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.cluster.kinds import STATEFUL_SET
+from trimtab.cluster.owner import OwnerKey, reference_to
+from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, read_claimed_annotation
-from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_changes import FieldChange, FieldKept
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
-from trimtab.policy.podpolicy import Policies
+from trimtab.policy.pod_context import PodContext
+from trimtab.policy.pod_size_limits import find_template_excess
+from trimtab.policy.reasons import TOO_LARGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,18 @@ class Preview:
     def outcome(self) -> AdmissionOutcome | None:
         """The outcome of the first call, or None if there was none."""
         return self.calls[0].outcome if self.calls else None
+
+    @property
+    def denied(self) -> Reason | None:
+        """Why a policy refuses the pod, or None if none does."""
+        return next((call.decision.denied for call in self.calls if call.decision.denied is not None), None)
+
+    @property
+    def final_pod(self) -> Pod:
+        """The pod as it is stored, or as it was after the webhook's last call if the API server rejects it."""
+        if isinstance(self.result, PodAdmitted):
+            return self.result.pod
+        return self.calls[-1].apply_to(self.received_pods[-1]) if self.calls else self.sent
 
     @property
     def patch_operations(self) -> tuple[Operation, ...]:
@@ -95,15 +113,17 @@ class _RecordingWebhook:
         return decision.apply_to(pod)
 
 
-def preview_admission(
-    pod: Pod, policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings = DEFAULT_SETTINGS
-) -> Preview:
+def preview_admission(pod: Pod, namespace: str, context: AdmissionContext) -> Preview:
     """Returns what happens to the pod in both passes. A pod that a policy refuses is rejected with the webhook's
     message."""
-    webhook = _RecordingWebhook(
-        lambda submitted, marked: decide_pod(submitted, policies, facts, namespace, terms, marked), namespace
-    )
-    runtime_class_admission = terms.overhead == "server"
+    facts, settings = context.facts, context.settings
+
+    def judge(submitted: Pod, marked: ChangedAnnotation | None) -> PodDecision:
+        subject = PodContext(pod=submitted, namespace=namespace, facts=facts, settings=settings)
+        return decide_pod(subject, context.policies, marked)
+
+    webhook = _RecordingWebhook(judge, namespace)
+    runtime_class_admission = settings.overhead == "server"
     unaided = run_admission_chain(
         pod, facts, namespace, lambda submitted: submitted, runtime_class_admission=runtime_class_admission
     )
@@ -114,6 +134,38 @@ def preview_admission(
     return Preview(
         sent=pod, unaided=unaided, result=result, calls=tuple(webhook.calls), received_pods=tuple(webhook.received_pods)
     )
+
+
+def preview_next_pod(template: PodTemplateSpec, owner: OwnerKey, context: AdmissionContext) -> Preview | Unreadable:
+    """Returns what happens to the pod that the owner would create now; Unreadable, with the reason, if it is too large
+    for the webhook to decide, or if a policy would refuse it."""
+    sent = submitted_pod(template, owner)
+    size_excess = find_template_excess(sent)
+    if size_excess is not None:
+        return Unreadable(describe_next_pod(owner), f"{size_excess} [{TOO_LARGE.name}]")
+    preview = preview_admission(sent, owner.namespace, context)
+    if preview.denied is not None:
+        return Unreadable(describe_next_pod(owner), f"a policy would deny the pod: {preview.denied}")
+    return preview
+
+
+def describe_next_pod(owner: OwnerKey) -> str:
+    """Returns what messages call the pod that the owner would create now."""
+    return f"the next pod of {owner.described}"
+
+
+def submitted_pod(template: PodTemplateSpec, owner: OwnerKey) -> Pod:
+    """Returns the pod as the controller sends it. The pod of a StatefulSet has a fixed name, all others a generated
+    one."""
+    meta, controller = template.metadata, reference_to(owner)
+    metadata = change(
+        meta,
+        name=f"{owner.name}-0" if owner.kind == STATEFUL_SET else "",
+        generate_name=f"{owner.name}-",
+        namespace=owner.namespace,
+        owner_references=(controller,),
+    )
+    return Pod(metadata=metadata, spec=template.spec)
 
 
 Manifest = MutableMapping[str, Any]

@@ -12,23 +12,19 @@ from typing import NamedTuple
 import msgspec
 
 from trimtab.admission.apiserver import resourcequota as quotas
-from trimtab.admission.apiserver import runtimeclass
-from trimtab.admission.apiserver.outcome import PodRejected
+from trimtab.admission.apiserver.runtimeclass import with_class_overhead
 from trimtab.admission.reasons import QUOTA_ROOM_UNKNOWN, QUOTA_TOO_CLOSE, QUOTA_WOULD_REFUSE
 from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
-from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.fair_share import FairCache
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import POD
-from trimtab.cluster.limit_ranges import effective_hard, quota_covers, quota_rejecting_pod
 from trimtab.cluster.owner import OwnerKey, referenced_owner
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.resource_quotas import effective_hard, quota_covers, quota_rejecting_pod
 from trimtab.policy import autoscalers
-from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import AdmissionSettings, PodContext
-from trimtab.policy.retained_facts import OWNERS
+from trimtab.policy.cluster_facts import OWNERS
+from trimtab.policy.pod_context import PodBeforeAndAfter, PodContext
 
 MARGIN_PERCENT = 10
 """The percentage of a quota that must stay free after the increase, because `used` does not yet include the newest
@@ -113,27 +109,16 @@ NO_ANSWERS = QuotaAnswers(max_answers=0)
 """The value for pods that are checked one by one, as from a file: no decisions about quotas are stored."""
 
 
-def with_class_overhead(pod: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings) -> Pod:
-    """Returns the pod with the overhead of its RuntimeClass, if the API server fills that in."""
-    if terms.overhead != "server" or not value_or(pod.spec.runtime_class_name, ""):
-        return pod
-    result = runtimeclass.apply_runtime_class(pod, facts, namespace)
-    return pod if isinstance(result, PodRejected) else result
-
-
-def quota_increases(
-    before: Pod, after: Pod, facts: ClusterFacts, namespace: str, terms: AdmissionSettings
-) -> tuple[QuotaIncrease, ...]:
+def quota_increases(pods: PodBeforeAndAfter) -> tuple[QuotaIncrease, ...]:
     """Returns all amounts that quotas count and that the changes have increased.
 
     If a quota would reject the pod as submitted, because the pod does not specify all counted amounts, and the changed
     pod specifies them, the quota is left out: the pod cannot be worse off.
     """
-    quotas_here = facts.quotas.get(namespace, ())
+    quotas_here = pods.after.facts.quotas.get(pods.after.namespace, ())
     if not quotas_here:
         return ()
-    changed = with_class_overhead(after, facts, namespace, terms)
-    submitted = with_class_overhead(before, facts, namespace, terms)
+    changed, submitted = (subject.compute_once(with_class_overhead) for subject in (pods.after, pods.before))
     charged, charged_before = quotas.quota_usage(changed), quotas.quota_usage(submitted)
     return tuple(
         QuotaIncrease(quota.metadata.name, name, quantity.parse(charged[name]), str(charged[name]))

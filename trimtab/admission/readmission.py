@@ -7,15 +7,15 @@ policies and facts, and with the recommendation of a VerticalPodAutoscaler (VPA)
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
+from trimtab.admission.admission_context import AdmissionContext
+from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.apiserver.resourcequota import is_exceeded_quota
-from trimtab.admission.preview import Preview, preview_admission
+from trimtab.admission.preview import describe_next_pod, preview_next_pod
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Container, Pod, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
-from trimtab.cluster.kinds import STATEFUL_SET
-from trimtab.cluster.owner import OwnerKey, reference_to
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
@@ -24,10 +24,7 @@ from trimtab.cluster.resources import Amounts, GrowingAmounts, pod_requests, req
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.policy import autoscalers
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, ContainerRef, PodContext
-from trimtab.policy.pod_size_limits import find_template_excess
-from trimtab.policy.podpolicy import Policies
-from trimtab.policy.reasons import TOO_LARGE
+from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.vpa_webhook import EVERYWHERE
 
 
@@ -43,12 +40,7 @@ class NextPod:
 
 
 def admit_next_pod(
-    template: PodTemplateSpec,
-    owner: OwnerKey,
-    policies: Policies,
-    facts: ClusterFacts,
-    terms: AdmissionSettings = DEFAULT_SETTINGS,
-    now: Seconds | None = None,
+    template: PodTemplateSpec, owner: OwnerKey, context: AdmissionContext, now: Seconds | None = None
 ) -> NextPod | Unreadable:
     """Returns the owner's next pod; Unreadable, with the reason, if there would be no such pod.
 
@@ -69,18 +61,13 @@ def admit_next_pod(
     running pods may grow to these amounts. For a resource that no container of the pod requests, the known usage of the
     containers is used (`with_known_usage`).
     """
-    where, namespace = f"the next pod of {owner.described}", owner.namespace
-    sent = submitted_pod(template, owner)
-    size_excess = find_template_excess(sent)
-    if size_excess is not None:
-        return Unreadable(where, f"{size_excess} [{TOO_LARGE.name}]")
-    previewed = preview_admission(sent, policies, facts, namespace, terms)
-    denied = next((call.decision.denied for call in previewed.calls if call.decision.denied is not None), None)
-    if denied is not None:
-        return Unreadable(where, f"a policy would deny the pod: {denied}")
+    where, namespace, facts = describe_next_pod(owner), owner.namespace, context.facts
+    previewed = preview_next_pod(template, owner, context)
+    if isinstance(previewed, Unreadable):
+        return previewed
     if isinstance(previewed.result, PodRejected) and _prevents_successor(previewed.result):
         return Unreadable(where, f"the API server would refuse the pod: {previewed.result.message}")
-    admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else last_decided_pod(previewed)
+    admitted = previewed.final_pod
     sized = with_vpa_targets(admitted, namespace, facts, now)
     if isinstance(sized, str):
         return Unreadable(where, sized)
@@ -197,22 +184,3 @@ def _raise_requests(container: Container, targets: Amounts) -> Container:
         return container
     resources = value_or(container.resources, Resources())
     return change(container, resources=change(resources, requests={**requests, **raised_requests}))
-
-
-def last_decided_pod(previewed: Preview) -> Pod:
-    """Returns the pod after the webhook's last call. It is for a pod that the API server rejected after that call."""
-    return previewed.calls[-1].apply_to(previewed.received_pods[-1]) if previewed.calls else previewed.sent
-
-
-def submitted_pod(template: PodTemplateSpec, owner: OwnerKey) -> Pod:
-    """Returns the pod as the controller sends it. The pod of a StatefulSet has a fixed name, all others a generated
-    one."""
-    meta, controller = template.metadata, reference_to(owner)
-    metadata = change(
-        meta,
-        name=f"{owner.name}-0" if owner.kind == STATEFUL_SET else "",
-        generate_name=f"{owner.name}-",
-        namespace=owner.namespace,
-        owner_references=(controller,),
-    )
-    return Pod(metadata=metadata, spec=template.spec)

@@ -5,7 +5,7 @@ The rest of the pod does not count here, such as a PriorityClass that files need
 
 from trimtab.admission.apiserver import defaulting, limitranger, resourcequota
 from trimtab.admission.apiserver.outcome import PodRejected, join_errors
-from trimtab.admission.apiserver.validate_resources import container_resource_errors, pod_resource_errors
+from trimtab.admission.apiserver.validate_pod import container_resource_errors, pod_resource_errors
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.resources import all_containers

@@ -7,7 +7,7 @@ same bytes as the first. The checks before sending were made for exactly these b
     the pod      byte for byte the same, except the name of its token volume (`normalize_pod_bytes`)
     policies     the same object, or everything is dropped
     settings     likewise; the signer, which holds a time, is compared only if an annotation was written or read
-    facts        each fact read for the decision is unchanged (`policy.cluster_facts`); if only the use of a quota or
+    facts        each fact read for the decision is unchanged (`policy.decision_reads`); if only the use of a quota or
                  the node shapes changed, only the consequences are checked again
 
 The pods that one ReplicaSet, DaemonSet or Job creates differ only in the name of their token volume: the ServiceAccount
@@ -19,8 +19,8 @@ import re
 
 import msgspec
 
-from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome
-from trimtab.admission.consequences import find_objection
+from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord
+from trimtab.admission.pod_decision import find_obstacle, object_to_nodes
 from trimtab.admission.quota_headroom import (
     NO_ANSWERS,
     QuotaAnswers,
@@ -35,8 +35,9 @@ from trimtab.cluster.api.pod import Pod, Volume
 from trimtab.policy import reasons
 from trimtab.policy.changed_annotation import annotation_text
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.fact_dependencies import FactDependencies, Freshness, track_dependencies
-from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodContext
+from trimtab.policy.decide import Decision
+from trimtab.policy.decision_reads import FactDependencies, Freshness, track_dependencies
+from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodBeforeAndAfter, PodContext
 from trimtab.policy.podpolicy import Policies
 
 CacheKey = tuple[str, bytes]
@@ -55,7 +56,7 @@ _CACHED_OUTCOMES = frozenset(
 class _Entry(msgspec.Struct, eq=False, gc=False):
     size: int
     """The estimated size in bytes."""
-    finding: AdmissionFinding
+    record: AdmissionRecord
     before: Pod
     reads: FactDependencies
     as_of: int
@@ -67,7 +68,7 @@ class _Entry(msgspec.Struct, eq=False, gc=False):
 
 
 class ResponseCache:
-    """Findings by pod. The cache has a maximum size, and only one thread may use it.
+    """Records by pod. The cache has a maximum size, and only one thread may use it.
 
     Two generations limit the memory: an entry moves to the young generation when it is used. When the young generation
     is full, the old generation is dropped, and the young one becomes the old one.
@@ -79,7 +80,7 @@ class ResponseCache:
         self.answers = answers
         self.templates = TemplateCache()
         self._policies: Policies | None = None
-        self._terms: AdmissionSettings | None = None
+        self._settings: AdmissionSettings | None = None
         self._facts: ClusterFacts | None = None
         self._as_of = 0
         self._young: dict[CacheKey, _Entry] = {}
@@ -89,42 +90,42 @@ class ResponseCache:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def find_finding(
-        self, key: CacheKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
-    ) -> AdmissionFinding | None:
-        """Returns the cached finding for this pod if deciding the pod now would give the same finding, otherwise
+    def find_record(
+        self, key: CacheKey, policies: Policies, facts: ClusterFacts, settings: AdmissionSettings
+    ) -> AdmissionRecord | None:
+        """Returns the cached record for this pod if deciding the pod now would give the same record, otherwise
         None."""
-        self._reset_if_changed(policies, facts, terms)
+        self._reset_if_changed(policies, facts, settings)
         entry = self._young.get(key) or self._promote(key)
         if entry is None:
             return None
-        if entry.signer is not None and entry.signer is not terms.signer and entry.signer != terms.signer:
+        if entry.signer is not None and entry.signer is not settings.signer and entry.signer != settings.signer:
             self._young.pop(key)
             return None
         if entry.as_of != self._as_of:
-            if not _is_still_valid(entry, facts, key[0], terms, self.answers):
+            if not _is_still_valid(entry, facts, key[0], settings, self.answers):
                 self._young.pop(key)
                 return None
             entry.as_of = self._as_of
-        return entry.finding
+        return entry.record
 
-    def store_finding(
-        self, key: CacheKey, finding: AdmissionFinding, before: Pod, reads: FactDependencies, size: int
+    def store_record(
+        self, key: CacheKey, record: AdmissionRecord, before: Pod, reads: FactDependencies, size: int
     ) -> None:
-        """Stores a new finding, which was made with the policies, facts and settings of the last call of
-        `find_finding`. `size` is the result of `template_cache.estimate_bytes`."""
-        has_error = finding.problem or (finding.decision is not None and finding.decision.failures)
-        if finding.outcome in _CACHED_OUTCOMES and not has_error:
-            assert self._terms is not None, "`find_finding` is called first"
-            signer = self._terms.signer if _is_marked(finding, before) else None
-            self._insert(key, _Entry(size, finding, before, reads, self._as_of, signer))
+        """Stores a new record, which was made with the policies, facts and settings of the last call of
+        `find_record`. `size` is the result of `template_cache.estimate_bytes`."""
+        has_error = record.problem or (record.decision is not None and record.decision.failures)
+        if record.outcome in _CACHED_OUTCOMES and not has_error:
+            assert self._settings is not None, "`find_record` is called first"
+            signer = self._settings.signer if _is_marked(record, before) else None
+            self._insert(key, _Entry(size, record, before, reads, self._as_of, signer))
 
-    def _reset_if_changed(self, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings) -> None:
-        if self._policies is not policies or (self._terms is not terms and self._terms != terms):
+    def _reset_if_changed(self, policies: Policies, facts: ClusterFacts, settings: AdmissionSettings) -> None:
+        if self._policies is not policies or (self._settings is not settings and self._settings != settings):
             self._policies = policies
             self._young, self._old, self._estimated_bytes = {}, {}, 0
             self.templates.clear()
-        self._terms = terms
+        self._settings = settings
         if self._facts is not facts:
             self._facts = facts
             self._as_of += 1
@@ -145,31 +146,32 @@ class ResponseCache:
         self._young[key] = entry
 
 
-def _is_marked(finding: AdmissionFinding, before: Pod) -> bool:
+def _is_marked(record: AdmissionRecord, before: Pod) -> bool:
     """Returns whether the pod has the annotation of changes, or will have it after the patch."""
-    return finding.outcome is AdmissionOutcome.CHANGED or annotation_text(before) is not None
+    return record.outcome is AdmissionOutcome.CHANGED or annotation_text(before) is not None
 
 
 def _is_still_valid(
-    entry: _Entry, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, answers: QuotaAnswers
+    entry: _Entry, facts: ClusterFacts, namespace: str, settings: AdmissionSettings, answers: QuotaAnswers
 ) -> bool:
     """Returns whether the decision would be the same with these facts. If only the usage of quotas or the node shapes
     have changed, only the consequences are checked again: whether a node and the quotas have room."""
-    freshness, decision = entry.reads.check_freshness(facts), entry.finding.decision
+    freshness, decision = entry.reads.check_freshness(facts), entry.record.decision
     if freshness in (Freshness.SAME, Freshness.OTHER) or decision is None:
         return freshness is not Freshness.OTHER
     if freshness is Freshness.NODES:
         # A required action may have been withheld, because no node had a place for the pod.
-        if entry.finding.outcome is AdmissionOutcome.DENIED:
+        if entry.record.outcome is AdmissionOutcome.DENIED:
             return False
         if any(kept_field.reason.code in _NODE_CODES for kept_field in decision.fields_kept):
             return False
-        # With other nodes, the check may read other facts too. The record itself may also belong to a template, for
+        # With other nodes, the check may read other facts too. What was read may also belong to a template, for
         # which nothing has been checked again, so it is replaced and not changed.
         recorded_facts, further_reads = track_dependencies(facts)
         # The same question as without the cache, with the same exceptions: a pod without a change, and a pod with an
         # invalid quantity, have no objection.
-        if find_objection(entry.before, decision.pod, recorded_facts, namespace, terms, of_quotas=False) is not None:
+        pods = _pods_of(entry, decision, recorded_facts, namespace, settings)
+        if find_obstacle(pods, answers, (object_to_nodes,)) is not None:
             return False
         entry.reads = msgspec.structs.replace(
             entry.reads, nodes=facts.nodes, answers={**further_reads.answers, **entry.reads.answers}
@@ -177,14 +179,21 @@ def _is_still_valid(
     # The reason contains the use, and where the use fell there may be room now.
     if any(kept_field.reason.code in _QUOTA_CODES for kept_field in decision.fields_kept):
         return False
-    if entry.finding.outcome is not AdmissionOutcome.CHANGED or not entry.reads.reads_quotas:
+    if entry.record.outcome is not AdmissionOutcome.CHANGED or not entry.reads.reads_quotas:
         return True
+    pods = _pods_of(entry, decision, facts, namespace, settings)
     if entry.raised is None:
-        entry.raised = quota_increases(entry.before, decision.pod, facts, namespace, terms)
-    return (
-        find_exceeded_quota(entry.raised, PodContext(pod=decision.pod, namespace=namespace, facts=facts), answers)
-        is None
+        entry.raised = quota_increases(pods)
+    return find_exceeded_quota(entry.raised, pods.after, answers) is None
+
+
+def _pods_of(
+    entry: _Entry, decision: Decision, facts: ClusterFacts, namespace: str, settings: AdmissionSettings
+) -> PodBeforeAndAfter:
+    before, after = (
+        PodContext(pod=pod, namespace=namespace, facts=facts, settings=settings) for pod in (entry.before, decision.pod)
     )
+    return PodBeforeAndAfter(before=before, after=after)
 
 
 _NODE_CODES = frozenset({reasons.NO_NODE, reasons.NODE_UNKNOWN})
@@ -215,17 +224,17 @@ def normalize_pod_bytes(raw: bytes) -> tuple[bytes, bytes] | None:
     return raw.replace(name, _PLACEHOLDER), name
 
 
-def is_shareable(pod: Pod, name: bytes, finding: AdmissionFinding) -> bool:
-    """Returns whether the finding holds for all pods that differ from this one only in `name`, the name of the token
+def is_shareable(pod: Pod, name: bytes, record: AdmissionRecord) -> bool:
+    """Returns whether the record holds for all pods that differ from this one only in `name`, the name of the token
     volume in quotes.
 
     It holds for them if the decoded pod contains the name only once, as the name of a volume whose source is not
-    decoded, and if the finding does not contain the name.
+    decoded, and if the record does not contain the name.
     """
     if not name:
         return True
     volume_name = name[1:-1]
-    if volume_name in finding.patch or volume_name in msgspec.json.encode(finding.warnings):
+    if volume_name in record.patch or volume_name in msgspec.json.encode(record.warnings):
         return False
     occurrences = msgspec.json.encode(pod).count(volume_name)
     name_only = Volume(name=volume_name.decode())

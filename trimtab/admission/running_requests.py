@@ -1,6 +1,6 @@
 """Computes what policies with `running: resize` want the running pods of an owner to request.
 
-The pod that the owner would create now goes through admission as in `readmission`. A request counts only if a policy
+The pod that the owner would create now goes through admission (`preview_next_pod`). A request counts only if a policy
 with `running: resize` in mode `apply` decided it from a recommendation. Running pods do not follow a request that comes
 only from the policy's `otherwise`. They also do not follow a recommendation that is no longer valid, is less than a day
 old, or has too little confidence, nor any recommendation if another autoscaler depends on the request.
@@ -9,9 +9,8 @@ old, or has too little confidence, nor any recommendation if another autoscaler 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trimtab.admission.apiserver.outcome import PodAdmitted
-from trimtab.admission.preview import preview_admission
-from trimtab.admission.readmission import last_decided_pod, submitted_pod
+from trimtab.admission.admission_context import AdmissionContext
+from trimtab.admission.preview import preview_next_pod
 from trimtab.cluster import quantity
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.owner import OwnerKey
@@ -27,43 +26,31 @@ from trimtab.policy.actions.request_fields import ResourceRequestRule
 from trimtab.policy.actions.request_origin import LOWERING_CONFIDENCE, RequestOrigin, find_origin
 from trimtab.policy.actions.requests import resize_rule
 from trimtab.policy.actions.requests_of_policies import policies_that_resize
-from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_changes import FieldChange
-from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, ContainerRef, PodContext
-from trimtab.policy.pod_size_limits import find_template_excess
-from trimtab.policy.podpolicy import PodPolicy, Policies
-from trimtab.policy.reasons import TOO_LARGE
+from trimtab.policy.pod_context import ContainerRef, PodContext
+from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.vpa_webhook import EVERYWHERE
 
 
 def requests_of_running_pods(
-    template: PodTemplateSpec,
-    owner: OwnerKey,
-    policies: Policies,
-    facts: ClusterFacts,
-    terms: AdmissionSettings = DEFAULT_SETTINGS,
-    now: Seconds | None = None,
+    template: PodTemplateSpec, owner: OwnerKey, context: AdmissionContext, now: Seconds | None = None
 ) -> WantedRequests | Unreadable:
     """Returns what policies want for the running pods of this owner; Unreadable, with the reason, if the owner's next
     pod would not be admitted. `now` is None if the time is unknown; every recommendation then counts as valid."""
-    resizing = {policy.name: policy for policy in policies_that_resize(policies)}
+    resizing = {policy.name: policy for policy in policies_that_resize(context.policies)}
     if not resizing:
         return NOTHING_WANTED
-    where, namespace = f"the next pod of {owner.described}", owner.namespace
-    sent = submitted_pod(template, owner)
-    size_excess = find_template_excess(sent)
-    if size_excess is not None:
-        return Unreadable(where, f"{size_excess} [{TOO_LARGE.name}]")
-    previewed = preview_admission(sent, policies, facts, namespace, terms)
-    denied = next((call.decision.denied for call in previewed.calls if call.decision.denied is not None), None)
-    if denied is not None:
-        return Unreadable(where, f"a policy would deny the pod: {denied}")
-    # A quota still counts the pods that run, so a rejection by the simulated server is no obstacle here.
-    admitted = previewed.result.pod if isinstance(previewed.result, PodAdmitted) else last_decided_pod(previewed)
+    previewed = preview_next_pod(template, owner, context)
+    if isinstance(previewed, Unreadable):
+        return previewed
     changes = {change.field: change for change in previewed.all_changes}
     # Whether the VPA's webhook is called now does not matter: a VPA changes pods that run.
-    subject = PodContext(pod=admitted, namespace=namespace, facts=_with_every_vpa(facts), settings=terms)
-    before = PodContext(pod=sent, namespace=namespace, facts=_with_every_vpa(facts), settings=terms)
+    facts = replace(context.facts, vpa_reach=EVERYWHERE)
+    # A quota still counts the pods that run, so a rejection by the simulated server is no obstacle here.
+    before, subject = (
+        PodContext(pod=pod, namespace=owner.namespace, facts=facts, settings=context.settings)
+        for pod in (previewed.sent, previewed.final_pod)
+    )
     requests: dict[ContainerResource, WantedRequest] = {}
     refusals: dict[ContainerResource, Reason] = {}
     for place, resource, change, rule in _decided_requests(subject, changes, resizing):
@@ -73,10 +60,6 @@ def requests_of_running_pods(
         else:
             refusals[place.container.name, resource] = wanted
     return WantedRequests(requests=requests, refusals=refusals)
-
-
-def _with_every_vpa(facts: ClusterFacts) -> ClusterFacts:
-    return replace(facts, vpa_reach=EVERYWHERE)
 
 
 def _decided_requests(

@@ -9,7 +9,7 @@ all of these conditions hold:
                  the token volume, values of labels and annotations, and, if no policy distinguishes images by them,
                  their tags and digests; the pod has none of Trimtab's own annotations, and no security context
                  with options for Windows
-    metadata     each value of a label or annotation that was read for the decision is equal (`policy.metadata_reads`)
+    metadata     each value of a label or annotation that was read for the decision is equal (`policy.decision_reads`)
     signs        if the decision read what environments and command lines show, they show the same
     owners       the chain of owners is equal, except the name of the nearest owner if that has an owner itself; each
                  test that a policy made of that name has the same result
@@ -28,21 +28,20 @@ from typing import Any
 
 import msgspec
 
-from trimtab.admission.admission_result import AdmissionFinding, AdmissionOutcome
+from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord
 from trimtab.admission.apiserver.validate_pod import metadata_errors
 from trimtab.admission.json_patch import apply_patch_in_place
 from trimtab.cluster.api.meta import UNSET, Labels, Metadata, OwnerReference, UnsetType, change, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
+from trimtab.cluster.operating_system import mentions_windows_options
 from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey, former_stored
 from trimtab.cluster.resources import all_containers
 from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, render_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.fact_dependencies import FactDependencies
+from trimtab.policy.decision_reads import ContainerSigns, FactDependencies, MetadataReads
 from trimtab.policy.field_owners import names_apply
 from trimtab.policy.limit_readers import read_container_signs
 from trimtab.policy.match import reads_image_tags
-from trimtab.policy.metadata_reads import ContainerSigns, MetadataReads
-from trimtab.policy.pod_body import mentions_windows_options
 from trimtab.policy.pod_context import MarkerSigner
 from trimtab.policy.podpolicy import Policies
 
@@ -75,7 +74,7 @@ class _Template(msgspec.Struct, eq=False, gc=False):
 
     size: int
     """The estimated size in bytes."""
-    finding: AdmissionFinding
+    record: AdmissionRecord
     before: Pod
     owners: tuple[OwnerKey, ...]
     reads: FactDependencies
@@ -97,7 +96,7 @@ class _Candidate(msgspec.Struct, eq=False, gc=False):
     size: int
     """The estimated size in bytes, which is that of the template too."""
     instance: TemplateInstance
-    finding: AdmissionFinding
+    record: AdmissionRecord
     metadata_reads: MetadataReads
     reads: FactDependencies
     signer: MarkerSigner
@@ -121,8 +120,8 @@ class TemplateCache:
 
     def reuse_decision(
         self, instance: TemplateInstance, raw: bytes, facts: ClusterFacts, reads: FactDependencies, signer: MarkerSigner
-    ) -> AdmissionFinding | None:
-        """Returns the finding that a decision on this pod would have, or None if that is not certain.
+    ) -> AdmissionRecord | None:
+        """Returns the record that a decision on this pod would have, or None if that is not certain.
 
         raw: the pod's own bytes.
         facts: the facts without a record of what is read from them. reads: the record of what was read to find the
@@ -138,15 +137,15 @@ class TemplateCache:
         answers = template.reads.read_again(facts, _renamed_keys(template.owners[0], instance))
         if answers is None:
             return None
-        finding = _finding_for(template, instance, signer)
-        if finding is not None:
+        record = _record_for(template, instance, signer)
+        if record is not None:
             reads.answers.update(answers)
-        return finding
+        return record
 
     def store_decision(
         self,
         instance: TemplateInstance,
-        finding: AdmissionFinding,
+        record: AdmissionRecord,
         metadata_reads: MetadataReads,
         reads: FactDependencies,
         signer: MarkerSigner,
@@ -162,7 +161,7 @@ class TemplateCache:
             len(self._templates) >= self._max_templates or self._estimated_bytes + size > MAX_TEMPLATE_BYTES
         ):
             self._pop(next(iter(self._templates)))
-        self._put(instance.key, _Candidate(size, instance, finding, metadata_reads, reads, signer))
+        self._put(instance.key, _Candidate(size, instance, record, metadata_reads, reads, signer))
 
     def _put(self, key: TemplateKey, entry: _Template | _Candidate) -> None:
         self._templates[key] = entry
@@ -190,17 +189,17 @@ _MAX_BYTES_PER_CHARACTER = 24
 of 64 bytes."""
 
 
-def estimate_bytes(key_bytes: int, pod: Pod, finding: AdmissionFinding) -> int:
+def estimate_bytes(key_bytes: int, pod: Pod, record: AdmissionRecord) -> int:
     """Returns the approximate memory in bytes that a cached decision on a pod takes: its key, the decoded pod, and
     about four hundred for each change or reason.
 
     Users who may create pods may write ones whose decoded form takes many times as much as their JSON. So each
     character of a pod above the ordinary size counts as much as it can take at most.
     """
-    decision = finding.decision
+    decision = record.decision
     items = len(decision.changes) + len(decision.fields_kept) + len(decision.would) if decision else 0
     excess = max(0, len(msgspec.json.encode(pod)) - _SMALL_POD_BYTES)
-    return key_bytes + 2 * len(finding.response) + 400 * items + 8192 + _MAX_BYTES_PER_CHARACTER * excess
+    return key_bytes + 2 * len(record.response) + 400 * items + 8192 + _MAX_BYTES_PER_CHARACTER * excess
 
 
 def read_instance(
@@ -316,29 +315,29 @@ def _renamed_keys(earlier: OwnerKey, instance: TemplateInstance) -> dict[Hashabl
 
 def _build_template(candidate: _Candidate) -> _Template | None:
     """Returns the template, or None if the decision may hold only for the pod that it was made for."""
-    instance, finding, reads = candidate.instance, candidate.finding, candidate.reads
-    decision, metadata = finding.decision, instance.pod.metadata
-    if finding.outcome not in _OUTCOMES or decision is None or finding.problem or decision.failures:
+    instance, record, reads = candidate.instance, candidate.record, candidate.reads
+    decision, metadata = record.decision, instance.pod.metadata
+    if record.outcome not in _OUTCOMES or decision is None or record.problem or decision.failures:
         return None
     # The check before sending finds nothing in a pod that the API server refuses anyway; the next pod may be valid.
     if any(metadata_errors(instance.pod)):
         return None
-    if reads.reads_quotas or _is_named(instance, finding) or _changes_owners(metadata, decision.pod.metadata):
+    if reads.reads_quotas or _is_named(instance, record) or _changes_owners(metadata, decision.pod.metadata):
         return None
-    patch, response = (b"", b""), (finding.response, b"")
-    if finding.patch:
+    patch, response = (b"", b""), (record.response, b"")
+    if record.patch:
         text, marker = annotation_text(decision.pod), decision.marker
         if marker is None or text != render_annotation(instance.pod, instance.namespace, marker, candidate.signer):
             return None
-        parts = finding.patch.split(msgspec.json.encode(text))
-        response_parts = finding.response.split(base64.b64encode(finding.patch))
+        parts = record.patch.split(msgspec.json.encode(text))
+        response_parts = record.response.split(base64.b64encode(record.patch))
         if len(parts) != 2 or len(response_parts) != 2:
             return None
         patch, response = (parts[0], parts[1]), (response_parts[0], response_parts[1])
     labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
     return _Template(
         size=candidate.size,
-        finding=finding,
+        record=record,
         before=instance.pod,
         owners=instance.owners,
         reads=reads,
@@ -357,29 +356,29 @@ def _changes_owners(before: Metadata, after: Metadata) -> bool:
     return any(labels.get(key) != changed.get(key) for key in CONTROLLER_BY_HASH_LABEL)
 
 
-def _is_named(instance: TemplateInstance, finding: AdmissionFinding) -> bool:
+def _is_named(instance: TemplateInstance, record: AdmissionRecord) -> bool:
     """Returns whether the decision contains a name or an image that may differ between similar pods."""
-    decision, metadata = finding.decision, instance.pod.metadata
+    decision, metadata = record.decision, instance.pod.metadata
     assert decision is not None
     names = [instance.owners[0].name if len(instance.owners) > 1 else "", metadata.name, metadata.generate_name]
     if instance.masks_tags:
         names += [container.image for container in all_containers(instance.pod.spec)]
     texts = msgspec.json.encode(
-        (decision.changes, decision.fields_kept, decision.would, decision.skipped, finding.warnings)
+        (decision.changes, decision.fields_kept, decision.would, decision.skipped, record.warnings)
     )
-    texts += finding.patch + finding.response
+    texts += record.patch + record.response
     # As names are written in JSON, without the quotation marks around them: the API server does not check the names of
     # owners, which may contain any character.
     return any(name and msgspec.json.encode(name)[1:-1] in texts for name in names)
 
 
-def _finding_for(template: _Template, instance: TemplateInstance, signer: MarkerSigner) -> AdmissionFinding | None:
-    """Returns the template's finding for another pod, or None if its patch cannot be applied to that pod."""
-    finding, pod = template.finding, instance.pod
-    decision = finding.decision
+def _record_for(template: _Template, instance: TemplateInstance, signer: MarkerSigner) -> AdmissionRecord | None:
+    """Returns the template's record for another pod, or None if its patch cannot be applied to that pod."""
+    record, pod = template.record, instance.pod
+    decision = record.decision
     assert decision is not None
-    if not finding.patch:
-        return msgspec.structs.replace(finding, decision=change(decision, pod=pod))
+    if not record.patch:
+        return msgspec.structs.replace(record, decision=change(decision, pod=pod))
     assert decision.marker is not None
     try:
         after, text = _changed_pod(template, instance, decision.marker, signer)
@@ -392,7 +391,7 @@ def _finding_for(template: _Template, instance: TemplateInstance, signer: Marker
     if patched != after or any(metadata_errors(after)):
         return None
     return msgspec.structs.replace(
-        finding,
+        record,
         decision=change(decision, pod=after),
         patch=patch,
         response=base64.b64encode(patch).join(template.response),
@@ -403,8 +402,8 @@ def _changed_pod(
     template: _Template, instance: TemplateInstance, marker: ChangedAnnotation, signer: MarkerSigner
 ) -> tuple[Pod, str]:
     """Returns the pod with the template's changes, and the text of the pod's own annotation."""
-    assert template.finding.decision is not None
-    pod, after = instance.pod, template.finding.decision.pod
+    assert template.record.decision is not None
+    pod, after = instance.pod, template.record.decision.pod
     text = render_annotation(pod, instance.namespace, marker, signer)
     earlier, changed, metadata = template.before.metadata, after.metadata, pod.metadata
     annotations = _with_changes(metadata.annotations, earlier.annotations, changed.annotations)

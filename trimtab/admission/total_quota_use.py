@@ -13,7 +13,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import ResourceList
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.limit_ranges import effective_hard, quota_covers
+from trimtab.cluster.resource_quotas import effective_hard, quota_covers
 from trimtab.policy.cluster_facts import ClusterFacts
 
 

@@ -2,14 +2,14 @@
 
 from trimtab.autoscaling.lint_snapshot import LintWorkload
 from trimtab.autoscaling.objects import LintContainer
-from trimtab.cluster.limit_references import (
+from trimtab.cluster.runtime_patterns import MEMORY
+from trimtab.cluster.runtime_signs import LimitReader, add_label_signs, container_signs, find_limit_use
+from trimtab.policy.limit_readers import (
     env_limit_fields,
     find_memory_volume_reader,
     find_reference_reader,
     volume_limit_fields,
 )
-from trimtab.cluster.runtime_patterns import MEMORY
-from trimtab.cluster.runtime_signs import LimitReader, add_label_signs, container_signs, find_limit_use
 
 
 def find_limit_reader(workload: LintWorkload, container: LintContainer, resource: str) -> LimitReader | None:

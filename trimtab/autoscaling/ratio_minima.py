@@ -13,8 +13,8 @@ from trimtab.autoscaling.rule import LintSubject, ManifestChange
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Container
+from trimtab.cluster.limit_ranges import held_limit, least_for_ratio
 from trimtab.cluster.quantity import NotAQuantity, format_quantity
-from trimtab.cluster.request_bounds import held_limit, least_for_ratio
 
 REQUESTS_ONLY = "RequestsOnly"
 _POLICIES = ("spec", "resourcePolicy", "containerPolicies")

@@ -9,13 +9,13 @@ Nothing here acts on the cluster, reads from it, or waits:
     cluster_state          the inventory that a planner reads from a snapshot
     pod, resources         a pod for a planner; its requests, summed as the scheduler sums them; its QoS class
     owner, replicas        the controllers above a pod, and how many pods an owner keeps
-    node, node_shapes,     a node for a planner; the node shapes of a cluster; capacity reserved by CapacityBuffers
-    capacity_buffer
-    dynamic_resources,     devices of ResourceClaims (DRA); nodes that can reach the volume of a claim
-    volume_claims
+    node, node_shapes      a node for a planner; the node shapes of a cluster
+    expected_pods          pods that DaemonSets and CapacityBuffers will bring
+    claims                 devices of ResourceClaims (DRA); nodes that can reach the volume of a claim
     pdb, schedulers,       PodDisruptionBudgets; how schedulers place pods; labels, tolerations, name patterns
     selectors
-    limit_ranges           what a LimitRange demands, what a ResourceQuota counts
+    limit_ranges,          what LimitRanges demand of containers and pods; what a ResourceQuota counts
+    resource_quotas
     pool, pool_config,     a node pool; its ConfigMap; the JSON Schema of that ConfigMap
     pool_schema
     cluster_autoscaler,    the cluster autoscaler's status and flags; an estafette node-compactor's configuration

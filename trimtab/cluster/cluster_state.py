@@ -21,9 +21,8 @@ from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.storage import CSIDriver, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from trimtab.cluster.api.workload import FAILURE, DaemonSet, PodDisruptionBudget, Workload
-from trimtab.cluster.capacity_buffer import ReservedPods, reserved_pods
-from trimtab.cluster.daemon_sets import DaemonPods, missing_daemon_pods
-from trimtab.cluster.dynamic_resources import Devices, count_devices, join_plurals
+from trimtab.cluster.claims import Claim, Devices, count_devices, join_plurals, read_claims
+from trimtab.cluster.expected_pods import DaemonPods, ReservedPods, missing_daemon_pods, reserved_pods
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import POD
 from trimtab.cluster.node import NodeInfo
@@ -35,7 +34,6 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement, find_schedulers
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
-from trimtab.cluster.volume_claims import Claim, read_claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,25 +1,22 @@
-"""What a namespace demands of every container: the bounds that its LimitRanges set, and the limits that its
-ResourceQuotas require."""
+"""What the LimitRanges of a namespace demand: their bounds for containers and for whole pods, and the smallest and the
+largest request of a container that follow from these bounds and from the limit that will hold.
 
-from collections.abc import Collection, Iterable, Iterator
+Policies, recommendations and rules about VPAs use the same bounds, so that none of them writes a request with which the
+API server refuses the pod. Amounts are in the scheduler's unit: millicores of cpu, whole units of anything else.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from trimtab.cluster import quantity
-from trimtab.cluster.api.core import LimitRange, LimitRangeItem, ResourceQuota, ScopedRequirement
-from trimtab.cluster.api.meta import ResourceList, change, value_or
-from trimtab.cluster.api.pod import Pod, PodSpec
+from trimtab.cluster.api.core import LimitRange, LimitRangeItem
+from trimtab.cluster.api.meta import ResourceList, change
+from trimtab.cluster.api.pod import PodSpec
 from trimtab.cluster.quantity import Written
-from trimtab.cluster.resources import (
-    QoS,
-    all_containers,
-    is_pod_level,
-    limits_of,
-    limits_without_overhead,
-    qos_class,
-    requests_of,
-    requests_without_overhead,
-)
+from trimtab.cluster.resources import limits_without_overhead, requests_without_overhead
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,102 +192,62 @@ def ratio_of(request: int, limit: int) -> float:
     return limit / request
 
 
-def quota_counting_limit(quotas: Iterable[ResourceQuota], pod: Pod, resource: str) -> str | None:
-    """Returns the name of a ResourceQuota that counts the limits of this resource for this pod, or None if there is
-    none. Such a quota rejects a pod without that limit."""
-    for quota in quotas:
-        if f"limits.{resource}" in quota.spec.hard and quota_covers(quota, pod):
-            return quota.metadata.name
-    return None
+class RequestBound(msgspec.Struct, frozen=True, gc=False):
+    """A bound of a request. It is a msgspec struct for speed, because each review builds several."""
+
+    amount: int
+    phrase: str
+    """What sets the bound, as a clause before the amount: "LimitRange small allows at most"."""
+    is_enforced: bool = True
+    """Whether the API server refuses a pod outside of the bound."""
 
 
-def quota_with_qos_scope(quotas: Iterable[ResourceQuota]) -> str | None:
-    """Returns the name of a ResourceQuota whose scope is BestEffort or NotBestEffort, or None if there is none."""
-    for quota in quotas:
-        scopes = {*quota.spec.scopes, *(e.scope_name for e in quota.spec.scope_selector.match_expressions)}
-        if scopes & {"BestEffort", "NotBestEffort"}:
-            return quota.metadata.name
-    return None
+def held_limit(bounds: LimitRangeBounds, written: Written | None) -> Written | None:
+    """Returns the limit that a container has as long as nothing changes it: the one that is written, otherwise the
+    default of a LimitRange; None if there is neither."""
+    return written if written is not None or bounds.default is None else bounds.default.value
 
 
-# A quota of one of these makes every container name the resource; a quota of another resource does not (`Constraints`
-# of the pod evaluator, pkg/quota/v1/evaluator/core/pods.go).
-_DEMANDED_RESOURCES = tuple(
-    sorted(f"{side}{name}" for side in ("", "requests.", "limits.") for name in ("cpu", "memory"))
-)
+def request_floors(resource: str, bounds: LimitRangeBounds, limit: Written | None) -> tuple[RequestBound, ...]:
+    """Returns the lower bounds of a request that LimitRanges set. `limit`: the limit that holds whatever the request
+    becomes; None if there is none, or if it follows the request."""
+    floors = list[RequestBound]()
+    minimum, ratio = bounds.min, bounds.ratio
+    if ratio is not None and limit is not None:
+        amount = least_for_ratio(resource, limit, ratio.value)
+        floors.append(RequestBound(amount, f"the limit:request ratio of LimitRange {ratio.by} requires at least"))
+    if minimum is not None:
+        amount = quantity.scheduler_value(resource, minimum.value)
+        floors.append(RequestBound(amount, f"LimitRange {minimum.by} requires at least"))
+    return tuple(floors)
 
 
-def quota_rejecting_pod(quotas: Iterable[ResourceQuota], pod: Pod) -> str | None:
-    """Returns the name of a ResourceQuota that rejects the pod, because the quota counts a request or limit that one of
-    the containers does not set, or None if there is none."""
-    unmet = (q for q in quotas if any(unnamed_resources(effective_hard(q), pod.spec)) and quota_covers(q, pod))
-    return next((quota.metadata.name for quota in unmet), None)
+def request_ceilings(
+    resource: str, bounds: LimitRangeBounds, limit: Written | None, *, is_added: bool = False
+) -> tuple[RequestBound, ...]:
+    """Returns the upper bounds of a request: the maximum of LimitRanges, then the limit that holds. `is_added`: whether
+    it is the default limit of a LimitRange."""
+    ceilings = list[RequestBound]()
+    if bounds.max is not None:
+        amount = round_down(resource, bounds.max.value)
+        ceilings.append(RequestBound(amount, f"LimitRange {bounds.max.by} allows at most"))
+    if limit is not None:
+        by = f"the limit that LimitRange {bounds.default.by} adds is" if is_added and bounds.default else "the limit is"
+        ceilings.append(RequestBound(round_down(resource, limit), by))
+    return tuple(ceilings)
 
 
-def effective_hard(quota: ResourceQuota) -> ResourceList:
-    """Returns the amounts that the quota allows: the amounts in the status, which the controller has confirmed, or the
-    amounts in the spec if there is no status (as in a file)."""
-    return quota.status.hard or quota.spec.hard
+def least_for_ratio(resource: str, limit: Written, ratio: Written) -> int:
+    """Returns the smallest request for which the limit divided by the request is at most the ratio."""
+    nano = -(-quantity.parse(limit) * quantity.NANO_PER_UNIT // quantity.parse(ratio))
+    return -(-nano // _nano_per_step(resource))
 
 
-def unnamed_resources(counted: Collection[str], spec: PodSpec) -> Iterator[tuple[str, list[str]]]:
-    """Yields (request or limit, containers that do not set it) for each request or limit that every container must set
-    because a quota counts it. A pod-level value exempts the containers (`Constraints` of the ResourceQuota plugin's pod
-    evaluator).
-    """
-    if any(map(is_pod_level, (*requests_of(spec.resources), *limits_of(spec.resources)))):
-        return
-    for demand in _DEMANDED_RESOURCES:
-        if demand in counted:
-            side, _, name = demand.rpartition(".")
-            read = limits_of if side == "limits" else requests_of
-            lacking = sorted(c.name for c in all_containers(spec) if name not in read(c.resources))
-            if lacking:
-                yield demand, lacking
+def round_down(resource: str, amount: Written) -> int:
+    """Returns the amount in the scheduler's unit, rounded down, for use as an upper bound."""
+    return quantity.parse(amount) // _nano_per_step(resource)
 
 
-def quota_covers(quota: ResourceQuota, pod: Pod) -> bool:
-    """Returns whether all scopes of the quota match the pod; a quota without scopes covers every pod."""
-    # `scopes` is the old form of `scopeSelector` with the operator Exists (`getScopeSelectorsFromQuota`).
-    scopes = [ScopedRequirement(scope_name=name, operator="Exists") for name in quota.spec.scopes]
-    return all(_matches_scope(scope, pod) for scope in (*scopes, *quota.spec.scope_selector.match_expressions))
-
-
-def _matches_scope(scope: ScopedRequirement, pod: Pod) -> bool:
-    match scope.scope_name:
-        case "BestEffort":
-            return qos_class(pod.spec) is QoS.BEST_EFFORT
-        case "NotBestEffort":
-            return qos_class(pod.spec) is not QoS.BEST_EFFORT
-        case "Terminating":
-            return pod.spec.active_deadline_seconds is not None
-        case "NotTerminating":
-            return pod.spec.active_deadline_seconds is None
-        case "PriorityClass":
-            return _matches_priority_class(scope, value_or(pod.spec.priority_class_name, ""))
-        case "CrossNamespacePodAffinity":
-            return _has_cross_namespace_affinity(pod)
-    return True
-
-
-def _matches_priority_class(scope: ScopedRequirement, name: str) -> bool:
-    match scope.operator:
-        case "In":
-            return name in scope.values
-        case "NotIn":
-            return name not in scope.values
-        case "DoesNotExist":
-            return not name
-    return bool(name)
-
-
-def _has_cross_namespace_affinity(pod: Pod) -> bool:
-    affinity = value_or(pod.spec.affinity, None)
-    if affinity is None:
-        return False
-    for part in (value_or(affinity.pod_affinity, None), value_or(affinity.pod_anti_affinity, None)):
-        terms = (*part.required, *(p.pod_affinity_term for p in part.preferred)) if part else ()
-        # An empty namespaceSelector selects all namespaces, so its presence is what counts.
-        if any(term.namespaces or value_or(term.namespace_selector, None) is not None for term in terms):
-            return True
-    return False
+def _nano_per_step(resource: str) -> int:
+    # Amounts are parsed in nano units; the scheduler counts cpu in millicores and everything else in whole units.
+    return 10**6 if resource == "cpu" else quantity.NANO_PER_UNIT

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from trimtab.cluster.api import autoscaling, core, devices, pod, storage, workload
-from trimtab.cluster.api.meta import ApiObject, Labels, Metadata
+from trimtab.cluster.api.meta import ApiObject, Labels, Metadata, without_nulls
 from trimtab.cluster.config_error import ConfigError, quote_value
 from trimtab.cluster.kinds import GroupKind, built_in
 from trimtab.cluster.scaled_objects import add_keda_hpas
@@ -230,15 +230,6 @@ def decode_object(document: Document, shape: type[S]) -> S | ConfigError:
 @cache
 def _decoder(shape: type[S]) -> msgspec.json.Decoder[S]:
     return msgspec.json.Decoder(shape)
-
-
-def without_nulls(value: Any) -> Any:
-    """Returns the value without mapping entries that are null, because the API server treats them as absent."""
-    if isinstance(value, dict):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [without_nulls(item) for item in value]
-    return value
 
 
 _MISSING_FIELD = re.compile(r"Object missing required field `(\w+)`")

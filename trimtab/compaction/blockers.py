@@ -21,7 +21,7 @@ from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCri
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, parse_duration
 from trimtab.compaction import reasons as r
-from trimtab.compaction.keep_annotations import keep_reason, unreadable_reason
+from trimtab.compaction.candidates import keep_reason, unreadable_reason
 from trimtab.compaction.rules_of_nodes import RulesOfNodes
 from trimtab.compaction.second_replica import second_replica_reason
 from trimtab.compaction.unknown_owners import describe_unknown_owner

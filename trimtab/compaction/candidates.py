@@ -13,11 +13,10 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, PoolIndex, Precedence
-from trimtab.cluster.reason import Reason
+from trimtab.cluster.reason import Code, Reason
 from trimtab.cluster.several_autoscalers import autoscaler_of_pool, highest_threshold
 from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction import reasons as r
-from trimtab.compaction.keep_annotations import keep_reason
 from trimtab.compaction.plan_types import Observations
 from trimtab.scheduling.cluster_model import ClusterModel
 
@@ -371,3 +370,27 @@ def _member_reason(autoscaler: Autoscaler, now: PlanningContext) -> Reason | Non
     if not autoscaler.healthy:
         return r.AUTOSCALER_ILL(f"the cluster autoscaler reports the cluster as unhealthy{place}")
     return None
+
+
+def keep_reason(subject: str, key: str, value: str | None, code: Code) -> Reason | None:
+    """Returns the reason for which an annotation keeps a pod or node, or None if it is absent or `false`.
+
+    `subject` is the pod or node as the message names it, for example "pod web/a". Any other value than `true` and
+    `false` is reported as unreadable and keeps it too, because its author intended something.
+    """
+    # Karpenter ignores a malformed `do-not-disrupt`, and the cluster autoscaler only knows `true`; but a wrong guess
+    # costs an unwanted restart.
+    if value is None or value == "false":
+        return None
+    if key == RENAMED_KEEP:
+        return r.MISREAD(f"{subject} has the annotation {key}, which now has another name: use {KEEP_ANNOTATION}")
+    if value == "true":
+        return code(f"{subject} has the annotation {key}: {value}")
+    return unreadable_reason(subject, key, value)
+
+
+def unreadable_reason(subject: str, key: str, value: str) -> Reason:
+    """Returns the reason for an annotation with a value that is neither true, false nor a duration."""
+    return r.MISREAD(
+        f"{subject} has the annotation {key} with the value {value[:40]!r}, which Trimtab does not understand"
+    )

@@ -22,13 +22,19 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.long_graces import longest_grace, note_cut_graces, note_long_drains
 from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
 from trimtab.compaction.rules_of_nodes import has_too_few_replicas
+from trimtab.compaction.search.drain_order import (
+    arrange_waves,
+    by_evictions,
+    choose_first_node,
+    eviction_turns,
+    replay_drain,
+    undo_replay,
+)
 from trimtab.compaction.search.drain_search import DRAINED, Search
-from trimtab.compaction.search.node_order import by_evictions
 from trimtab.compaction.search.pool_limits import PoolLimits, autoscaler_threshold
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
 from trimtab.compaction.search.strategy import search_drains, search_once
 from trimtab.compaction.search.upper_bound import bound_problem
-from trimtab.compaction.search.waves import arrange_waves, choose_first_node, eviction_turns, replay_drain, undo_replay
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, drain_with_preferences
 

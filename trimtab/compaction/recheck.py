@@ -16,9 +16,9 @@ from trimtab.cluster.reason import Reason
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, NODE_CHANGED, NODE_GONE, WORTH_KEEPING
+from trimtab.compaction.search.drain_order import replay_drain, undo_replay
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
-from trimtab.compaction.search.waves import replay_drain, undo_replay
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.quota_room import quota_without_room
 from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.resource_quotas import quota_without_room
 from trimtab.compaction import reasons as r
 
 

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.apiserver.priority import names_missing_class
 from trimtab.admission.apiserver.resourcequota import find_refusing_quota, is_exceeded
-from trimtab.admission.readmission import NextPod, admit_next_pod, submitted_pod
+from trimtab.admission.preview import describe_next_pod, submitted_pod
+from trimtab.admission.readmission import NextPod, admit_next_pod
 from trimtab.admission.running_requests import requests_of_running_pods
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.pod import Pod
@@ -38,7 +40,7 @@ from trimtab.policy.actions.requests_of_policies import policies_that_resize
 from trimtab.policy.cluster_facts import ALL_KINDS, ClusterFacts
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.watched_policies import WatchedPolicies
+from trimtab.policy.watched_facts import WatchedPolicies
 from trimtab.scheduling.cluster_model import Again
 
 TEMPLATE = "Template"
@@ -64,9 +66,9 @@ class ReadmissionState:
     _assumed_templates: set[OwnerKey] = field(default_factory=set)
     """The owners whose template is not known, so that one of their pods serves as the template."""
     _template_requests: dict[OwnerKey, tuple[PodTemplateSpec, Amounts | None]] = field(default_factory=dict)
-    _decided_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
+    _decided_with: AdmissionContext | None = None
     _next_pods: dict[OwnerKey, tuple[PodTemplateSpec, NextPod | Unreadable]] = field(default_factory=dict)
-    _wanted_with: tuple[Policies, ClusterFacts, AdmissionSettings] | None = None
+    _wanted_with: AdmissionContext | None = None
     _wanted_by_owner: dict[OwnerKey, tuple[PodTemplateSpec, Seconds, WantedRequests | Unreadable]] = field(
         default_factory=dict
     )
@@ -118,10 +120,9 @@ class ReadmissionState:
         """
         # The VPA's own webhook may be unavailable then, and pods would get their static requests: the larger ones.
         facts = self._watched.build_facts(vpa_reach=(), listed_kinds=self.listed_kinds)
-        terms = replace(self.settings, paused=self.settings.paused or self._watched.is_paused)
-        rests_on = (self.in_force, facts, terms)
-        if self._decided_with != rests_on:
-            self._decided_with = rests_on
+        context = self._context_of(facts)
+        if self._decided_with != context:
+            self._decided_with = context
             self._next_pods.clear()
 
         # A VPA that is too young to be left out of account today is not so for ever.
@@ -152,7 +153,7 @@ class ReadmissionState:
                 if quotas.exceeded_in(pod.namespace):
                     refusal = quotas.refusal_of(pod, owner, submitted_pod(pod_template, owner))
                 return refusal or (None if is_known else UNKNOWN_AMOUNTS)
-            next_pod = self._next_pod_of(owner, pod_template, *rests_on, now)
+            next_pod = self._next_pod_of(owner, pod_template, context, now)
             if isinstance(next_pod, Unreadable):
                 return next_pod
             refusal = _why_not_replaced(pod, owner, next_pod, is_present=is_present) or quotas.refusal_of(
@@ -175,11 +176,9 @@ class ReadmissionState:
         """
         if not policies_that_resize(self.in_force):
             return None
-        facts = self._watched.build_facts(vpa_reach=())
-        terms = replace(self.settings, paused=self.settings.paused or self._watched.is_paused)
-        rests_on = (self.in_force, facts, terms)
-        if self._wanted_with != rests_on:
-            self._wanted_with = rests_on
+        context = self._context_of(self._watched.build_facts(vpa_reach=()))
+        if self._wanted_with != context:
+            self._wanted_with = context
             self._wanted_by_owner.clear()
 
         def wanted_of(pod: ResizablePod) -> WantedRequests | Unreadable | None:
@@ -191,7 +190,7 @@ class ReadmissionState:
             entry = self._wanted_by_owner.get(key)
             # A recommendation ends while nothing else changes, so an answer holds for a minute only.
             if entry is None or entry[0] is not pod_template or (now or 0) - entry[1] >= WANTED_SECONDS:
-                wanted = requests_of_running_pods(pod_template, owner, *rests_on, now)
+                wanted = requests_of_running_pods(pod_template, owner, context, now)
                 entry = self._wanted_by_owner[key] = (pod_template, now or 0, wanted)
             return entry[2]
 
@@ -210,18 +209,16 @@ class ReadmissionState:
             entry = self._template_requests[owner] = (pod_template, requests_of_template(pod_template))
         return entry[1]
 
+    def _context_of(self, facts: ClusterFacts) -> AdmissionContext:
+        settings = replace(self.settings, paused=self.settings.paused or self._watched.is_paused)
+        return AdmissionContext(policies=self.in_force, facts=facts, settings=settings)
+
     def _next_pod_of(
-        self,
-        owner: OwnerKey,
-        pod_template: PodTemplateSpec,
-        policies: Policies,
-        facts: ClusterFacts,
-        terms: AdmissionSettings,
-        now: Seconds | None,
+        self, owner: OwnerKey, pod_template: PodTemplateSpec, context: AdmissionContext, now: Seconds | None
     ) -> NextPod | Unreadable:
         entry = self._next_pods.get(owner)
         if entry is None or entry[0] is not pod_template:
-            next_pod = admit_next_pod(pod_template, owner, policies, facts, terms, now)
+            next_pod = admit_next_pod(pod_template, owner, context, now)
             entry = self._next_pods[owner] = (pod_template, next_pod)
         return entry[1]
 
@@ -242,7 +239,7 @@ def _why_not_replaced(pod: PodInfo, owner: OwnerKey, next_pod: NextPod, *, is_pr
         return None
     source = "its RuntimeClass" if is_present else "the pod template"
     sentence = f"{source} has another {field_name} than pod {pod.key}, so it may need another node"
-    return Unreadable(f"the next pod of {owner.described}", sentence)
+    return Unreadable(describe_next_pod(owner), sentence)
 
 
 @dataclass(slots=True)
@@ -273,7 +270,7 @@ class _Quotas:
         if quota is None:
             return None
         sentence = f"ResourceQuota {quota} would refuse it, because the namespace uses more than the quota allows"
-        return Unreadable(f"the next pod of {owner.described}", sentence)
+        return Unreadable(describe_next_pod(owner), sentence)
 
 
 def _is_not_larger(readmitted_requests: Amounts, pod: PodInfo) -> bool:

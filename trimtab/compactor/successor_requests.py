@@ -25,12 +25,10 @@ from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources
 from trimtab.kube.watch_state import WatchEvent
 from trimtab.kube.watch_state import WatchSettings as WatchTerms
 from trimtab.policy.actions.requests_of_policies import policies_that_resize
-from trimtab.policy.cluster_facts import ALL_KINDS
+from trimtab.policy.cluster_facts import ALL_KINDS, OWNERS
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.policy_store import load_object
-from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind, retain_vpa_with_growth
-from trimtab.policy.watched_policies import POLICY
+from trimtab.policy.watched_facts import COUNTED, POLICY, load_object, projections_by_kind, retain_vpa_with_growth
 from trimtab.runtime import clock, files
 from trimtab.runtime.files import RuntimeFault
 from trimtab.scheduling.cluster_model import Again

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from trimtab.admission.preview import preview_admission
-from trimtab.admission.readmission import submitted_pod
+from trimtab.admission.admission_context import AdmissionContext
+from trimtab.admission.preview import preview_admission, submitted_pod
 from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.yaml_documents import Document
@@ -34,7 +34,8 @@ def decide_about_template(
     template = None if owner is None else find_template(documents, namespace, owner)
     if owner is None or template is None:
         return None
-    previewed = preview_admission(submitted_pod(template, owner), policies, facts, namespace)
+    context = AdmissionContext(policies=policies, facts=facts)
+    previewed = preview_admission(submitted_pod(template, owner), namespace, context)
     return {(change.policy, change.field): change for change in previewed.all_changes}
 
 

@@ -14,7 +14,7 @@ from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.kinds import DAEMON_SET, JOB, POD, REPLICA_SET, built_in
-from trimtab.cluster.limit_ranges import LimitRangeBounds
+from trimtab.cluster.limit_ranges import LimitRangeBounds, RequestBound, held_limit, request_ceilings, request_floors
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as read_node
 from trimtab.cluster.node_shapes import shape_of
@@ -23,7 +23,6 @@ from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import VpaRecommendation
-from trimtab.cluster.request_bounds import RequestBound, held_limit, request_ceilings, request_floors
 from trimtab.cluster.resources import Amounts, QoS, all_containers, limits_of, pod_requests, requests_of
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.cluster.utilization_metrics import utilization_metrics

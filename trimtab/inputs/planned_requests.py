@@ -34,7 +34,7 @@ from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.load import load_document, load_policies
 from trimtab.policy.pod_context import AdmissionSettings
 from trimtab.policy.podpolicy import KIND, Policies
-from trimtab.policy.retained_facts import projections_by_kind
+from trimtab.policy.watched_facts import projections_by_kind
 from trimtab.scheduling.cluster_model import Again, with_largest_requests
 
 

@@ -17,8 +17,8 @@ from trimtab.cluster import quantity
 from trimtab.cluster.api.core import QuotaStatus, ResourceQuota
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.limit_ranges import effective_hard, quota_covers
 from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.resource_quotas import effective_hard, quota_covers
 from trimtab.policy.cluster_facts import ClusterFacts
 
 _MILLI = quantity.NANO_PER_UNIT // 1000

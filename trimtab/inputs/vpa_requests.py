@@ -14,10 +14,9 @@ from trimtab.admission.resource_refusal import refuse_resources
 from trimtab.autoscaling.simulation.propose_vpas import PromiseRequests, RefuseRequests, RequestRange
 from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.limit_ranges import LimitRangeBounds
+from trimtab.cluster.limit_ranges import LimitRangeBounds, RequestBound, held_limit, request_floors, round_down
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.request_bounds import RequestBound, held_limit, request_floors, round_down
 from trimtab.cluster.resources import POD_LEVEL, limits_of, requests_of
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.inputs.current_requests import CurrentContainer, CurrentRequests

@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from trimtab.cluster.api.meta import ApiObject, Metadata, change
+from trimtab.cluster.api.meta import ApiObject, Metadata, change, without_nulls
 from trimtab.cluster.api.pod import PlannerPod
 from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.kube.errors import ApiStatus, InvalidResponse
 from trimtab.kube.resources import LIST_SOURCES, SHAPES
 

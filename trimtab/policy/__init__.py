@@ -7,19 +7,17 @@ load                   loads policies from files, or reports every mistake in th
 lint, lint_conflicts,  find valid policies that will not do what they say
 lint_fields
 cluster_facts          what a decision may read of the cluster
-facts_cache,           builds the same facts from the changes that watches deliver
-facts_index,
-retained_facts,
-lazy_property
+watched_facts,         policies, and the same facts, built from the changes that watches deliver
+facts_index
+decision_reads         the record of what a decision has read, and whether it would read the same now
 pod_context            one pod with its surroundings: owners, roles, usage
 autoscalers,           what else sets the pod's fields: VPAs, HPAs, managers that apply the pod again; and the
 vpa_webhook,           recorded usage that requests are computed from
 field_owners,
 recommendation_age,
 recorded_usage
-match,                 which policies match the pod and apply to it; the policies in effect in the cluster
-applicable_policies,
-policy_store
+match,                 which policies match the pod and apply to it
+applicable_policies
 actions/               one file per action: its settings, and how it changes a pod
 pod_changes            which policy decided which field first; changed, kept and overruled fields
 affinity_conflicts,    contradictions between conditions on nodes; actions that a pod must have

@@ -26,7 +26,7 @@ from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
 from trimtab.cluster.resources import Role
 from trimtab.cluster.utilization_metrics import utilization_metrics
-from trimtab.policy.lazy_property import Derived
+from trimtab.policy.cluster_facts import Derived
 from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.vpa_webhook import ANYWHERE
 

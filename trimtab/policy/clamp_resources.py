@@ -13,10 +13,17 @@ import msgspec
 from msgspec.structs import replace
 
 from trimtab.cluster import quantity
-from trimtab.cluster.limit_ranges import LimitRangeBounds, quota_counting_limit
+from trimtab.cluster.limit_ranges import (
+    LimitRangeBounds,
+    RequestBound,
+    held_limit,
+    request_ceilings,
+    request_floors,
+    round_down,
+)
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.request_bounds import RequestBound, held_limit, request_ceilings, request_floors, round_down
+from trimtab.cluster.resource_quotas import quota_counting_limit
 from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, requests_of
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.changed_annotation import is_defaulted

@@ -2,17 +2,21 @@
 
 Absent is not the same as empty: a kind that has not been listed yet is not in `listed_kinds`, and nothing is decided
 that depends on it.
+
+`Derived` computes a value once per object of the cluster, and not again for each pod. This matters because a user who
+may create an autoscaler may create a large one, or thousands for one workload.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import lru_cache
+from typing import Generic, TypeVar
 
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from trimtab.cluster.api.core import LimitRange, Namespace, Node, PriorityClass, ResourceQuota, RuntimeClass
-from trimtab.cluster.api.meta import Labels, Metadata, value_or
+from trimtab.cluster.api.meta import ApiObject, Labels, Metadata, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec
-from trimtab.cluster.api.workload import DaemonSet
+from trimtab.cluster.api.workload import DaemonSet, Workload
 from trimtab.cluster.cluster_autoscaler import growing_groups_of_any
 from trimtab.cluster.kinds import CRON_JOB
 from trimtab.cluster.limit_ranges import LimitRangeBounds, container_bounds
@@ -41,7 +45,7 @@ from trimtab.cluster.recommendation import (
 )
 from trimtab.cluster.replicas import Replicas, replicas_from_annotations, replicas_of, updated_pods_of
 from trimtab.cluster.resources import larger_amounts
-from trimtab.cluster.snapshot import ConfigMap, Snapshot
+from trimtab.cluster.snapshot import SHAPES_BY_KIND, ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.policy.vpa_webhook import EVERYWHERE, WebhookReach
 
@@ -49,6 +53,8 @@ ALL_KINDS = frozenset(
     {"Namespace", "RuntimeClass", "LimitRange", "ResourceQuota", "PriorityClass", "Node"}
     | {"VerticalPodAutoscaler", "HorizontalPodAutoscaler"}
 )
+OWNERS = tuple(kind for kind, shape in SHAPES_BY_KIND.items() if issubclass(shape, Workload))
+"""Kinds that own pods, or that own other owners of pods."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +233,7 @@ def _replica_counts(snapshot: Snapshot) -> tuple[dict[OwnerKey, Replicas], dict[
     for kind, item in snapshot.iterate_workloads():
         key = OwnerKey(item.metadata.namespace or "default", kind, item.metadata.name)
         existing = updated_pods_of(kind, item)
-        # A process watches only the metadata of ReplicaSets (see `retained_facts.COUNTED`). A snapshot must give the
+        # A process watches only the metadata of ReplicaSets (see `watched_facts.COUNTED`). A snapshot must give the
         # same facts, so the numbers of a ReplicaSet's spec and status are not read here either.
         is_metadata_only = kind == "ReplicaSet"
         wanted = replicas_from_annotations(item.metadata) if is_metadata_only else replicas_of(kind, item)
@@ -270,6 +276,20 @@ def build_node_shapes(
     nodes = NodeShapes(shapes, daemons, closed, growing)
     # One object for "no nodes": `FactDependencies` compares nodes by identity.
     return NO_NODES if nodes == NO_NODES else nodes
+
+
+def controller_of(item: Workload | ApiObject) -> OwnerKey | None:
+    """Returns the object's controller, or None if it has none."""
+    # The same default as in `from_snapshot`.
+    metadata: Metadata = item.metadata  # type: ignore[union-attr]
+    controller = controller_key(metadata, metadata.namespace or "default")
+    return None if controller is None else _shared_owner(controller)
+
+
+# The Jobs of one CronJob share one `OwnerKey` object.
+@lru_cache(maxsize=20_000)
+def _shared_owner(owner: OwnerKey) -> OwnerKey:
+    return owner
 
 
 def creation_time(metadata: Metadata) -> Seconds | None:
@@ -315,3 +335,32 @@ def largest_allocatable(shapes: Iterable[NodeShape]) -> dict[str, int]:
     for shape in shapes:
         largest = larger_amounts(largest, shape.allocatable)
     return largest
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+# Objects whose value is cached at once, unless there is room for more.
+MAX_CACHED_OBJECTS = 256
+
+
+class Derived(Generic[K, V]):
+    """Caches `make(source)` for each object `source`. Sources must be immutable. Two equal objects are cached
+    separately."""
+
+    def __init__(self, make: Callable[[K], V], room: int = MAX_CACHED_OBJECTS) -> None:
+        """`room` is the largest number of objects whose values are cached at the same time."""
+        self._make, self._room = make, room
+        self._cache: dict[int, tuple[K, V]] = {}
+
+    def value_for(self, source: K) -> V:
+        """Returns `make(source)`, from the cache if it was computed for this same object."""
+        # The entry holds the object itself, so that Python cannot give its id to another object.
+        entry = self._cache.get(id(source))
+        if entry is not None and entry[0] is source:
+            return entry[1]
+        value = self._make(source)
+        if len(self._cache) >= self._room:
+            self._cache.clear()
+        self._cache[id(source)] = (source, value)
+        return value

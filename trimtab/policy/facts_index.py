@@ -2,10 +2,11 @@
 state.
 
 A mapping that was returned is never changed; it is replaced by a new one. Values that stay equal stay the same objects.
-All classes take (namespace, name) as the key, and as the value what `retained_facts` keeps of an object.
+All classes take (namespace, name) as the key, and as the value what `watched_facts` retains of an object.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from trimtab.cluster.api.core import LimitRange
@@ -29,7 +30,6 @@ from trimtab.cluster.recommendation import ContainerUsage, Recommendations, Work
 from trimtab.cluster.replicas import Replicas
 from trimtab.cluster.timestamps import Seconds
 from trimtab.policy.cluster_facts import build_node_shapes, largest_allocatable, name_order, namespace_of
-from trimtab.policy.retained_facts import RetainedNamespace, RetainedOwner
 
 K = TypeVar("K")
 Value = TypeVar("Value")
@@ -152,6 +152,30 @@ class NamedFacts(Generic[V]):
 
     def current_mapping(self) -> Mapping[str, V]:
         return self._table.current_mapping()
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedNamespace:
+    """The labels of a namespace, and whether the namespace pauses Trimtab."""
+
+    labels: Labels = field(default_factory=dict)
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedOwner:
+    """An owner of pods, reduced to what decisions read."""
+
+    above: OwnerKey | None
+    """The owner's own controller, or None if it has none."""
+    created: Seconds | None = None
+    """The creation time of an owner without a controller, or None if it is not known."""
+    replicas: Replicas | None = None
+    """How many pods the owner wants, or None if it has no such number."""
+    updated: int = 0
+    """The number of existing pods of the owner's current template."""
+    daemon: PodSpec | None = None
+    """For a DaemonSet, the spec of the pod that runs on each node; None for any other kind."""
 
 
 class NamespaceFacts:

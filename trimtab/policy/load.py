@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, quote_value, suggest_name
-from trimtab.cluster.snapshot import without_nulls
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy.authoring_rules import authoring_mistakes

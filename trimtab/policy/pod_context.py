@@ -2,7 +2,7 @@
 service, and recorded usage.
 
 Every value is computed once, when a policy first reads it; a `PodContext` does not change while policies act.
-`PodBeforeAndAfter` is what required actions are checked against.
+`PodBeforeAndAfter` is what required actions, and objections to the outcome, are checked against.
 
 The settings contain the signer of the `trimtab.dev/changed` annotation. A later call of the webhook for the same
 request trusts an annotation with its signature if it is less than 30 seconds old. Time is counted in slots of several
@@ -11,14 +11,14 @@ seconds, so that equal pods get the same annotation, and so the same response, f
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.kinds import DAEMON_SET, kind_name
-from trimtab.cluster.operating_system import runs_on_windows
+from trimtab.cluster.operating_system import mentions_windows_options, read_security_contexts, runs_on_windows
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
@@ -27,10 +27,8 @@ from trimtab.cluster.resources import QoS, Role, qos_class, role_of
 from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.signature import SigningKeys
 from trimtab.policy.cluster_facts import OWN_NAMESPACE, ClusterFacts
+from trimtab.policy.decision_reads import MetadataReads, OwnerTest, RecordedValues
 from trimtab.policy.image_names import image_test
-from trimtab.policy.lazy_property import computed_property
-from trimtab.policy.metadata_reads import MetadataReads, OwnerTest, RecordedValues
-from trimtab.policy.pod_body import mentions_windows_options, read_security_contexts
 
 SLOT_SECONDS = 10
 """The length of a time slot in seconds (see the module's docstring)."""
@@ -125,6 +123,26 @@ class ContainerRef(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 Withheld = Mapping[tuple[str, str], Reason]
 """(policy, action) → why the action is not applied to this pod, although the policy matches the pod."""
+
+
+class computed_property(Generic[T]):
+    """Computes an attribute of an object when it is first read, and stores it with the object. Only one thread may use
+    the object.
+
+    `functools.cached_property` does the same, but up to Python 3.11 it takes a lock, which costs more time than most of
+    what is computed about a pod.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> T:
+        # Python looks in the instance's `__dict__` before it calls a descriptor without `__set__`, so this runs once.
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
 
 
 # A struct, because building a frozen dataclass costs more, and a decision takes several contexts; `dict` holds the
@@ -357,13 +375,13 @@ def matches_container(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodBeforeAndAfter:
-    """One pod before and after the decision, with the containers and reasons of one policy."""
+    """One pod before and after the decision. For a required action, also the containers and reasons of its policy."""
 
     before: PodContext
     after: PodContext
-    places: tuple[ContainerRef, ...]
+    places: tuple[ContainerRef, ...] = ()
     """The containers that the policy selects in the pod after the decision."""
-    kept_reasons: Mapping[str, Reason]
+    kept_reasons: Mapping[str, Reason] = field(default_factory=dict)
     """Field → why the policy did not change it."""
 
     @property

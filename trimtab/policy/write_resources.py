@@ -14,9 +14,10 @@ import msgspec
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, Metadata, ResourceList, change, value_or
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
-from trimtab.cluster.limit_ranges import limit_range_broken_by_pod, quota_rejecting_pod, quota_with_qos_scope
+from trimtab.cluster.limit_ranges import limit_range_broken_by_pod
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.resource_quotas import quota_rejecting_pod, quota_with_qos_scope
 from trimtab.cluster.resources import POD_LEVEL, QoS, limits_of, qos_class, requests_of
 from trimtab.policy import reasons
 from trimtab.policy.pod_changes import FieldChange, PodChanges, ResourceRequest

@@ -14,7 +14,7 @@ from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
 from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.policy.retained_facts import OWNERS, controller_of
+from trimtab.policy.cluster_facts import OWNERS, controller_of
 from trimtab.usage.oom_kills import kills_of_pod
 from trimtab.usage.owners import OwnerIndex
 

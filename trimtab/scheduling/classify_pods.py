@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.api.pod import NodeSelector, PodAffinityTerm, TopologySpreadConstraint
+from trimtab.cluster.claims import Claim, Claimed
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.dynamic_resources import Claimed
 from trimtab.cluster.pod import PodInfo, Port, SchedulingRequirements
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.resources import Amounts, larger_amounts
 from trimtab.cluster.schedulers import SchedulerPlacement
-from trimtab.cluster.volume_claims import Claim
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.node_filters import selects_copied_labels, shared_exclusive_claims
 from trimtab.scheduling.pod_class import PodAffinityRule, PodClass, SpreadRule

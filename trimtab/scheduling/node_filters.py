@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import LabelSelector, SelectorRequirement, UnsetType, value_or
 from trimtab.cluster.api.pod import NodeSelector, NodeSelectorTerm, Toleration
+from trimtab.cluster.claims import Claim
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pod import COPIED_LABELS, SchedulingRequirements
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import requirement_matches
-from trimtab.cluster.volume_claims import Claim
 from trimtab.scheduling.reasons import NOT_SELECTED, NOT_TOLERATED, VOLUME_ELSEWHERE
 
 REJECTING_EFFECTS = ("NoSchedule", "NoExecute")

@@ -15,9 +15,9 @@ from math import ceil
 
 from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.limit_ranges import RequestBound
 from trimtab.cluster.reason import NotYet, Reason, format_shortage
 from trimtab.cluster.recommendation import VpaRecommendation
-from trimtab.cluster.request_bounds import RequestBound
 from trimtab.cluster.resources import QoS, Role
 from trimtab.cluster.usage_rule import ADAPTIVE as ADAPTIVE
 from trimtab.cluster.usage_rule import UsageRule

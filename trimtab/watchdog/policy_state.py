@@ -25,17 +25,24 @@ from trimtab.kube.informers import Holds
 from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources, sources_by_name
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
-from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS
+from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS, OWNERS
+from trimtab.policy.facts_index import RetainedOwner as HeldOwner
 from trimtab.policy.load import load_policies
 from trimtab.policy.match import match_dependencies
 from trimtab.policy.podpolicy import Policies
-from trimtab.policy.policy_store import Loaded, load_object
-from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind
-from trimtab.policy.retained_facts import RetainedOwner as HeldOwner
 from trimtab.policy.status import WARN, PolicyStatus, is_braked
 from trimtab.policy.status import decode_status as read_status
 from trimtab.policy.vpa_webhook import WebhookTarget
-from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
+from trimtab.policy.watched_facts import (
+    CONFIGURATION,
+    COUNTED,
+    POLICY,
+    SLICE,
+    Loaded,
+    WatchedPolicies,
+    load_object,
+    projections_by_kind,
+)
 from trimtab.runtime import files
 from trimtab.runtime.files import RuntimeFault
 from trimtab.watchdog.settings import Settings

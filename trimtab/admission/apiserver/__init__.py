@@ -12,9 +12,8 @@ same code and text.
     limitranger            defaults and their annotation; min, max and ratio for containers and pods
     priority               class → number and preemption policy; tolerations of 300 s for a lost node
     runtimeclass           overhead, node selector and tolerations of the class, and the final check
-    validate_pod           host ports, placement, tolerations, overhead
-    validate_names,        validation of names and of resources
-    validate_resources
+    validate_pod           resources, host ports, placement, tolerations, overhead
+    validate_names         validation of names
     resourcequota          the amounts that a quota requires, and the room that is left
     serialization          what survives JSON; equality as the server defines it
     resource_sums          sums in the server's notation

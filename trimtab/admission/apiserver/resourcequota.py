@@ -16,7 +16,7 @@ from trimtab.cluster import quantity
 from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec
-from trimtab.cluster.limit_ranges import effective_hard, quota_covers, unnamed_resources
+from trimtab.cluster.resource_quotas import effective_hard, quota_covers, unnamed_resources
 from trimtab.cluster.resources import Amounts, is_pod_level, limits_of, requests_of
 from trimtab.policy.cluster_facts import ClusterFacts
 

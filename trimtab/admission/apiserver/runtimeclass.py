@@ -17,6 +17,7 @@ from trimtab.cluster.api.meta import UnsetType, change, value_or
 from trimtab.cluster.api.pod import Pod, PodSpec, Toleration
 from trimtab.cluster.resources import is_same_list
 from trimtab.policy.cluster_facts import ClusterFacts
+from trimtab.policy.pod_context import PodContext
 
 _NO_LIMIT = float("inf")
 _GroupKey = tuple[str, str, str | None]
@@ -106,6 +107,14 @@ def apply_runtime_class(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | 
     if not isinstance(spec, PodRejected):
         spec = _set_scheduling(spec, runtime_class.scheduling)
     return spec if isinstance(spec, PodRejected) else change(pod, spec=spec)
+
+
+def with_class_overhead(subject: PodContext) -> Pod:
+    """Returns the pod with all fields that its RuntimeClass defines, if the API server fills these in."""
+    if subject.settings.overhead != "server" or not value_or(subject.pod.spec.runtime_class_name, ""):
+        return subject.pod
+    result = apply_runtime_class(subject.pod, subject.facts, subject.namespace)
+    return subject.pod if isinstance(result, PodRejected) else result
 
 
 def check_overhead(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:

@@ -2,7 +2,7 @@
 
 A pod that was changed on admission has an annotation that lists the changes. Because of it, the second decision does
 not make these changes again; each change that it still makes is one that the pod lacks. As on admission, a change is
-dropped if no node could run the pod with it, or if a quota has no room for it (`consequences`).
+dropped if no node could run the pod with it, or if a quota has no room for it (`pod_decision`).
 
 Pods of one template are decided once, and again only if a policy or a fact that the decision read has changed. One step
 makes a limited number of decisions. The other templates keep their last result, or have none yet, and are counted as
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.admission.audit.original_pod import NOT_HELD, AuditedPod, PodTemplateKey
-from trimtab.admission.consequences import withhold_harmful_actions
+from trimtab.admission.pod_decision import withhold_harmful_actions
 from trimtab.admission.reasons import QUOTA_WITHHELD
 from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Pod
@@ -24,7 +24,7 @@ from trimtab.policy.applicable_policies import ApplicablePolicies, find_applicab
 from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision, decide_with_policies
-from trimtab.policy.fact_dependencies import FactDependencies, Freshness, track_dependencies
+from trimtab.policy.decision_reads import FactDependencies, Freshness, track_dependencies
 from trimtab.policy.match import always_left_alone
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings, PodContext, Withheld
@@ -114,10 +114,7 @@ def _decide_with_outcome(
             subject.with_withheld(actions), policies, watching=watching, marked=marked, is_marker_read=True
         )
 
-    checked, _ = withhold_harmful_actions(
-        subject.pod, decision, applicable, decide_without, subject.facts, subject.namespace, subject.settings
-    )
-    return checked, True
+    return withhold_harmful_actions(subject, decision, applicable, decide_without)[0], True
 
 
 _WITHHELD_CODES = QUOTA_WITHHELD | {reasons.NO_NODE}

@@ -30,9 +30,9 @@ from trimtab.autoscaling.simulation.proposal_reasons import (
 from trimtab.autoscaling.simulation.simulate_vpa import RESOURCES, PodSeries, recommend_from_series
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.free_name import choose_free_name
+from trimtab.cluster.limit_ranges import RequestBound
 from trimtab.cluster.quantity import format_quantity, is_quantity, scheduler_value
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.request_bounds import RequestBound
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags
 
 SMALL = {"cpu": 50, "memory": 100_000_000}

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import click
 
+from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.committed_manifest import MAX_COMMITS, preview_commits
 from trimtab.admission.handler import decision_warnings
@@ -128,7 +129,8 @@ def verb(options: AdmitOptions) -> None:
 
     def preview(template: PodTemplateLocation) -> Preview:
         facts = template.with_owners(inputs.facts)
-        return preview_admission(template.pod, inputs.policies, facts, template.namespace, settings)
+        context = AdmissionContext(policies=inputs.policies, facts=facts, settings=settings)
+        return preview_admission(template.pod, template.namespace, context)
 
     previews = [preview(template) for template in show_progress(inputs.templates, "Admitting")]
     counted_owners = find_counted_owners(inputs.templates, inputs.facts)

@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.text import Text
 
 import certs
+from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.apiserver.admission_chain import run_admission_chain
 from trimtab.admission.handler import decision_warnings
 from trimtab.admission.json_patch import Operation, to_plain_json
@@ -205,7 +206,11 @@ def _run_admission(console: Console, folder: Path) -> None:
     )
     with run_webhook(folder, folder / "policies.yaml", snapshot) as client:
         previews = [
-            preview_admission(template.pod, policies, template.with_owners(facts), template.namespace)
+            preview_admission(
+                template.pod,
+                template.namespace,
+                AdmissionContext(policies=policies, facts=template.with_owners(facts)),
+            )
             for template in templates
         ]
         are_equal = [

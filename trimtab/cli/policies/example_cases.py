@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
+from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.admission.preview import Preview, preview_admission
@@ -176,7 +177,8 @@ def _read_template(case: Case) -> PodTemplateLocation:
 
 def _preview_pod(template: PodTemplateLocation, policies: Iterable[PodPolicy], facts: ClusterFacts) -> Preview:
     pod = _pin_to_node(template.pod) if template.kind == "DaemonSet" else template.pod
-    return preview_admission(pod, Policies.from_policies(*policies), template.with_owners(facts), template.namespace)
+    context = AdmissionContext(policies=Policies.from_policies(*policies), facts=template.with_owners(facts))
+    return preview_admission(pod, template.namespace, context)
 
 
 def _pin_to_node(pod: Pod) -> Pod:

@@ -1,4 +1,4 @@
-"""The metadata and label selectors that all API objects share."""
+"""The metadata and label selectors that all API objects share, and how nulls in an object are read."""
 
 from typing import Any, TypeVar
 
@@ -117,3 +117,24 @@ class SelectorRequirement(ApiObject, frozen=True, kw_only=True):
 class LabelSelector(ApiObject, frozen=True, kw_only=True):
     match_labels: Labels = {}
     match_expressions: tuple[SelectorRequirement, ...] = ()
+
+
+def without_nulls(value: Any) -> Any:
+    """Returns the value without mapping entries that are null, because the API server treats them as absent."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+P = TypeVar("P")
+
+
+def decode_part(decoder: msgspec.json.Decoder[P], shape: type[P], body: bytes) -> P:
+    """Returns what the decoder reads of an object in JSON, in which null counts as absent."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError:
+        # The fast decoder refuses nulls.
+        return msgspec.convert(without_nulls(msgspec.json.decode(body)), shape)

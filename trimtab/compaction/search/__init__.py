@@ -2,11 +2,11 @@
 
 problem            the input of a search, read from the cluster model once
 reserved_capacity  capacity kept for pods that do not exist yet
-node_order         what each node saves, and the order in which nodes are tried
+drain_order        what each node saves, the order in which nodes are tried, the waves that disruption budgets allow,
+                   and the replay of a plan move by move
 pool_limits        minimum sizes and headroom of pools, node groups and zones
 drain_search       the search itself
 strategy           searches over two orders, and improvements of the better result
 preferences        chooses, among the nodes on which a pod fits, the node that the pod prefers
-waves              divides a plan into waves that disruption budgets allow; the replay of a plan move by move
 upper_bound        an upper bound on the savings of any plan
 """

@@ -12,7 +12,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
 from trimtab.compaction.reasons import BLOCKED, FEW, PAID, TOLERATES_CORDON, UNFIT_CHOICE
-from trimtab.compaction.search.node_order import by_evictions, node_order
+from trimtab.compaction.search.drain_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.scheduling import node_filters

@@ -11,8 +11,8 @@
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop
 
+from trimtab.compaction.search.drain_order import by_evictions, by_evictions_and_capacity
 from trimtab.compaction.search.drain_search import DRAINED, OPEN, MoveLog, Search
-from trimtab.compaction.search.node_order import by_evictions, by_evictions_and_capacity
 from trimtab.compaction.search.preferences import improve_preferences
 from trimtab.compaction.search.problem import CompactionProblem
 from trimtab.scheduling.best_fit_index import BestFitIndex

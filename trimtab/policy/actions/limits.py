@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from trimtab.cluster.limit_references import find_memory_volume_reader
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import limits_of
 from trimtab.cluster.runtime_signs import LimitReader, UnknownRuntime
@@ -27,7 +26,7 @@ from trimtab.policy.cel import NotExpressible, cel_string
 from trimtab.policy.cel_patches import AmountPatch
 from trimtab.policy.cel_pod import ALL_CONTAINERS
 from trimtab.policy.field_types import Required, policy_type
-from trimtab.policy.limit_readers import find_reference, find_runtime_use
+from trimtab.policy.limit_readers import find_memory_volume_reader, find_reference, find_runtime_use
 from trimtab.policy.pod_changes import PodChanges, ResourceRequest
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 

@@ -23,8 +23,8 @@ from trimtab.cluster.selectors import is_covered
 from trimtab.policy import reasons
 from trimtab.policy.actions.placement_fields import NodeLabel, PlacementAction, resolve_labels
 from trimtab.policy.affinity_conflicts import find_contradiction, is_empty
+from trimtab.policy.cluster_facts import Derived
 from trimtab.policy.field_owners import grows_applied
-from trimtab.policy.lazy_property import Derived
 from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter, PodContext
 

@@ -14,7 +14,7 @@ from trimtab.cluster.resources import limits_of
 from trimtab.cluster.timestamps import format_timestamp as written_at
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.actions.request_fields import RequestRule, ResourceRequestRule
-from trimtab.policy.lazy_property import Derived
+from trimtab.policy.cluster_facts import Derived
 from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.recorded_usage import describe_oom_kill, describe_origin, find_doubts
 

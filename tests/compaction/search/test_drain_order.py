@@ -1,7 +1,7 @@
 """Budgets as one ledger, and the bound by volume."""
 
+from trimtab.compaction.search.drain_order import arrange_waves, choose_first_node, eviction_turns
 from trimtab.compaction.search.upper_bound import Item, upper_bound
-from trimtab.compaction.search.waves import arrange_waves, choose_first_node, eviction_turns
 
 
 def test_a_wave_spends_a_budget_once_and_later_waves_begin_full() -> None:

@@ -117,7 +117,7 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
             return True, format_count(len(live.world.policies.all), "policy", "policies")
         return False, f"waiting for {', '.join(live.missing_lists()) or 'the first facts'}"
 
-    stop, client, secret = GracefulShutdown(), connect_to_cluster(), secret_of("webhook")
+    stop, client, secret = GracefulShutdown(), connect_to_cluster(), secret_of(Settings.process)
     keys = MarkerKeys(lambda: signing_keys.read_or_create(client, secret, settings.namespace), logger)
     keys.start_refresh(stop.wait_for_stop)
 

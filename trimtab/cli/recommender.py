@@ -42,7 +42,7 @@ class RecommenderVerbOptions:
     process: RecommenderOptions
 
 
-@click.command("recommender")
+@click.command(Settings.process)
 @takes(RecommenderVerbOptions)
 def verb(options: RecommenderVerbOptions) -> None:
     """Collect usage until a signal, and publish P5 to P95 of every container for the webhook.

@@ -11,6 +11,7 @@ import click
 from trimtab.cli.main import EXIT_USAGE
 from trimtab.cli.options import given_settings, takes
 from trimtab.cli.print_text import print_text
+from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import KUBECONFIG, LISTEN, OVERHEAD, POLICIES, READY_FILE
 from trimtab.inputs.option import option
@@ -27,7 +28,7 @@ class WatchdogOptions:
 
     listen: Annotated[str | None, LISTEN.with_help("The address for metrics and health. Default: 0.0.0.0:9090.")] = None
     policies: Annotated[tuple[Path, ...], POLICIES.with_help("Policies. Default: the cluster's PodPolicies.")] = ()
-    overhead: Annotated[Literal["server", "webhook"] | None, OVERHEAD] = None
+    overhead: Annotated[OverheadWriter | None, OVERHEAD] = None
     harm_brake: Annotated[
         Literal["apply", "report", "off"] | None,
         option("--harm-brake", help="What the watchdog does about a policy that harms pods."),
@@ -38,7 +39,7 @@ class WatchdogOptions:
     ready_file: Annotated[Path | None, READY_FILE] = None
 
 
-@click.command("watchdog")
+@click.command(Settings.process)
 @takes(WatchdogOptions)
 def verb(options: WatchdogOptions) -> None:
     """Check running pods until a signal: pods that lack a change, stale overhead, harm after a policy.

@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import click
 
@@ -13,6 +13,7 @@ from trimtab.cli.main import EXIT_USAGE
 from trimtab.cli.options import given_settings, takes
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.flags import CERTS, CLUSTER, LISTEN, OVERHEAD, POLICIES, READY_FILE
 from trimtab.runtime import environment, log
@@ -43,13 +44,13 @@ class WebhookOptions:
             "The source of the objects that decisions depend on: a snapshot, or `live` to watch the cluster."
         ),
     ] = None
-    overhead: Annotated[Literal["server", "webhook"] | None, OVERHEAD] = None
+    overhead: Annotated[OverheadWriter | None, OVERHEAD] = None
     ready_file: Annotated[
         Path | None, READY_FILE.with_help("A file that the webhook writes as soon as it serves requests.")
     ] = None
 
 
-@click.command("webhook")
+@click.command(Settings.process)
 @takes(WebhookOptions)
 def verb(options: WebhookOptions) -> None:
     """Serve the admission webhook over TLS until a signal.

@@ -35,14 +35,12 @@ from trimtab.compactor.use_reader import UseReader
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.events import Recorder
 from trimtab.kube.informers import ClusterInformers
-from trimtab.kube.leader_process import LeaderProcess, lease_name_of, open_leader_process
+from trimtab.kube.leader_process import LeaderProcess, open_leader_process
 from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import clock
 from trimtab.runtime.log import Logger
 from trimtab.usage.pod_pressure import PodPressures
 
-NAME = "compactor"
-LEASE = lease_name_of(NAME)
 KEYS_INTERVAL_SECONDS = 60.0
 """The number of seconds between two readings of the Secret with the signing keys. It is short, so that one key rotation
 takes effect before the next."""
@@ -247,6 +245,6 @@ def run_compactor(settings: Settings, log: Logger) -> None:
     """Runs one replica until a signal arrives. Raises RuntimeFault if it cannot start."""
     policies = load_policy_files(settings.policies)
     with open_leader_process(
-        NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.plan_interval_seconds)
+        settings.process, settings, log, hung=max(HUNG_SECONDS, 3 * settings.plan_interval_seconds)
     ) as replica:
         Process(settings, replica, policies).run()

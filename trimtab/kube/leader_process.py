@@ -19,6 +19,7 @@ from typing import Literal, Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from trimtab.cluster.processes import account_name
 from trimtab.kube.client import Client, Deadlines, connect_to_cluster
 from trimtab.kube.leader_election import LeaderElector, LeaseTimings
 from trimtab.kube.objects import Writer
@@ -121,7 +122,7 @@ class LeaderProcess:
     @property
     def lease_name(self) -> str:
         """The name of the Lease."""
-        return lease_name_of(self.name)
+        return account_name(self.name)
 
     @property
     def fenced_writer(self) -> Writer:
@@ -221,11 +222,6 @@ class LeaderProcess:
         return self.elapsed() - self._last_check < self.max_silence_seconds
 
 
-def lease_name_of(name: str) -> str:
-    """Returns the name of a process's Lease."""
-    return f"trimtab-{name}"
-
-
 def create_leader_process(
     name: str, settings: LeaderProcessSettings, log: Logger, client: Client, *, hung: float
 ) -> LeaderProcess:
@@ -235,7 +231,7 @@ def create_leader_process(
     election = LeaderElector(
         client,
         settings.namespace,
-        lease_name_of(name),
+        account_name(name),
         identity,
         timings=settings.lease_timings,
         on_trouble=lambda trouble: log.warning("election.trouble", error=trouble),

@@ -48,7 +48,6 @@ from trimtab.usage.prometheus_queries import Names, invalid_names, parse_label_n
 from trimtab.usage.series import Series
 from trimtab.usage.server_warnings import DistinctWarnings
 
-NAME = "recommender"
 Wait = Callable[[], None]
 """A function that waits until the next round, or until the replica may not continue."""
 MAX_SILENCE_SECONDS = 1800.0
@@ -324,15 +323,15 @@ def parse_names(settings: Settings) -> Names:
         )
         Matchers.from_text(settings.prometheus_matcher or "")
     except NoMatcher as error:
-        name = variable_name(NAME, "prometheus_matcher")
+        name = variable_name(Settings.process, "prometheus_matcher")
         raise ValueError(f"{name}: expected {error}, got {settings.prometheus_matcher!r}") from None
     except ValueError as error:
-        name = variable_name(NAME, "prometheus_label_names")
+        name = variable_name(Settings.process, "prometheus_label_names")
         raise ValueError(f"{name}: expected {error}, got {settings.prometheus_label_names!r}") from None
     names = Names(**{name: text for name, text in metric_names.items() if text}, labels=renamed)
     for setting, expected in invalid_names(names):
         field = _METRIC_SETTINGS.get(setting, "prometheus_label_names")
-        raise ValueError(f"{variable_name(NAME, field)}: expected {expected}")
+        raise ValueError(f"{variable_name(Settings.process, field)}: expected {expected}")
     return names
 
 
@@ -342,7 +341,7 @@ def check_daily_history(settings: Settings) -> None:
     if settings.daily_history is None:
         return
     if not settings.cluster_name:
-        history, name = (variable_name(NAME, field) for field in ("daily_history", "cluster_name"))
+        history, name = (variable_name(Settings.process, field) for field in ("daily_history", "cluster_name"))
         raise ValueError(f"{name}: expected the name of this cluster, because {history} is set")
     import_arrow()
 
@@ -357,6 +356,6 @@ def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
     parse_names(settings)
     check_daily_history(settings)
     with open_leader_process(
-        NAME, settings, log, hung=max(MAX_SILENCE_SECONDS, 3 * settings.collect_interval_seconds)
+        settings.process, settings, log, hung=max(MAX_SILENCE_SECONDS, 3 * settings.collect_interval_seconds)
     ) as replica:
         return Process(settings, replica).run(once=once)

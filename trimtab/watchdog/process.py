@@ -22,7 +22,6 @@ from trimtab.watchdog.policy_state import load_base_inputs
 from trimtab.watchdog.policy_status import PolicyStatusWriter
 from trimtab.watchdog.settings import Settings
 
-NAME = "watchdog"
 STALE_SECONDS = 200.0
 """If data from a watch is older than this many seconds, the watchdog does not act on it. A watch without changes gets a
 bookmark every minute, or after 150 seconds for a kind that has never changed since the API server started."""
@@ -137,6 +136,6 @@ def run(settings: Settings, log: Logger) -> None:
     """Runs one replica until a signal arrives. Raises RuntimeFault if it cannot start."""
     inputs = load_base_inputs(settings)
     with open_leader_process(
-        NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)
+        settings.process, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)
     ) as replica:
         Process(settings, replica, inputs).run()

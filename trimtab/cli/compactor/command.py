@@ -143,7 +143,7 @@ class ReleaseOptions:
     login: ClusterLogin
 
 
-@click.group("compactor", cls=SuggestingGroup, invoke_without_command=True)
+@click.group(Settings.process, cls=SuggestingGroup, invoke_without_command=True)
 @click.pass_context
 @takes(CompactorOptions)
 def verb(context: click.Context, options: CompactorOptions) -> None:

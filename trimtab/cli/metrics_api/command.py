@@ -64,7 +64,7 @@ class MetricsApiOptions:
     ] = None
 
 
-@click.group("metrics-api", cls=SuggestingGroup, invoke_without_command=True)
+@click.group(Settings.process, cls=SuggestingGroup, invoke_without_command=True)
 @click.pass_context
 @takes(MetricsApiOptions)
 def verb(context: click.Context, options: MetricsApiOptions) -> None:

@@ -16,7 +16,7 @@ from trimtab.compactor.actuator import ActuatorError, DryRunActuator
 from trimtab.compactor.cluster_reader import ClusterReader, create_informers
 from trimtab.compactor.decision_events import CONTROLLER, EventRecorder
 from trimtab.compactor.drainer import UNOBSERVED_SECONDS, Drainer
-from trimtab.compactor.error_guard import ErrorGuard
+from trimtab.compactor.error_guard import ErrorGuard, Ok
 from trimtab.compactor.kube_actuator import KubeActuator
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
@@ -30,6 +30,7 @@ from trimtab.compactor.resize_reader import ResizeReader
 from trimtab.compactor.resizer import Resizer
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.soft_taint import SoftTaints
+from trimtab.compactor.step_runner import StepRunner
 from trimtab.compactor.successor_requests import ReadmissionWatcher, load_policy_files
 from trimtab.compactor.use_reader import UseReader
 from trimtab.kube.errors import KubeFault
@@ -120,10 +121,9 @@ class Process:
     def _load_states(self, loop: Loop) -> bool:
         """Reads the stored states of pools. Returns False if the replica no longer leads."""
         while self.replica.may_continue():
-            before = self.error_guard.error_count
             try:
-                self.error_guard.run_guarded("look", lambda: loop.pool_states.load_states(_now()))
-                if self.error_guard.error_count == before:
+                outcome = self.error_guard.run_guarded("look", lambda: loop.pool_states.load_states(_now()))
+                if isinstance(outcome, Ok):
                     return True
             except ActuatorError as error:
                 self.log.warning("state.not-read", error=str(error))
@@ -164,9 +164,7 @@ class Process:
             door,
             books,
             settings.drain_timeouts,
-            self.replica.shutdown,
-            faults,
-            clock.elapsed_seconds,
+            StepRunner(faults, self.replica.shutdown, clock.elapsed_seconds),
             unobserved_seconds=settings.max_watch_age_seconds + UNOBSERVED_SECONDS,
         )
         planner = CompactionPlanner(
@@ -192,8 +190,8 @@ class Process:
             door,
             books,
             settings.resize_settings,
-            faults,
-            self.replica.shutdown,
+            # Without a clock: the server refuses a resize if the pod has changed since the view.
+            StepRunner(faults, self.replica.shutdown),
             interval=settings.plan_interval_seconds,
             priority=planner.rank_resizes,
         )

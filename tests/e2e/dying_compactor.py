@@ -9,7 +9,7 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
-from trimtab.compactor.process import HUNG_SECONDS, NAME, Process
+from trimtab.compactor.process import HUNG_SECONDS, Process
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.successor_requests import load_policy_files
 from trimtab.kube.client import Client, connect_to_cluster
@@ -39,7 +39,7 @@ def main() -> None:
     api = plain._api
     assert isinstance(api, ApiClient)
     leader_process = create_leader_process(
-        NAME, settings, log.build_logger("info", "json"), Dying(api, settings.client_deadlines), hung=HUNG_SECONDS
+        settings.process, settings, log.build_logger("info", "json"), Dying(api, settings.client_deadlines), hung=HUNG_SECONDS
     )
     stop_on_signals(leader_process.shutdown)
     Process(settings, leader_process, load_policy_files(settings.policies)).run()

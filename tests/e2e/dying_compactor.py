@@ -39,7 +39,11 @@ def main() -> None:
     api = plain._api
     assert isinstance(api, ApiClient)
     leader_process = create_leader_process(
-        settings.process, settings, log.build_logger("info", "json"), Dying(api, settings.client_deadlines), hung=HUNG_SECONDS
+        settings.process,
+        settings,
+        log.build_logger("info", "json"),
+        Dying(api, settings.client_deadlines),
+        hung=HUNG_SECONDS,
     )
     stop_on_signals(leader_process.shutdown)
     Process(settings, leader_process, load_policy_files(settings.policies)).run()

@@ -16,8 +16,7 @@ from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import KUBECONFIG, LISTEN, OVERHEAD, POLICIES, READY_FILE
 from trimtab.inputs.option import option
 from trimtab.runtime import environment, log
-from trimtab.runtime.files import RuntimeFault, UnreadableFiles
-from trimtab.watchdog.policy_state import InvalidPolicies
+from trimtab.runtime.files import InvalidPolicyFiles, RuntimeFault, UnreadableFiles
 from trimtab.watchdog.process import run
 from trimtab.watchdog.settings import Settings
 
@@ -50,7 +49,7 @@ def verb(options: WatchdogOptions) -> None:
     try:
         settings = environment.read_with_options(os.environ, Settings, options.listen, given_settings(options))
         run(settings, log.build_logger(settings.log_level, settings.log_format))
-    except (UnreadableFiles, InvalidPolicies) as error:
+    except (UnreadableFiles, InvalidPolicyFiles) as error:
         raise UsageError(error.mistakes) from None
     except (RuntimeFault, ValueError) as error:
         print_text(str(error), err=True)

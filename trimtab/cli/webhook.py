@@ -17,10 +17,17 @@ from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.flags import CERTS, CLUSTER, LISTEN, OVERHEAD, POLICIES, READY_FILE
 from trimtab.runtime import environment, log
-from trimtab.runtime.files import CannotServe, MissingKeyPair, RuntimeFault, SettingsError, UnreadableFiles
+from trimtab.runtime.files import (
+    CannotServe,
+    InvalidPolicyFiles,
+    MissingKeyPair,
+    RuntimeFault,
+    SettingsError,
+    UnreadableFiles,
+)
 from trimtab.runtime.settings import Settings
 from webhook.main import run
-from webhook.policy_state import InvalidPolicyFiles, from_files
+from webhook.policy_state import from_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any
 
 from trimtab.admission.running_requests import policies_that_resize
-from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.next_pod import keep_template
 from trimtab.cluster.reason import NotYet
 from trimtab.compactor.readmission_state import TEMPLATE_KINDS, ReadmissionState, RunningRequests
@@ -32,7 +31,7 @@ from trimtab.policy.policy_store import load_object
 from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind, retain_vpa_with_growth
 from trimtab.policy.watched_policies import POLICY
 from trimtab.runtime import clock, files
-from trimtab.runtime.files import RuntimeFault
+from trimtab.runtime.files import InvalidPolicyFiles
 from trimtab.scheduling.cluster_model import Again
 
 VPA = "VerticalPodAutoscaler"
@@ -123,17 +122,10 @@ def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
 
 def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:
     """Returns the policies in these files, or None if there are no files. Raises UnreadableFiles or
-    InvalidReadmissionPolicies."""
+    InvalidPolicyFiles."""
     if not paths:
         return None
     loaded = load_policies(files.read_files(paths))
     if loaded.mistakes:
-        raise InvalidReadmissionPolicies(loaded.mistakes)
+        raise InvalidPolicyFiles(loaded.mistakes)
     return loaded.policies
-
-
-class InvalidReadmissionPolicies(RuntimeFault):
-    """Raised for mistakes in the policies of files; it contains all of them."""
-
-    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
-        super().__init__("\n".join(map(str, mistakes)))

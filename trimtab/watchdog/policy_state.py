@@ -16,7 +16,6 @@ from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader
 from trimtab.cluster.api.admissionregistration import Custom, MutatingWebhookConfiguration, is_trimtab_configuration
 from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import ApiObject
-from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import built_in
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet
@@ -37,7 +36,7 @@ from trimtab.policy.status import decode_status as read_status
 from trimtab.policy.vpa_webhook import WebhookTarget
 from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
 from trimtab.runtime import files
-from trimtab.runtime.files import RuntimeFault
+from trimtab.runtime.files import InvalidPolicyFiles
 from trimtab.watchdog.settings import Settings
 
 POD, CLASS = "Pod", "RuntimeClass"
@@ -282,19 +281,11 @@ def _put_or_drop(into: dict[Key, Any], change: WatchEvent[Any], is_deleted: bool
         into[change.key] = change.after
 
 
-class InvalidPolicies(RuntimeFault):
-    """Raised for mistakes in the folder's policies; it contains all of them."""
-
-    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
-        super().__init__("\n".join(map(str, mistakes)))
-        self.mistakes = mistakes
-
-
 def load_base_inputs(settings: Settings) -> AuditInputs:
     """Returns the inputs that do not come from watches: the settings, and the folder's policies if there is a folder.
-    Raises UnreadableFiles or InvalidPolicies."""
+    Raises UnreadableFiles or InvalidPolicyFiles."""
     loaded = load_policies(files.read_files(settings.policies)) if settings.policies else None
     if loaded is not None and loaded.mistakes:
-        raise InvalidPolicies(loaded.mistakes)
+        raise InvalidPolicyFiles(loaded.mistakes)
     policies = loaded.policies if loaded is not None else Policies()
     return AuditInputs(policies=policies, facts=NO_FACTS, terms=settings.admission_settings)

@@ -23,6 +23,7 @@ from trimtab.policy.recommendation_age import RecommendationAges, count_recommen
 from trimtab.runtime import clock, log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
+from trimtab.runtime.metrics import value_or_nan
 from trimtab.runtime.serve import launch_gunicorn
 from trimtab.runtime.settings import Settings
 from webhook.cert_manager import wait_for_first_pair
@@ -110,7 +111,7 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
     ).start()
     _register_state_gauges(metrics, lambda: live.world)
     metrics.add_problems(live.count_problems)
-    metrics.add_facts_age(lambda: _or_nan(live.data_age()))
+    metrics.add_facts_age(lambda: value_or_nan(live.data_age()))
 
     def ready() -> tuple[bool, str]:
         if live.complete:
@@ -155,10 +156,6 @@ class _CachedAges:
             )
             self._cache = cached
         return cached[3]
-
-
-def _or_nan(seconds: float | None) -> float:
-    return float("nan") if seconds is None else seconds
 
 
 def _build_metrics(settings: Settings) -> WebhookMetrics:

@@ -12,8 +12,8 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.processes import COMPACTOR
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.resize.types import ResizeSettings
-from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
+from trimtab.workers.leader_process import LeaderProcessSettings
 
 _DRAIN = DrainTimeouts()
 ACCOUNT = COMPACTOR.account

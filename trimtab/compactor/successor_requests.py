@@ -9,7 +9,6 @@ until all of that has been read once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
@@ -25,13 +24,10 @@ from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources
 from trimtab.kube.watch_state import WatchEvent
 from trimtab.kube.watch_state import WatchSettings as WatchTerms
 from trimtab.policy.cluster_facts import ALL_KINDS
-from trimtab.policy.load import load_policies
-from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import load_object
 from trimtab.policy.retained_facts import COUNTED, OWNERS, projections_by_kind, retain_vpa_with_growth
 from trimtab.policy.watched_policies import POLICY
-from trimtab.runtime import clock, files
-from trimtab.runtime.files import InvalidPolicyFiles
+from trimtab.runtime import clock
 from trimtab.scheduling.cluster_model import Again
 
 VPA = "VerticalPodAutoscaler"
@@ -118,14 +114,3 @@ def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
     Of ReplicaSets and CronJobs only the metadata is read, and ConfigMaps only in Trimtab's own namespace.
     """
     return fact_list_sources(ALL_KINDS.difference(FIRST_KINDS), OWNERS, COUNTED, own_namespace)
-
-
-def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:
-    """Returns the policies in these files, or None if there are no files. Raises UnreadableFiles or
-    InvalidPolicyFiles."""
-    if not paths:
-        return None
-    loaded = load_policies(files.read_files(paths))
-    if loaded.mistakes:
-        raise InvalidPolicyFiles(loaded.mistakes)
-    return loaded.policies

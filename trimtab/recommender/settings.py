@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
 from trimtab.cluster.processes import RECOMMENDER
-from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.runtime.settings import ListenAddress
+from trimtab.workers.leader_process import LeaderProcessSettings
 
 _RENAMED = {
     "CHECKPOINT_EVERY": "checkpoint_interval_seconds",

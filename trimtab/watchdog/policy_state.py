@@ -25,7 +25,6 @@ from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources, 
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS
-from trimtab.policy.load import load_policies
 from trimtab.policy.match import match_dependencies
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.policy_store import Loaded, load_object
@@ -35,9 +34,8 @@ from trimtab.policy.status import WARN, PolicyStatus, is_braked
 from trimtab.policy.status import decode_status as read_status
 from trimtab.policy.vpa_webhook import WebhookTarget
 from trimtab.policy.watched_policies import CONFIGURATION, POLICY, SLICE, WatchedPolicies
-from trimtab.runtime import files
-from trimtab.runtime.files import InvalidPolicyFiles
 from trimtab.watchdog.settings import Settings
+from trimtab.workers.policy_files import load_policy_files
 
 POD, CLASS = "Pod", "RuntimeClass"
 Key = tuple[str, str]
@@ -284,8 +282,5 @@ def _put_or_drop(into: dict[Key, Any], change: WatchEvent[Any], is_deleted: bool
 def load_base_inputs(settings: Settings) -> AuditInputs:
     """Returns the inputs that do not come from watches: the settings, and the folder's policies if there is a folder.
     Raises UnreadableFiles or InvalidPolicyFiles."""
-    loaded = load_policies(files.read_files(settings.policies)) if settings.policies else None
-    if loaded is not None and loaded.mistakes:
-        raise InvalidPolicyFiles(loaded.mistakes)
-    policies = loaded.policies if loaded is not None else Policies()
+    policies = load_policy_files(settings.policies) or Policies()
     return AuditInputs(policies=policies, facts=NO_FACTS, terms=settings.admission_settings)

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 from trimtab.admission.audit.harm import HarmTerms
 from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.cluster.processes import WATCHDOG
-from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.policy.pod_context import AdmissionSettings
+from trimtab.workers.leader_process import LeaderProcessSettings
 
 _RENAMED = {
     "CONFIGURATION": "configuration_name",

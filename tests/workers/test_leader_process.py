@@ -16,11 +16,11 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.kube.errors import NotLeading
-from trimtab.kube.leader_process import LeaderProcess, LeaderProcessSettings
 from trimtab.runtime import log
 from trimtab.runtime.files import CannotServe
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.settings import ListenAddress
+from trimtab.workers.leader_process import LeaderProcess, LeaderProcessSettings
 
 
 @dataclass

@@ -160,12 +160,7 @@ class _CachedAges:
 
 def _build_metrics(settings: Settings) -> WebhookMetrics:
     metrics = WebhookMetrics(CollectorRegistry())
-
-    def read_expiry() -> float:
-        not_after = certs.read_status(settings.certs_folder, clock.utc_now()).not_after
-        return not_after.timestamp() if not_after else float("nan")
-
-    metrics.add_certificate_expiry(read_expiry)
+    metrics.add_certificate_expiry(lambda: certs.read_status(settings.certs_folder, clock.utc_now()).expires_at_seconds)
     return metrics
 
 

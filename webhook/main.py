@@ -14,7 +14,7 @@ from trimtab.admission.quota_headroom import QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.admission.validate_config import validate_review
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.signature import secret_of
+from trimtab.cluster.processes import secret_of
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.lint import is_avoidable
 from trimtab.policy.pod_context import AdmissionSettings

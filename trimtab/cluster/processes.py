@@ -7,8 +7,6 @@ and its permissions (`trimtab/installation/processes`), and is known everywhere.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trimtab.cluster.signature import secret_of
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessDeclaration:
@@ -58,6 +56,11 @@ class ProcessDeclaration:
 def account_name(process: str) -> str:
     """Returns the common name of the process's service account, Deployment and Lease."""
     return f"trimtab-{process}"
+
+
+def secret_of(process: str) -> str:
+    """Returns the name of the Secret that holds a process's signing keys."""
+    return f"trimtab-{process}-signing"
 
 
 WEBHOOK = ProcessDeclaration(

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.signature import SigningKeys, secret_of
+from trimtab.cluster.processes import secret_of
+from trimtab.cluster.signature import SigningKeys
 from trimtab.compactor.settings import Settings
 from trimtab.kube import objects, signing_keys
 from trimtab.kube.objects import Writer

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.processes import PROCESSES
+from trimtab.cluster.processes import PROCESSES, secret_of
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.signature import secret_of
 from trimtab.inputs.command_faults import UsageError
 
 if TYPE_CHECKING:

@@ -112,6 +112,11 @@ class CertificateStatus:
     problems: tuple[Problem, ...] = ()
 
     @property
+    def expires_at_seconds(self) -> float:
+        """When the certificate expires, in seconds since 1970; NaN if it cannot be read."""
+        return self.not_after.timestamp() if self.not_after is not None else float("nan")
+
+    @property
     def is_usable(self) -> bool:
         """True if a client that trusts `ca.crt` accepts this pair now."""
         fatal = {problem.code for problem in self.problems} - HARMLESS_CODES

@@ -15,7 +15,7 @@ from trimtab.admission.quota_headroom import QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.admission.validate_config import validate_review
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.signature import secret_of
+from trimtab.cluster.processes import secret_of
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.lint import is_avoidable
 from trimtab.policy.pod_context import AdmissionSettings
@@ -24,6 +24,7 @@ from trimtab.policy.recommendation_age import RecommendationAges, count_recommen
 from trimtab.runtime import clock, log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
+from trimtab.runtime.metrics import value_or_nan
 from trimtab.runtime.serve import launch_gunicorn
 from trimtab.runtime.settings import Settings
 from webhook.cert_manager import wait_for_first_pair
@@ -112,14 +113,14 @@ def _from_watches(settings: Settings, metrics: WebhookMetrics, logger: Logger) -
     ).start()
     _register_state_gauges(metrics, lambda: live.world)
     metrics.add_problems(live.count_problems)
-    metrics.add_facts_age(lambda: _or_nan(live.data_age()))
+    metrics.add_facts_age(lambda: value_or_nan(live.data_age()))
 
     def ready() -> tuple[bool, str]:
         if live.complete:
             return True, format_count(len(live.world.policies.all), "policy", "policies")
         return False, f"waiting for {', '.join(live.missing_lists()) or 'the first facts'}"
 
-    stop, client, secret = GracefulShutdown(), connect_to_cluster(), secret_of("webhook")
+    stop, client, secret = GracefulShutdown(), connect_to_cluster(), secret_of(Settings.process)
     keys = MarkerKeys(lambda: signing_keys.read_or_create(client, secret, settings.namespace), logger)
     keys.start_refresh(stop.wait_for_stop)
 
@@ -159,18 +160,9 @@ class _CachedAges:
         return cached[3]
 
 
-def _or_nan(seconds: float | None) -> float:
-    return float("nan") if seconds is None else seconds
-
-
 def _build_metrics(settings: Settings) -> WebhookMetrics:
     metrics = WebhookMetrics(CollectorRegistry())
-
-    def read_expiry() -> float:
-        not_after = certs.read_status(settings.certs_folder, clock.utc_now()).not_after
-        return not_after.timestamp() if not_after else float("nan")
-
-    metrics.add_certificate_expiry(read_expiry)
+    metrics.add_certificate_expiry(lambda: certs.read_status(settings.certs_folder, clock.utc_now()).expires_at_seconds)
     return metrics
 
 

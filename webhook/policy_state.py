@@ -39,19 +39,11 @@ from trimtab.policy.watched_facts import (
 )
 from trimtab.runtime import clock, files, gunicorn_patches
 from trimtab.runtime.clock import elapsed_seconds
-from trimtab.runtime.files import RuntimeFault
+from trimtab.runtime.files import InvalidPolicyFiles
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.runtime.log import Logger
 from trimtab.runtime.settings import Settings
 from webhook.metrics import WebhookMetrics
-
-
-class InvalidPolicyFiles(RuntimeFault):
-    """Raised for policies or a snapshot with errors: all of them together."""
-
-    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
-        super().__init__("\n".join(map(str, mistakes)))
-        self.mistakes = mistakes
 
 
 @dataclass(frozen=True, slots=True)

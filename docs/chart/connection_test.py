@@ -1,8 +1,9 @@
 """What `helm test` runs: a pod that asks the webhook's Service whether it is ready. It needs no rights and no token."""
 
 from docs.chart.holes import maybe, text
+from trimtab.cluster.processes import account_name
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import InstallValues, Manifest, account_name, build_manifest
+from trimtab.installation.names import InstallValues, Manifest, build_manifest
 
 TEST = "connection-test"
 

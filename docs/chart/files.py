@@ -13,10 +13,11 @@ from docs.chart.holes import Plain
 from docs.chart.readme import chart_readme
 from docs.chart.templates import templates
 from docs.chart.values import schema, values_yaml
+from trimtab.cluster.processes import METRICS_API
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.metrics_api import READER_BINDING
-from trimtab.installation.names import CONFIGURATION_NAME, METRICS_API, InstallValues, Manifest
+from trimtab.installation.names import CONFIGURATION_NAME, InstallValues, Manifest
+from trimtab.installation.processes.metrics_api import READER_BINDING
 from trimtab.metricsapi.request_header import CONFIG_NAMESPACE
 from trimtab.policy.schema import build_crd
 from trimtab.runtime.environment import PREFIX
@@ -90,7 +91,7 @@ def _base() -> dict[str, str]:
     }
     written["kustomization.yaml"] = _ELSEWHERE + _yaml(listed)
     written["elsewhere.yaml"] = _yaml(_replacements())
-    written[f"{METRICS_API}/elsewhere.yaml"] = _METRICS_API_ELSEWHERE + _yaml(_reader_replacements())
+    written[f"{METRICS_API.name}/elsewhere.yaml"] = _METRICS_API_ELSEWHERE + _yaml(_reader_replacements())
     return {f"{BASE}/{name}": _WRITTEN + text for name, text in {**written, **_components()}.items()}
 
 

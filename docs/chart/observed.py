@@ -13,16 +13,9 @@ import yaml
 from deploy.observe import dashboards, grafana, rules
 from docs.chart.chosen import values_key
 from docs.chart.holes import block, text
-from trimtab.installation.metrics_api import render_metrics_api
-from trimtab.installation.names import (
-    METRICS_API,
-    PROCESSES,
-    InstallValues,
-    Manifest,
-    account_name,
-    build_manifest,
-    component_labels,
-)
+from trimtab.cluster.processes import METRICS_API, account_name
+from trimtab.installation.names import PROCESSES, InstallValues, Manifest, build_manifest, component_labels
+from trimtab.installation.processes.metrics_api import render_metrics_api
 
 _OPERATOR = "monitoring.coreos.com/v1"
 INTERVAL = "30s"
@@ -33,7 +26,7 @@ GRAFANA = {"grafana_dashboard": "1"}
 def monitor(process: str, namespace: str, interval: str, more: str | None = None) -> Manifest:
     """`more`: the chart's value of labels; None: ours alone."""
     endpoint: dict[str, Any] = {"port": "http", "path": "/metrics", "interval": interval}
-    if process in ("webhook", METRICS_API):
+    if process in ("webhook", METRICS_API.name):
         # Its authority is its own, and pods are scraped by their address, which no certificate names.
         endpoint |= {"port": "https", "scheme": "https", "tlsConfig": {"insecureSkipVerify": True}}
     spec = {"selector": {"matchLabels": component_labels(process)}, "podMetricsEndpoints": [endpoint]}
@@ -82,7 +75,7 @@ def groups() -> list[dict[str, Any]]:
 
 def is_of_metrics_api(group: dict[str, Any]) -> bool:
     """Whether a group of rules is about the process that is installed on request."""
-    return group["name"].split(".")[1] == values_key(METRICS_API)
+    return group["name"].split(".")[1] == values_key(METRICS_API.name)
 
 
 def components(namespace: str) -> dict[str, list[Manifest]]:
@@ -99,10 +92,10 @@ def metrics_api_components(namespace: str) -> dict[str, list[Manifest]]:
     """The process that is installed on request, and what watches it."""
     alerts = [group for group in groups() if is_of_metrics_api(group)]
     return {
-        METRICS_API: list(render_metrics_api(InstallValues(namespace=namespace, metrics_api=True))),
-        f"{METRICS_API}-monitoring": [
-            monitor(METRICS_API, namespace, INTERVAL),
-            rule(namespace, alerts, name=account_name(METRICS_API)),
+        METRICS_API.name: list(render_metrics_api(InstallValues(namespace=namespace, metrics_api=True))),
+        f"{METRICS_API.name}-monitoring": [
+            monitor(METRICS_API.name, namespace, INTERVAL),
+            rule(namespace, alerts, name=account_name(METRICS_API.name)),
         ],
     }
 

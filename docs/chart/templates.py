@@ -11,10 +11,11 @@ from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
 from trimtab.cli.install.cleanup import render_uninstall_job
 from trimtab.cluster.pool_labels import POOL_LABEL
-from trimtab.installation.admission_policies import render_uninstall_policies
+from trimtab.cluster.processes import METRICS_API
+from trimtab.installation.installed_processes import render_uninstall_policies
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.metrics_api import RULES
-from trimtab.installation.names import METRICS_API, PROCESSES, InstallValues, Manifest, component_labels
+from trimtab.installation.names import PROCESSES, InstallValues, Manifest, component_labels
+from trimtab.installation.processes.metrics_api import RULES
 from trimtab.installation.rbac import render_resize_role, render_scale_role
 from trimtab.metricsapi.rules import RULES_KEY
 from trimtab.policy.podpolicy import API_VERSION, KIND
@@ -144,7 +145,7 @@ def _conditional(conditions: list[str], inner: str) -> str:
 def _monitors() -> str:
     made = {
         process: monitor(process, _NAMESPACE, text(".Values.monitors.interval"), ".Values.monitors.labels")
-        for process in (*PROCESSES, METRICS_API)
+        for process in (*PROCESSES, METRICS_API.name)
     }
     every = "".join(
         _conditional(_conditions("PodMonitor", process), "---\n" + template(found)) for process, found in made.items()
@@ -172,7 +173,7 @@ def _uninstall() -> str:
 
 def _resizing() -> str:
     """The right to resize running pods."""
-    return "".join("---\n" + template(item) for item in render_resize_role(_values(cert_manager=False)))
+    return "".join("---\n" + template(item) for item in render_resize_role("compactor", _values(cert_manager=False)))
 
 
 def _scaling(process: str) -> str:
@@ -186,7 +187,7 @@ def _scaling(process: str) -> str:
 
 def _metric_rules() -> str:
     """The ConfigMap of rules, from the values."""
-    labels = component_labels(METRICS_API)
+    labels = component_labels(METRICS_API.name)
     meta = {"name": RULES, "namespace": _NAMESPACE, "labels": labels}
     data = {RULES_KEY: text('dict "rules" .Values.metricsApi.rules | toYaml')}
     return "---\n" + template({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})

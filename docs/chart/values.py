@@ -10,11 +10,11 @@ import yaml
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.observed import GRAFANA, INTERVAL
 from trimtab.cluster.pool_schema import pool_settings_schema as pool_schema
+from trimtab.cluster.processes import METRICS_API, account_name
 from trimtab.compactor.settings import Settings as CompactorSettings
-from trimtab.installation import deployments
+from trimtab.installation.installed_processes import find_installed_process
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.metrics_api import metrics_api_environment
-from trimtab.installation.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
+from trimtab.installation.names import PROCESSES, InstallValues, Manifest
 from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
@@ -29,7 +29,7 @@ SETTINGS: dict[str, type] = {
     "watchdog": WatchdogSettings,
     "compactor": CompactorSettings,
     "recommender": RecommenderSettings,
-    METRICS_API: MetricsApiSettings,
+    METRICS_API.name: MetricsApiSettings,
 }
 DEFAULTS = InstallValues(metrics_api=True)
 _OBJECT: Schema = {"type": "object"}
@@ -42,7 +42,7 @@ def schema() -> Schema:
     own["webhook"]["properties"] = {**_only_webhook(), **own["webhook"]["properties"]}
     own["compactor"]["properties"] = {**own["compactor"]["properties"], "autoscaler": _autoscaler()}
     own["compactor"]["properties"] |= _only_compactor()
-    own["metricsApi"] = _process(METRICS_API)
+    own["metricsApi"] = _process(METRICS_API.name)
     own["metricsApi"]["properties"]["enabled"] = _any(
         "boolean",
         "Whether to serve custom metrics for HPAs. A cluster has one provider of them: remove any other one first.",
@@ -155,7 +155,7 @@ _EXTRA_VARIABLE: Schema = {
 _ONE_LEADS = "One replica works, the other waits for its Lease."
 _REPLICAS = {
     "webhook": "One replica serves thousands of reviews per second; two survive the loss of a node.",
-    METRICS_API: "Every replica scrapes every pod and answers every request; two survive the loss of a node.",
+    METRICS_API.name: "Every replica scrapes every pod and answers every request; two survive the loss of a node.",
 }
 
 
@@ -209,8 +209,7 @@ def _autoscaler() -> Schema:
 
 
 def _settings(name: str) -> Schema:
-    environments = {"webhook": deployments.webhook_environment, METRICS_API: metrics_api_environment}
-    given = environments[name](DEFAULTS) if name in environments else deployments.process_environment(name, DEFAULTS)
+    given = find_installed_process(name).environment(DEFAULTS)
     kind: Any = SETTINGS[name]
     names = [variable_name(kind.process, field.name) for field in fields(kind)]
     found = _any("object", f"Settings by variable, as strings: docs/reference/settings.md, `trimtab {name}`.", {})

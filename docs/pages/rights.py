@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from trimtab.installation.names import account_name
+from trimtab.cluster.processes import account_name
+from trimtab.installation.access_rule import Rule
+from trimtab.installation.installed_processes import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES
 from trimtab.installation.purposes import purpose_of
-from trimtab.installation.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES, Rule
 
 _ABOUT = """\
 # Rights

@@ -42,7 +42,7 @@ from tests.bench.results import choose_size, read_knob, report_result
 from tests.bench.servers import cpu
 from tests.controlplane import environ
 from tests.controlplane.certificates import Authority, Pair
-from trimtab.installation.metrics_api import RULES
+from trimtab.installation.processes.metrics_api import RULES
 from trimtab.metricsapi.request_header import CONFIG_NAME
 from trimtab.metricsapi.settings import Settings
 from trimtab.runtime.environment import variable_name

@@ -40,6 +40,7 @@ from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.soft_taint import SOFT_TAINTS, SoftTaints, count_soft_taints
+from trimtab.compactor.step_runner import StepRunner
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
@@ -400,7 +401,7 @@ def process(played: Played, terms: DrainTimeouts = TERMS, *, settle: float = 2, 
     return Loop(
         read_view=played.look,
         pool_states=books,
-        drainer=Drainer(played, books, terms, GracefulShutdown(), faults),
+        drainer=Drainer(played, books, terms, StepRunner(faults, GracefulShutdown())),
         planner=CompactionPlanner(played, DryRunActuator(), books, terms, settle, faults),
         soft_taints=SoftTaints(played),
         log=log.build_logger("error"),

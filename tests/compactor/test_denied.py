@@ -97,7 +97,7 @@ def test_where_each_write_takes_long_no_pod_is_evicted_on_an_old_look() -> None:
     played.with_app("big", "n2", "n2", cpu="2")
     loop, _ = begun(played)
     clock = [0.0]
-    loop.elapsed = loop.drainer.elapsed = lambda: clock[0]
+    loop.elapsed = loop.drainer.steps.elapsed = lambda: clock[0]
     evict = played.evict_pod
 
     def slowly(move: PodToEvict) -> EvictionResponse:

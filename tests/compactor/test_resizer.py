@@ -27,6 +27,7 @@ from trimtab.compactor.actuator import ActuatorUnavailable, DryRunActuator, Evic
 from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.resizer import Resizer
+from trimtab.compactor.step_runner import StepRunner
 from trimtab.kube.resize import ResizeOutcome, ResizeStatus
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
@@ -194,8 +195,7 @@ def process(world: World, settings: ResizeSettings = SETTINGS) -> Resizer:
         world,
         states,
         lambda pool: settings,
-        ErrorGuard(log.build_logger("error")),
-        GracefulShutdown(),
+        StepRunner(ErrorGuard(log.build_logger("error")), GracefulShutdown()),
         interval=0,
     )
 

@@ -11,9 +11,10 @@ import pytest
 from tests.docs.shared_queues import SHARED
 from tests.docs.threats import WHAT, WHO
 from trimtab.cli.install.cleanup import render_uninstall_job
-from trimtab.installation.admission_policies import render_uninstall_policies
+from trimtab.cluster.processes import METRICS_API, account_name
+from trimtab.installation.installed_processes import render_uninstall_policies
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import METRICS_API, PROCESSES, InstallValues, Manifest, account_name
+from trimtab.installation.names import PROCESSES, InstallValues, Manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")
@@ -37,7 +38,7 @@ Right = tuple[str, str, str, str]
 
 def granted(process: str) -> set[Right]:
     """What the rendered roles of a process say."""
-    values = WITH_METRICS if process == METRICS_API else InstallValues()
+    values = WITH_METRICS if process == METRICS_API.name else InstallValues()
     return {
         right
         for role in (*render_manifests(values), *render_uninstall_job(values))
@@ -77,7 +78,7 @@ def _rights(line: str) -> Iterator[Right]:
                 yield where, verb, resource, name
 
 
-@pytest.mark.parametrize("process", [*PROCESSES, METRICS_API, "uninstall"])
+@pytest.mark.parametrize("process", [*PROCESSES, METRICS_API.name, "uninstall"])
 def test_the_page_and_the_roles_say_the_same(process: str) -> None:
     assert granted(process) - told(process) == set(), "rights the page does not name"
     assert told(process) - granted(process) == set(), "rights that nobody has"

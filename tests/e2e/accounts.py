@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tests.controlplane.rights import Used
-from trimtab.installation.names import account_name
-from trimtab.installation.rbac import CLUSTER_RULES, NAMESPACE_RULES, Rule
+from trimtab.cluster.processes import account_name
+from trimtab.installation.access_rule import Rule
+from trimtab.installation.installed_processes import CLUSTER_RULES, NAMESPACE_RULES
 
 ACCOUNTS = {account_name(name): name for name in CLUSTER_RULES}
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
-from trimtab.compactor.process import HUNG_SECONDS, NAME, Process
+from trimtab.compactor.process import HUNG_SECONDS, Process
 from trimtab.compactor.settings import Settings
-from trimtab.compactor.successor_requests import load_policy_files
 from trimtab.kube.client import Client, connect_to_cluster
-from trimtab.kube.leader_process import create_leader_process
 from trimtab.runtime import environment, log
 from trimtab.runtime.graceful_shutdown import stop_on_signals
+from trimtab.workers.leader_process import create_leader_process
+from trimtab.workers.policy_files import load_policy_files
+from trimtab.workers.worker import run_replica
 
 
 class Dying(Client):
@@ -39,10 +40,13 @@ def main() -> None:
     api = plain._api
     assert isinstance(api, ApiClient)
     leader_process = create_leader_process(
-        NAME, settings, log.build_logger("info", "json"), Dying(api, settings.client_deadlines), hung=HUNG_SECONDS
+        settings,
+        log.build_logger("info", "json"),
+        Dying(api, settings.client_deadlines),
+        max_silence_seconds=HUNG_SECONDS,
     )
     stop_on_signals(leader_process.shutdown)
-    Process(settings, leader_process, load_policy_files(settings.policies)).run()
+    run_replica(leader_process, Process(settings, leader_process, load_policy_files(settings.policies)))
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ from tests.controlplane.cluster import Cluster
 from tests.e2e.replicas import ROOT, Balancer, Replica, Worker, total
 from trimtab.cli.install import apply as apply_module
 from trimtab.cli.install.cleanup_step import CleanupStep
+from trimtab.cluster.processes import account_name
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, InstallValues, account_name
+from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, InstallValues
 from trimtab.kube import certificate_rotation, objects
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer

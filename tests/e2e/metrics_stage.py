@@ -30,8 +30,8 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.http_handlers import handler_of
 from trimtab.cli.install import apply as apply_module
 from trimtab.installation.manifests import render_namespace
-from trimtab.installation.metrics_api import NAME, metrics_api_environment, render_metrics_api
 from trimtab.installation.names import InstallValues
+from trimtab.installation.processes.metrics_api import NAME, metrics_api_environment, render_metrics_api
 from trimtab.kube import objects
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.objects import Writer

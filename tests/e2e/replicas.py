@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.controlplane import environ, ports
-from trimtab.installation import deployments
-from trimtab.installation.deployments import webhook_environment
+from trimtab.installation.installed_processes import find_installed_process
 from trimtab.installation.names import InstallValues
+from trimtab.installation.processes.webhook import webhook_environment
 from trimtab.runtime.environment import variable_name
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,7 +170,7 @@ class Worker:
         own = {"listen": "127.0.0.1:0", "ready_file": str(self._ready), INTERVALS[process]: "1", **SHORT_LEASE}
         surroundings = {
             **environ.plain(),
-            **deployments.process_environment(process, values),
+            **find_installed_process(process).environment(values),
             **{variable_name(process, field): value for field, value in own.items()},
             "KUBECONFIG": str(kubeconfig),
         }

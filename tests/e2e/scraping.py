@@ -19,7 +19,7 @@ from deploy.observe.exported import everything
 from deploy.observe.grafana import without_choices
 from tests.controlplane.ports import free
 from tests.e2e.real_prometheus import ready
-from trimtab.installation.names import METRICS_API
+from trimtab.cluster.processes import METRICS_API
 
 _KUBELET = "no kubelet is scraped here"
 _NOTHING_YET = "nothing of it has happened"
@@ -86,7 +86,7 @@ QUIET = {
 }
 """Series that are there only when there is something to tell → why not in a healthy young installation."""
 
-NOT_INSTALLED = {name for metric in everything() if metric.process == METRICS_API for name in metric.series}
+NOT_INSTALLED = {name for metric in everything() if metric.process == METRICS_API.name for name in metric.series}
 """Series of the process that is installed on request."""
 
 

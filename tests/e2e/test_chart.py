@@ -16,7 +16,7 @@ from docs.chart import observed
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
 from tests.e2e.charts import BASE, CHART, MUCH, NAMESPACE, ROOT, Helm, Objects, objects
-from trimtab.installation.admission_policies import render_uninstall_policies
+from trimtab.installation.installed_processes import render_uninstall_policies
 from trimtab.installation.manifests import render_manifests
 from trimtab.installation.names import InstallValues
 

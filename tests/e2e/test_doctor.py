@@ -18,7 +18,8 @@ from tests.e2e.installed import Installed
 from tests.e2e.replicas import ROOT
 from tests.reasons import has_facts
 from trimtab.cli.doctor.command import CheckResult, is_well
-from trimtab.installation.names import CONFIGURATION_NAME, account_name
+from trimtab.cluster.processes import account_name
+from trimtab.installation.names import CONFIGURATION_NAME
 from trimtab.kube import certificate_rotation, objects
 
 WORKERS = ("watchdog", "compactor", "recommender")

@@ -24,8 +24,9 @@ from tests.e2e.real_prometheus import missing
 from tests.e2e.replicas import total
 from tests.e2e.scraping import NOT_INSTALLED, QUIET, asked, scraping
 from trimtab.cli.main import VERBS
-from trimtab.installation.names import METRICS_API, PROCESSES
-from trimtab.installation.rbac import CONDITIONAL_PERMISSIONS
+from trimtab.cluster.processes import METRICS_API
+from trimtab.installation.installed_processes import CONDITIONAL_PERMISSIONS
+from trimtab.installation.names import PROCESSES
 
 KEPT = {
     ("Namespace", "", NAMESPACE),
@@ -165,7 +166,7 @@ def test_nobody_was_refused_anything_and_what_nobody_used_is_for_a_fault(life: L
     idle = {
         (right.process, right.verb, right.resource)
         for right in unused(used(life.log, NAMESPACE), NAMESPACE)
-        if right.process != METRICS_API  # installed on request
+        if right.process != METRICS_API.name  # installed on request
     }
     assert idle - CONDITIONAL_PERMISSIONS.keys() == set()
     assert CONDITIONAL_PERMISSIONS.keys() - rights == set()

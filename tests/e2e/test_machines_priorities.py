@@ -109,7 +109,7 @@ def test_groups_out_of_stock_are_demoted_with_the_rights_that_install_grants(
 ) -> None:
     created = run_priorities(cluster, fleet, "--apply")
     assert created.returncode == 0, created.stderr
-    cluster.apply(list(render_demotion_access(InstallValues(demote_groups=True))))
+    cluster.apply(list(render_demotion_access("recommender", InstallValues(demote_groups=True))))
     groups = ["system:serviceaccounts", "system:serviceaccounts:trimtab-system", "system:authenticated"]
     client = connect_to_cluster(str(cluster.plane.kubeconfig_for(USER, *groups)))
     lines = io.StringIO()

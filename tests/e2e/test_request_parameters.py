@@ -38,7 +38,7 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
     cluster.needs_own("policies for the whole cluster")
     values = InstallValues(namespace=OURS, parameter_namespaces=(cluster.namespace,))
     admin = Writer(client=connect_to_cluster(str(cluster.kubeconfig)), manager="trimtab-install")
-    for manifest in render_parameter_access(values):
+    for manifest in render_parameter_access("recommender", values):
         apply(admin, manifest)
     cluster.eventually(lambda: "may write" in refusal(cluster), what="the guard in force")
     yield cluster

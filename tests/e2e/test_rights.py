@@ -13,8 +13,10 @@ import pytest
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
-from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, account_name
-from trimtab.installation.rbac import CLUSTER_RULES, NAMESPACE_RULES, Rule
+from trimtab.cluster.processes import account_name
+from trimtab.installation.access_rule import Rule
+from trimtab.installation.installed_processes import CLUSTER_RULES, NAMESPACE_RULES
+from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES
 from webhook import cert_manager
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")

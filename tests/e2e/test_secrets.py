@@ -24,9 +24,9 @@ from tests.controlplane import environ
 from tests.e2e.installed import Installed
 from tests.e2e.replicas import INTERVALS, ROOT, Replica, _anything
 from trimtab.cli.main import VERBS
-from trimtab.installation import deployments
-from trimtab.installation.deployments import webhook_environment
+from trimtab.installation.installed_processes import find_installed_process
 from trimtab.installation.names import CERTIFICATE_SECRET
+from trimtab.installation.processes.webhook import webhook_environment
 from trimtab.runtime.environment import variable_name
 
 MARK = "q7Zx"
@@ -130,7 +130,7 @@ class Marked:
         home.mkdir()
         values = self.here.values
         actual_webhook_environment = (
-            webhook_environment(values) if name == "webhook" else deployments.process_environment(name, values)
+            webhook_environment(values) if name == "webhook" else find_installed_process(name).environment(values)
         )
         own = {
             "LISTEN": "127.0.0.1:0",

@@ -12,7 +12,6 @@ from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.recommender.settings import Settings as RecommenderSettings
 from trimtab.runtime import environment
 from trimtab.runtime.files import SettingsError
-from trimtab.runtime.renamed_settings import RENAMED
 from trimtab.runtime.settings import ListenAddress, Settings
 from trimtab.watchdog.settings import Settings as WatchdogSettings
 
@@ -105,7 +104,8 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("process", "old", "field"), [(p, old, new) for p in RENAMED for old, new in RENAMED[p].items()]
+    ("process", "old", "field"),
+    [(process, old, new) for process, kind in SETTINGS.items() for old, new in kind.renamed.items()],
 )
 def test_an_old_name_is_refused_with_the_new_one(process: str, old: str, field: str) -> None:
     with pytest.raises(

@@ -8,8 +8,9 @@ from click.testing import CliRunner
 from tests.build import policy
 from trimtab.cli.main import EXIT_USAGE, cli
 from trimtab.policy.cluster_facts import NO_FACTS
+from trimtab.runtime.files import InvalidPolicyFiles
 from trimtab.runtime.settings import LIVE_CLUSTER, Settings
-from webhook.policy_state import InvalidPolicyFiles, from_files
+from webhook.policy_state import from_files
 
 
 def test_of_a_live_cluster_nothing_is_known_yet_and_no_policy_is_in_force() -> None:

@@ -346,7 +346,10 @@ def rotate_certificate(options: CertsRotateOptions) -> None:
 class CertsRotateSigningKeyOptions:
     """The options of `trimtab certs rotate-signing-key`."""
 
-    process: Annotated[signing_key.SigningProcess, Argument("{webhook|compactor}")]
+    process: Annotated[
+        str,
+        Argument(f"{{{'|'.join(signing_key.SIGNING_PROCESSES)}}}", type=click.Choice(signing_key.SIGNING_PROCESSES)),
+    ]
     is_confirmed: Annotated[
         bool,
         flags.YES.with_help("Rotate the key. Without this option the command only lists what a rotation would do."),

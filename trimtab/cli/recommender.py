@@ -1,21 +1,19 @@
 """The command line of `trimtab recommender`: it runs the process that collects usage and publishes recommendations."""
 
-import os
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import click
 
-from trimtab.cli.main import EXIT_FAILED, EXIT_USAGE
-from trimtab.cli.options import given_settings, takes
-from trimtab.cli.print_text import print_text
+from trimtab.cli.main import EXIT_FAILED
+from trimtab.cli.options import takes
+from trimtab.cli.run_process import report_start_faults, run_process
 from trimtab.inputs.flags import KUBECONFIG, LISTEN, ONCE, PROMETHEUS, READY_FILE
 from trimtab.recommender.process import run
 from trimtab.recommender.settings import Settings
-from trimtab.runtime import environment, log
-from trimtab.runtime.files import RuntimeFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ class RecommenderVerbOptions:
     process: RecommenderOptions
 
 
-@click.command("recommender")
+@click.command(Settings.process)
 @takes(RecommenderVerbOptions)
 def verb(options: RecommenderVerbOptions) -> None:
     """Collect usage until a signal, and publish P5 to P95 of every container for the webhook.
@@ -51,11 +49,6 @@ def verb(options: RecommenderVerbOptions) -> None:
     every option in the environment, such as TRIMTAB_RECOMMENDER_LISTEN; `trimtab explain TRIMTAB_RECOMMENDER_LISTEN`
     explains one.
     """
-    try:
-        process = options.process
-        settings = environment.read_with_options(os.environ, Settings, process.listen, given_settings(process))
-        is_ok = run(settings, log.build_logger(settings.log_level, settings.log_format), once=options.once)
-    except (RuntimeFault, ValueError) as error:
-        print_text(str(error), err=True)
-        sys.exit(EXIT_USAGE)
+    with report_start_faults():
+        is_ok = run_process(Settings, options.process, partial(run, once=options.once))
     sys.exit(0 if is_ok else EXIT_FAILED)

@@ -1,22 +1,17 @@
 """The command line of `trimtab watchdog`: it runs the process that audits running pods and stops harmful policies."""
 
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import click
 
-from trimtab.cli.main import EXIT_USAGE
-from trimtab.cli.options import given_settings, takes
-from trimtab.cli.print_text import print_text
-from trimtab.inputs.command_faults import UsageError
+from trimtab.cli.options import takes
+from trimtab.cli.run_process import report_start_faults, run_process
+from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.inputs.flags import KUBECONFIG, LISTEN, OVERHEAD, POLICIES, READY_FILE
 from trimtab.inputs.option import option
-from trimtab.runtime import environment, log
-from trimtab.runtime.files import RuntimeFault, UnreadableFiles
-from trimtab.watchdog.policy_state import InvalidPolicies
+from trimtab.runtime.files import InvalidPolicyFiles, UnreadableFiles
 from trimtab.watchdog.process import run
 from trimtab.watchdog.settings import Settings
 
@@ -27,7 +22,7 @@ class WatchdogOptions:
 
     listen: Annotated[str | None, LISTEN.with_help("The address for metrics and health. Default: 0.0.0.0:9090.")] = None
     policies: Annotated[tuple[Path, ...], POLICIES.with_help("Policies. Default: the cluster's PodPolicies.")] = ()
-    overhead: Annotated[Literal["server", "webhook"] | None, OVERHEAD] = None
+    overhead: Annotated[OverheadWriter | None, OVERHEAD] = None
     harm_brake: Annotated[
         Literal["apply", "report", "off"] | None,
         option("--harm-brake", help="What the watchdog does about a policy that harms pods."),
@@ -38,7 +33,7 @@ class WatchdogOptions:
     ready_file: Annotated[Path | None, READY_FILE] = None
 
 
-@click.command("watchdog")
+@click.command(Settings.process)
 @takes(WatchdogOptions)
 def verb(options: WatchdogOptions) -> None:
     """Check running pods until a signal: pods that lack a change, stale overhead, harm after a policy.
@@ -46,11 +41,5 @@ def verb(options: WatchdogOptions) -> None:
     The watchdog never changes a pod. One replica works; the others wait for its Lease. You can also set every option in
     the environment, such as TRIMTAB_WATCHDOG_LISTEN; `trimtab explain TRIMTAB_WATCHDOG_LISTEN` explains one.
     """
-    try:
-        settings = environment.read_with_options(os.environ, Settings, options.listen, given_settings(options))
-        run(settings, log.build_logger(settings.log_level, settings.log_format))
-    except (UnreadableFiles, InvalidPolicies) as error:
-        raise UsageError(error.mistakes) from None
-    except (RuntimeFault, ValueError) as error:
-        print_text(str(error), err=True)
-        sys.exit(EXIT_USAGE)
+    with report_start_faults(listed=(UnreadableFiles, InvalidPolicyFiles)):
+        run_process(Settings, options, run)

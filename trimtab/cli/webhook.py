@@ -1,25 +1,23 @@
 """The command line of `trimtab webhook`: it runs the admission webhook."""
 
 import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import click
 
 import certs
-from trimtab.cli.main import EXIT_USAGE
 from trimtab.cli.options import given_settings, takes
-from trimtab.cli.print_text import print_text
+from trimtab.cli.run_process import ISSUE_PAIR, report_start_faults
 from trimtab.cluster.config_error import ConfigError
-from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.inputs.flags import CERTS, CLUSTER, LISTEN, OVERHEAD, POLICIES, READY_FILE
 from trimtab.runtime import environment, log
-from trimtab.runtime.files import CannotServe, MissingKeyPair, RuntimeFault, SettingsError, UnreadableFiles
+from trimtab.runtime.files import InvalidPolicyFiles, RuntimeFault, SettingsError, UnreadableFiles
 from trimtab.runtime.settings import Settings
 from webhook.main import run
-from webhook.policy_state import InvalidPolicyFiles, from_files
+from webhook.policy_state import from_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +41,13 @@ class WebhookOptions:
             "The source of the objects that decisions depend on: a snapshot, or `live` to watch the cluster."
         ),
     ] = None
-    overhead: Annotated[Literal["server", "webhook"] | None, OVERHEAD] = None
+    overhead: Annotated[OverheadWriter | None, OVERHEAD] = None
     ready_file: Annotated[
         Path | None, READY_FILE.with_help("A file that the webhook writes as soon as it serves requests.")
     ] = None
 
 
-@click.command("webhook")
+@click.command(Settings.process)
 @takes(WebhookOptions)
 def verb(options: WebhookOptions) -> None:
     """Serve the admission webhook over TLS until a signal.
@@ -57,18 +55,14 @@ def verb(options: WebhookOptions) -> None:
     You can also set every option in the environment, such as TRIMTAB_WEBHOOK_LISTEN: `trimtab
     explain SETTING` explains one. Policies and certificates are checked before the webhook listens.
     """
-    try:
+    with report_start_faults(
+        faults=(RuntimeFault,),
+        listed=(UnreadableFiles, InvalidPolicyFiles),
+        hints={certs.CertsError: ISSUE_PAIR},
+    ):
         settings = _read_settings(options.listen, given_settings(options))
         _check_settings(settings)
         run(settings, log.build_logger(settings.log_level, settings.log_format))
-    except (UnreadableFiles, InvalidPolicyFiles) as error:
-        raise UsageError(error.mistakes) from None
-    except MissingKeyPair as error:
-        raise RuntimeFailure(str(error)) from None
-    except (SettingsError, CannotServe, RuntimeFault) as error:
-        _exit_with_usage_error(str(error))
-    except certs.CertsError as error:
-        _exit_with_usage_error(f"{error}\nIssue a pair with: trimtab certs issue")
 
 
 def _check_settings(settings: Settings) -> None:
@@ -97,8 +91,3 @@ def _name_option(mistake: ConfigError, is_option: bool) -> ConfigError:
     if is_option and mistake.entry == "TRIMTAB_WEBHOOK_LISTEN":
         return replace(mistake, file="command line", entry="--listen")
     return mistake
-
-
-def _exit_with_usage_error(text: str) -> None:
-    print_text(text, err=True)
-    sys.exit(EXIT_USAGE)

@@ -15,11 +15,6 @@ MIN_KEY_BYTES = 32
 _SIGNATURE_BYTES = 16
 
 
-def secret_of(process: str) -> str:
-    """Returns the name of the Secret that holds a process's signing keys."""
-    return f"trimtab-{process}-signing"
-
-
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
     """The key that signs, and the previous key. Signatures of the previous key stay valid until everything that it

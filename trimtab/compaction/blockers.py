@@ -18,6 +18,7 @@ from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pod_groups import PodGroup, find_groups
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
+from trimtab.cluster.processes import PROCESSES
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, parse_duration
 from trimtab.compaction import reasons as r
@@ -31,7 +32,8 @@ SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
-OUR_WEBHOOK = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/component": "webhook"}
+NEEDED_PROCESSES = tuple((process.name, process.labels.items()) for process in PROCESSES if process.is_needed_by_pods)
+"""(name, labels of its pods) for each process of Trimtab that must be ready when pods are created."""
 HOUR_SECONDS = 3600
 LONG_UNREADY_SECONDS = 600
 """An unready replica that was created more than this many seconds ago is not explained by a rollout or a node
@@ -358,8 +360,8 @@ class EvictionChecker:
     # ── system pods ──────────────────────────────────────────────────────
     def _system_reason(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Reason | None:
         # Without a ready webhook the API server admits pods unchanged, or rejects them with failurePolicy Fail.
-        if self._is_last_webhook(pod):
-            return r.OUR_WEBHOOK(f"pod {pod.key} is the last ready replica of Trimtab's webhook")
+        if process := self._last_replica_of(pod):
+            return r.OUR_WEBHOOK(f"pod {pod.key} is the last ready replica of Trimtab's {process}")
         if pod.priority >= CRITICAL_PRIORITY and (obstacle := self._critical_obstacle(pod, pool, over)):
             return r.CRITICAL(obstacle)
         if pod.namespace != "kube-system" or over or pod.annotations.get(SAFE) == "true":
@@ -397,10 +399,16 @@ class EvictionChecker:
         scale = self.inventory.owners.get(pod.owner)
         return scale.ready if scale is not None else self.count_replicas(pod) - len(self._unready_replicas(pod))
 
-    def _is_last_webhook(self, pod: PodInfo) -> bool:
-        if pod.owner is None or not OUR_WEBHOOK.items() <= pod.requirements.labels.items():
-            return False
-        return pod.is_ready and self._ready_replicas(pod) < 2
+    def _last_replica_of(self, pod: PodInfo) -> str:
+        """Returns the name of the process of Trimtab of which the pod is the last ready replica, if the creation of
+        pods needs that process; otherwise an empty string."""
+        if pod.owner is None or not pod.is_ready:
+            return ""
+        labels = pod.requirements.labels.items()
+        for name, needed_labels in NEEDED_PROCESSES:
+            if needed_labels <= labels and self._ready_replicas(pod) < 2:
+                return name
+        return ""
 
     def _age_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         if not pool.min_pod_age or self.now is None or pod.created is None:

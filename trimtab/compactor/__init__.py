@@ -13,6 +13,9 @@ everything else is in one ConfigMap per pool.
     kube_actuator            the actuator that writes through the API server
     pool_state_store         the state of each pool, in one ConfigMap per pool
     drainer                  executes the next step of every drain
+    drain_in_progress        one drain: its node and annotation in the present view
+    resizer, resize_reader   proposes and executes resizes of running pods, and reads what it needs for them
+    step_runner              what holds for the next step of every drain and of every resize
     planner                  makes the plan, and starts drains
     soft_taint               the taints that keep successors off nodes that are drained next or reserved
     readmission_state        what evicted pods would request if they were admitted now

@@ -15,7 +15,7 @@ from trimtab.compaction.drain.state_machine import DrainPlanner
 from trimtab.compaction.reasons import DOUBTFUL_CORDON as DOUBTFUL
 from trimtab.compactor.actuator import ActuatorError, ErrorCollector
 from trimtab.compactor.drainer import Drainer
-from trimtab.compactor.error_guard import ErrorGuard
+from trimtab.compactor.error_guard import ErrorGuard, Failed, Ok
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.resizer import Resizer
@@ -69,22 +69,23 @@ class Loop:
         """Runs one round, and returns the seconds until the next. Raises nothing: errors are logged."""
         before = self.problem
         try:
-            wait = self.error_guard.run_guarded("round", self._run_round)
+            outcome = self.error_guard.run_guarded("round", self._run_round)
         except ActuatorError as error:
             if str(error) != before:
                 self.log.warning("round.failed", error=str(error))
             self.problem = str(error)
             return self.tick
-        if wait is None:
-            self.problem = self.error_guard.last_error
-        return self.tick if wait is None else wait
+        if isinstance(outcome, Failed):
+            self.problem = outcome.error
+            return self.tick
+        return outcome.result
 
     def _run_round(self) -> float:
         now, collector = self.elapsed(), ErrorCollector()
-        moment = self.error_guard.run_guarded("look", lambda: self._observe(now))
-        self._blind_rounds = self._blind_rounds + 1 if moment is None else 0
-        if moment is None:
-            return self._handle_unreadable()
+        outcome = self.error_guard.run_guarded("look", lambda: self._observe(now))
+        if isinstance(outcome, Failed):
+            return self._handle_unreadable(outcome)
+        self._blind_rounds, moment = 0, outcome.result
         if isinstance(moment, NotYet):
             self.problem = str(moment)
             return self.tick
@@ -145,10 +146,11 @@ class Loop:
         )
         return DrainPlanner(view, self.drainer.timeouts)
 
-    def _handle_unreadable(self) -> float:
+    def _handle_unreadable(self, failed: Failed) -> float:
         """Counts a round in which the cluster could not be read. After `MAX_BLIND_ROUNDS` of them, nodes are released
         as they were last observed."""
-        self.problem = self.error_guard.last_error
+        self._blind_rounds += 1
+        self.problem = failed.error
         if self.view is not None and self._blind_rounds % MAX_BLIND_ROUNDS == 0:
             self.drainer.release_all(self.view, "the cluster cannot be read")
         return self.tick
@@ -225,7 +227,7 @@ class Loop:
             return
         for _ in range(MAX_SHUTDOWN_ATTEMPTS):
             try:
-                if self.error_guard.run_guarded("end", self._try_shut_down):
+                if self.error_guard.run_guarded("end", self._try_shut_down) == Ok(True):
                     return
             except ActuatorError as error:
                 self.log.warning("end.failed", error=str(error))
@@ -233,8 +235,8 @@ class Loop:
 
     def _try_shut_down(self) -> bool:
         """Tries once to shut down. Returns whether nothing remains to be undone."""
-        observed = self.error_guard.run_guarded("look", self.read_view)
-        view = self.view if observed is None or isinstance(observed, NotYet) else observed
+        outcome = self.error_guard.run_guarded("look", self.read_view)
+        view = self.view if isinstance(outcome, Failed) or isinstance(outcome.result, NotYet) else outcome.result
         assert view is not None
         is_unfinished = bool(self.drainer.active_drains(view).emptying) or any(
             has_soft_taint(node, view.namespace) for node in view.inventory.nodes

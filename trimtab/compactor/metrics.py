@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -20,7 +20,8 @@ from trimtab.compaction.pool_usage import PoolUsage, pool_usages
 from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
 from trimtab.compactor.error_guard import WORK_KINDS, ErrorGuard
 from trimtab.compactor.loop import Loop
-from trimtab.runtime.metrics import Bounded, add_build_info
+from trimtab.runtime.metrics import Bounded
+from trimtab.workers.worker_metrics import WorkerMetrics
 
 _BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "capacity": ("The capacity of the pool's ready nodes by resource, in cores, bytes or pods.", ("pool", "resource")),
@@ -131,35 +132,26 @@ RESIZE_DECISIONS = (
 )
 
 
-class Metrics:
+class Metrics(WorkerMetrics):
     """The metrics: it counts decisions as they are recorded, and reads all other values from the loop after each
     round."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
-        self.registry = registry
-        add_build_info(registry)
+        super().__init__(registry, "trimtab_compactor_", leading)
         self._pool, self._code = Bounded(), Bounded()
-        prefix = "trimtab_compactor_"
-
-        def gauge(name: str, says: str, *labels: str) -> Gauge:
-            return Gauge(f"{prefix}{name}", says, labels, registry=registry)
-
-        def counter(name: str, says: str, *labels: str) -> Counter:
-            return Counter(f"{prefix}{name}", says, labels, registry=registry)
-
-        self.nodes = gauge(
+        self.nodes = self.gauge(
             "nodes",
             "The number of nodes by state: staying, planned, emptying (being drained), emptied (drained).",
             "pool",
             "state",
         )
-        self.refusals = gauge(
+        self.refusals = self.gauge(
             "refused_nodes", "The number of nodes that the last plan does not drain, by reason code.", "reason"
         )
-        self.evictions = counter(
+        self.evictions = self.counter(
             "evictions", "The number of evictions by result: evicted, or refused by the API server.", "pool", "result"
         )
-        self.drains = counter(
+        self.drains = self.counter(
             "drains",
             "The number of drains that ended, by result: removed (the node was removed), released (uncordoned), "
             "abandoned.",
@@ -167,53 +159,55 @@ class Metrics:
             "how",
             "reason",
         )
-        self.twice = gauge(
+        self.twice = self.gauge(
             "repeatedly_moved_pods",
             "The number of evicted pods whose predecessor was also moved only a short time before.",
         )
-        self.pending = counter(
+        self.pending = self.counter(
             "pending_seconds", "The seconds that successors of evicted pods waited for a node, in total."
         )
-        self.saved = gauge(
+        self.saved = self.gauge(
             "removed_nodes", "The number of nodes that were removed after a drain, since the pool was created.", "pool"
         )
-        self.gained = gauge(
+        self.gained = self.gauge(
             "savings",
             "The savings of all nodes that were removed after a drain, in the unit that the label names.",
             "pool",
             "unit",
         )
-        self.worth = gauge(
+        self.worth = self.gauge(
             "plan_savings",
             "The savings of the last plan if it is carried out, in the unit that the label names.",
             "unit",
         )
-        self.plan_seconds = gauge(
+        self.plan_seconds = self.gauge(
             "plan_duration_seconds", "The duration of the computation of the last plan, in seconds."
         )
-        self.scaler = gauge(
+        self.scaler = self.gauge(
             "autoscaler_healthy",
             "1 if the cluster autoscaler is healthy, 0 if it is unhealthy or does not report, NaN if its health "
             "is not known.",
         )
-        self.closed = gauge("pool_closed", "1 while the pool is closed after failures: no drain starts in it.", "pool")
-        self.paused = gauge("paused", "1 while the compactor is paused.")
-        self.unread = counter(
+        self.closed = self.gauge(
+            "pool_closed", "1 while the pool is closed after failures: no drain starts in it.", "pool"
+        )
+        self.paused = self.gauge("paused", "1 while the compactor is paused.")
+        self.unread = self.counter(
             "unreadable_states",
             "The number of pool states that could not be read, and of which the compactor kept a copy.",
             "pool",
         )
-        self.others = gauge(
+        self.others = self.gauge(
             "foreign_nodes",
             "The number of nodes with the annotation of a compactor of another namespace. This compactor does "
             "not change such nodes.",
         )
-        self.doubtful = gauge(
+        self.doubtful = self.gauge(
             "unauthentic_nodes",
             "The number of nodes with a drain annotation that this compactor did not sign. This compactor does "
             "not change such nodes.",
         )
-        self.resizes = counter(
+        self.resizes = self.counter(
             "resizes",
             "The number of resizes of running pods by result: resized, verified, reverted, stopped (no room "
             "for the former requests), replaced, rejected.",
@@ -221,41 +215,40 @@ class Metrics:
             "result",
             "reason",
         )
-        self.open_resizes = gauge("open_resizes", "The number of resizes in progress, by phase.", "pool", "phase")
-        self.resize_freed = gauge(
+        self.open_resizes = self.gauge("open_resizes", "The number of resizes in progress, by phase.", "pool", "phase")
+        self.resize_freed = self.gauge(
             "resize_freed",
             "The requests that verified resizes freed since the pool was created, in cores or bytes.",
             "pool",
             "resource",
         )
-        self.unresized = gauge(
+        self.unresized = self.gauge(
             "unresized_pods",
             "The number of pods that policies want to resize but that were not resized, by reason code.",
             "pool",
             "reason",
         )
-        self.uncovered = gauge(
+        self.uncovered = self.gauge(
             "uncovered_resizes",
             "The number of pods that policies want to resize, on nodes that are in no pool or in several pools.",
         )
-        self.backing_off = gauge(
+        self.backing_off = self.gauge(
             "resize_backoffs", "The number of workloads that are not resized for a while after a failed resize.", "pool"
         )
-        self.keys = gauge("signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them.")
-        self.faults = counter(
+        self.keys = self.gauge(
+            "signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them."
+        )
+        self.faults = self.counter(
             "errors", "The number of errors of the compactor by operation; the log contains each of them.", "kind"
         )
         for kind in WORK_KINDS:
             self.faults.labels(kind)
         self._faults: Tally[str] = Tally()
         self.pool_collector = PoolCollector(registry, leading)
-        Gauge(f"{prefix}leading", "1 in the replica that leads, 0 in the others.", registry=registry).set_function(
-            leading
-        )
-        Gauge(
-            f"{prefix}data_age_seconds",
+        self.add_leadership()
+        self.gauge(
+            "data_age_seconds",
             "The age in seconds of the compactor's view of the cluster; NaN while this replica does not lead.",
-            registry=registry,
         ).set_function(age)
 
     def count_decision(self, record: HistoryEntry) -> None:

@@ -14,12 +14,14 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.signature import SigningKeys, secret_of
+from trimtab.cluster.processes import secret_of
+from trimtab.cluster.signature import SigningKeys
+from trimtab.compactor.settings import Settings
 from trimtab.kube import objects, signing_keys
 from trimtab.kube.objects import Writer
 from trimtab.kube.signing_keys import NoSigningKeys
 
-SECRET = secret_of("compactor")
+SECRET = secret_of(Settings.process)
 SERIALS_KEY = "serials"
 """The key in the Secret's data with JSON: pool → the smallest valid serial number of a state."""
 _PURPOSE = "state of a pool"

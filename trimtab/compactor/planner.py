@@ -36,7 +36,7 @@ from trimtab.compactor.actuator import (
     ActuatorNotFound,
     ErrorCollector,
 )
-from trimtab.compactor.error_guard import ErrorGuard
+from trimtab.compactor.error_guard import ErrorGuard, Failed, Ok
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import BEGUN, NO_CORDON, ODD_POOL, PLANNED
 from trimtab.runtime.clock import elapsed_seconds
@@ -160,8 +160,8 @@ class CompactionPlanner:
         """Returns the plan for all pools. After an unexpected error, the pools whose own plan fails are left out."""
         if not self._failing_pools:
             whole = self.error_guard.run_guarded("plan", lambda: make_plan(model, view.pools, context))
-            if whole is not None:
-                return whole
+            if isinstance(whole, Ok):
+                return whole.result
             self._failing_pools = frozenset(
                 pool.name for pool in view.pools if self._fails_alone(pool, model, view, context)
             )
@@ -175,10 +175,10 @@ class CompactionPlanner:
     def _fails_alone(self, pool: Pool, model: ClusterModel, view: ClusterView, context: PlanningContext) -> bool:
         others = frozenset(other.name for other in view.pools if other is not pool)
         pools = _without(view.pools, others)
-        return (
-            self.error_guard.run_guarded("plan", lambda: make_plan(model, pools, context), about=f"pool {pool.name}")
-            is None
+        outcome = self.error_guard.run_guarded(
+            "plan", lambda: make_plan(model, pools, context), about=f"pool {pool.name}"
         )
+        return isinstance(outcome, Failed)
 
     def rank_resizes(self, view: ClusterView, proposals: Sequence[ResizeProposal]) -> tuple[str, ...]:
         """Returns the uids of pods whose resize makes it possible to empty a node of these pools. Resizes for the nodes
@@ -218,11 +218,10 @@ class CompactionPlanner:
             )
             for step in start.steps_to_start(pool_steps, pool, memory, active, view.now, timeouts):
                 with collector.collect_errors():
-                    started += bool(
-                        self.error_guard.run_guarded(
-                            "begin", partial(self._start_drain, step, pool, check, view), about=step.node
-                        )
+                    outcome = self.error_guard.run_guarded(
+                        "begin", partial(self._start_drain, step, pool, check, view), about=step.node
                     )
+                    started += outcome == Ok(True)
         collector.raise_error()
         return started
 
@@ -319,13 +318,13 @@ class CompactionPlanner:
             under = self.error_guard.run_guarded(
                 "plan", partial(nodes.nodes_under_threshold, pool), about=f"pool {pool.name}"
             )
-            if under is None:
+            if isinstance(under, Failed):
                 failing.add(pool.name)
                 continue
             memory = self.pool_states.state_of(pool.name).without_old_entries(
                 view.now, self.timeouts, model.node_numbers, annotated
             )
-            since = {node: memory.under.get(node, view.now) for node in under}
+            since = {node: memory.under.get(node, view.now) for node in under.result}
             self.pool_states.set_state(pool.name, change(memory, under=since))
         # The nodes of a deleted pool are no longer observed: how long they were under-used is unknown.
         for deleted in set(self.pool_states.states) - {pool.name for pool in view.pools}:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
@@ -16,7 +17,7 @@ from trimtab.compactor.actuator import ActuatorError, DryRunActuator
 from trimtab.compactor.cluster_reader import ClusterReader, create_informers
 from trimtab.compactor.decision_events import CONTROLLER, EventRecorder
 from trimtab.compactor.drainer import UNOBSERVED_SECONDS, Drainer
-from trimtab.compactor.error_guard import ErrorGuard
+from trimtab.compactor.error_guard import ErrorGuard, Ok
 from trimtab.compactor.kube_actuator import KubeActuator
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
@@ -30,19 +31,22 @@ from trimtab.compactor.resize_reader import ResizeReader
 from trimtab.compactor.resizer import Resizer
 from trimtab.compactor.settings import Settings
 from trimtab.compactor.soft_taint import SoftTaints
-from trimtab.compactor.successor_requests import ReadmissionWatcher, load_policy_files
+from trimtab.compactor.step_runner import StepRunner
+from trimtab.compactor.successor_requests import ReadmissionWatcher
 from trimtab.compactor.use_reader import UseReader
 from trimtab.kube.errors import KubeFault
 from trimtab.kube.events import Recorder
 from trimtab.kube.informers import ClusterInformers
-from trimtab.kube.leader_process import LeaderProcess, lease_name_of, open_leader_process
 from trimtab.policy.podpolicy import Policies
 from trimtab.runtime import clock
+from trimtab.runtime.http_pages import Page
 from trimtab.runtime.log import Logger
+from trimtab.runtime.metrics import value_or_nan
 from trimtab.usage.pod_pressure import PodPressures
+from trimtab.workers.leader_process import LeaderProcess
+from trimtab.workers.policy_files import load_policy_files
+from trimtab.workers.worker import run_worker
 
-NAME = "compactor"
-LEASE = lease_name_of(NAME)
 KEYS_INTERVAL_SECONDS = 60.0
 """The number of seconds between two readings of the Secret with the signing keys. It is short, so that one key rotation
 takes effect before the next."""
@@ -69,12 +73,15 @@ class Process:
         self.error_guard = ErrorGuard(self.log)
         self.metrics = Metrics(CollectorRegistry(), self.replica.is_leading, self._watch_age)
 
-    def run(self) -> None:
-        """Runs until a signal arrives: leads while it holds the Lease, and waits otherwise."""
-        with self.replica.serve_and_elect(self.metrics.registry):
-            self.replica.lead_until_stopped(self._lead)
+    @property
+    def registry(self) -> CollectorRegistry:
+        return self.metrics.registry
 
-    def _lead(self) -> None:
+    @property
+    def pages(self) -> Mapping[str, Page]:
+        return {}
+
+    def lead(self) -> None:
         """Leads until this replica no longer may. Everything is read again at the start, because another replica may
         have led in the meantime."""
         signing = self._read_keys()
@@ -89,7 +96,7 @@ class Process:
             self.watch = None
 
     def _lead_with(self, loop: Loop, signing: NodeSigner) -> None:
-        if self._load_states(loop):
+        if self.replica.retry_while_leading(partial(self._load_states, loop), self.settings.retry_period_seconds):
             self._run_rounds(loop, signing)
             if (self.replica.shutdown.is_requested or signing.lost) and self.replica.is_leading():
                 # Also with lost keys: a compactor with other keys would leave these cordons alone.
@@ -101,7 +108,9 @@ class Process:
         Nothing is done without the keys, because any client could have written the annotations and states.
         """
         trouble = ""
-        while self.replica.may_continue():
+
+        def read_keys() -> NodeSigner | None:
+            nonlocal trouble
             try:
                 signer = opened_keys(self.replica.fenced_writer, self.settings.namespace)
             except KubeFault as error:
@@ -113,37 +122,35 @@ class Process:
                         error=trouble,
                         effect="the compactor does nothing until it has read the signing keys",
                     )
-                self.replica.wait_while_leading(self.settings.retry_period_seconds)
-            else:
-                self.metrics.keys.set(1)
-                return signer
-        return None
+                return None
+            self.metrics.keys.set(1)
+            return signer
 
-    def _load_states(self, loop: Loop) -> bool:
-        """Reads the stored states of pools. Returns False if the replica no longer leads."""
-        while self.replica.may_continue():
-            before = self.error_guard.error_count
-            try:
-                self.error_guard.run_guarded("look", lambda: loop.pool_states.load_states(_now()))
-                if self.error_guard.error_count == before:
-                    return True
-            except ActuatorError as error:
-                self.log.warning("state.not-read", error=str(error))
-            self.replica.wait_while_leading(self.settings.retry_period_seconds)
-        return False
+        return self.replica.retry_while_leading(read_keys, self.settings.retry_period_seconds)
+
+    def _load_states(self, loop: Loop) -> Literal[True] | None:
+        """Reads the stored states of pools. Returns None if that failed."""
+        try:
+            outcome = self.error_guard.run_guarded("look", lambda: loop.pool_states.load_states(_now()))
+            return True if isinstance(outcome, Ok) else None
+        except ActuatorError as error:
+            self.log.warning("state.not-read", error=str(error))
+            return None
 
     def _run_rounds(self, loop: Loop, signing: NodeSigner) -> None:
         """Runs rounds while this replica leads and the Secret holds the keys of `signing`. When these keys change,
         everything is read again."""
-        before = looked = clock.elapsed_seconds()
+        before = keys_read_at = clock.elapsed_seconds()
         statuses = PoolStatusWriter(
             self.replica.fenced_writer, self.settings.namespace, self.log, clock.elapsed_seconds
         )
-        while self.replica.may_continue() and not signing.outdated:
+
+        def run_round() -> float:
+            nonlocal before, keys_read_at
             wait = loop.run_round()
             now = clock.elapsed_seconds()
-            if now - looked > KEYS_INTERVAL_SECONDS:
-                looked = now
+            if now - keys_read_at > KEYS_INTERVAL_SECONDS:
+                keys_read_at = now
                 # An error here is not reported: the next write of a state reports it.
                 with suppress(KubeFault):
                     signing.read_secret()
@@ -151,7 +158,9 @@ class Process:
             loop.error_guard.run_guarded("tell", partial(statuses.update, loop))
             self.metrics.update_errors(loop.error_guard)
             before = now
-            self.replica.wait_while_leading(wait)
+            return wait
+
+        self.replica.run_rounds(run_round, lambda: signing.outdated)
 
     def _create_loop(self, watch: ClusterInformers, admitting: ReadmissionWatcher, signing: NodeSigner) -> Loop:
         settings, writer = self.settings, self.replica.fenced_writer
@@ -166,9 +175,7 @@ class Process:
             door,
             books,
             settings.drain_timeouts,
-            self.replica.shutdown,
-            faults,
-            clock.elapsed_seconds,
+            StepRunner(faults, self.replica.shutdown, clock.elapsed_seconds),
             unobserved_seconds=settings.max_watch_age_seconds + UNOBSERVED_SECONDS,
         )
         planner = CompactionPlanner(
@@ -194,8 +201,8 @@ class Process:
             door,
             books,
             settings.resize_settings,
-            faults,
-            self.replica.shutdown,
+            # Without a clock: the server refuses a resize if the pod has changed since the view.
+            StepRunner(faults, self.replica.shutdown),
             interval=settings.plan_interval_seconds,
             priority=planner.rank_resizes,
         )
@@ -221,8 +228,7 @@ class Process:
         self.log.info(f"compactor.{record.what}", **{name: value for name, value in fields.items() if value})
 
     def _watch_age(self) -> float:
-        age = self.watch.oldest_age() if self.watch is not None else None
-        return float("nan") if age is None else age
+        return value_or_nan(self.watch.oldest_age() if self.watch is not None else None)
 
 
 @contextmanager
@@ -246,7 +252,9 @@ def _sleep(seconds: float) -> None:
 def run_compactor(settings: Settings, log: Logger) -> None:
     """Runs one replica until a signal arrives. Raises RuntimeFault if it cannot start."""
     policies = load_policy_files(settings.policies)
-    with open_leader_process(
-        NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.plan_interval_seconds)
-    ) as replica:
-        Process(settings, replica, policies).run()
+    run_worker(
+        settings,
+        log,
+        lambda replica: Process(settings, replica, policies),
+        max_silence_seconds=max(HUNG_SECONDS, 3 * settings.plan_interval_seconds),
+    )

@@ -10,11 +10,8 @@ from trimtab.compaction.drain.reasons import NOTE_MISSING, TAKEN, VANISHED
 from trimtab.compactor.actuator import Actuator, ErrorCollector
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import SCALED, SURGE_LEFT
+from trimtab.compactor.step_runner import StepRunner
 from trimtab.runtime.log import Logger
-
-RETRY_SECONDS = 10.0
-"""The number of seconds until a rejected write is tried again if the server does not say when (the autoscaler's own
-interval)."""
 
 
 @dataclass(slots=True)
@@ -26,18 +23,19 @@ class RemovedNodes:
     log: Logger
     unobserved_seconds: float
     """After how many seconds a cordon that was not observed counts as failed."""
+    steps: StepRunner
+    """Remembers which undo steps have to wait."""
     agreed_surges: dict[str, str] = field(default_factory=dict)
     """Deployment (namespace/name) → the drain that gave it a second replica, if this process has read this surge both
     in the state and in the annotation."""
     cordoned_at: dict[str, float] = field(default_factory=dict)
     """Drain → when this process cordoned its node. The entry is kept until the annotation is observed."""
 
-    def end_drains(self, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
-        """Ends drains whose node or annotation no longer exists. Undo steps that fail are tried again later, at the
-        time in `retry_at`."""
+    def end_drains(self, view: ClusterView, now: float) -> None:
+        """Ends drains whose node or annotation no longer exists. Undo steps that fail are tried again later."""
         annotated_nodes, existing = set(view.annotations.ours), {node.name for node in view.inventory.nodes}
-        notes = [note for note in view.annotations.ours.values() if isinstance(note, DrainAnnotation)]
-        annotated = {note.drain for note in notes}
+        annotations = view.annotations.ours.values()
+        annotated = {annotation.drain for annotation in annotations if isinstance(annotation, DrainAnnotation)}
         self.cordoned_at = {
             drain: at
             for drain, at in self.cordoned_at.items()
@@ -48,10 +46,10 @@ class RemovedNodes:
                 if name not in existing or memory.drains[name] not in self.cordoned_at:
                     self._end_drain(pool, name, view, node_exists=name in existing)
             for name, drain in sorted(self.pool_states.state_of(pool).surged.items()):
-                if drain not in annotated and drain not in self.cordoned_at and name not in retry_at:
-                    self._undo_surge(pool, name, view, retry_at, now)
+                if drain not in annotated and drain not in self.cordoned_at and not self.steps.is_postponed(name):
+                    self._undo_surge(pool, name, view, now)
 
-    def _undo_surge(self, pool: str, name: str, view: ClusterView, retry_at: dict[str, float], now: float) -> None:
+    def _undo_surge(self, pool: str, name: str, view: ClusterView, now: float) -> None:
         """Undoes a surge whose annotation was deleted with its node, or was removed while the surge could not be
         undone.
 
@@ -64,7 +62,7 @@ class RemovedNodes:
             sentence = f"drain {memory.surged[name]} gave Deployment {name} a second replica, which it may still have"
             self.pool_states.record_decision("left-surged", SURGE_LEFT(sentence), pool=pool, at=view.now)
             return
-        collector, done = ErrorCollector(), False
+        collector, is_undone = ErrorCollector(), False
         with collector.collect_errors():
             if self.actuator.scale_deployment(name, 2, 1):
                 sentence = (
@@ -72,9 +70,9 @@ class RemovedNodes:
                 )
                 self.pool_states.record_decision("scaled", SCALED(sentence), pool=pool, at=view.now)
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(name))
-            done = True
-        if not done:
-            retry_at[name] = now + RETRY_SECONDS
+            is_undone = True
+        if not is_undone:
+            self.steps.postpone(name, now)
         if collector.error is not None:
             self.log.warning("surge.not-undone", pool=pool, deployment=name, error=str(collector.error))
 

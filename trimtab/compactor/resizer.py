@@ -46,15 +46,14 @@ from trimtab.compaction.resize.steps import (
 )
 from trimtab.compaction.resize.types import MeasuredUse, ResizeAdvice, ResizeChange, ResizeProposal, ResizeSettings
 from trimtab.compactor.actuator import Actuator, ActuatorError, ActuatorForbidden, ErrorCollector, EvictionResult
-from trimtab.compactor.error_guard import ErrorGuard
+from trimtab.compactor.error_guard import Ok
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.readmission_state import RunningRequests
+from trimtab.compactor.step_runner import GuardedStep, StepRunner
 from trimtab.kube.resize import ResizeOutcome, ResizeStatus
-from trimtab.runtime.graceful_shutdown import GracefulShutdown
 
 IN_FLIGHT_SECONDS = 30.0
 """After a pod was written, it is left alone for this many seconds as long as the watch still shows its old version."""
-EVICTION_RETRY_SECONDS = 10.0
 MAX_UNCOVERED_NAMES = 20
 
 
@@ -97,8 +96,7 @@ class Resizer:
     """Evicts pods for whose revert their node has no room."""
     pool_states: PoolStates
     settings_of: Callable[[Pool], ResizeSettings]
-    error_guard: ErrorGuard
-    shutdown: GracefulShutdown
+    steps: StepRunner
     interval: float
     """The number of seconds between two searches for pods to resize."""
     advice: ResizeAdvice = field(default_factory=ResizeAdvice)
@@ -115,12 +113,10 @@ class Resizer:
     _searched_at: float | None = None
     _in_flight: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Uid of a pod → (the version that was changed, monotonic time)."""
-    _told: set[str] = field(default_factory=set)
+    _recorded_owners: set[str] = field(default_factory=set)
     """The owners whose present wave is in the history: one entry stands for all pods of a wave."""
     _top_owners: dict[OwnerKey, str] = field(default_factory=dict)
     """(namespace, owner) → its topmost owner."""
-    _evict_at: dict[str, float] = field(default_factory=dict)
-    """Uid of a pod → monotonic time before which its eviction is not tried again."""
 
     @property
     def is_busy(self) -> bool:
@@ -154,19 +150,15 @@ class Resizer:
         nodes = {record.node for record in self._all_open().values()}
         use = self.source.measure_use(pods, nodes | {proposal.node for proposal in self.advice.proposals})
         self._search(view, lookup, use, leaving_nodes, now)
-        collector = ErrorCollector()
         free, owners = free_amounts(self._observed or view.inventory), self._count_owners(view)
         # What was found at the last search may have changed since.
         staying = {node.name for node in view.inventory.nodes if node.is_staying and node.name not in leaving_nodes}
         current = [proposal for proposal in self.advice.proposals if self._is_current(proposal, staying, now)]
-        for pool in self._pool_names(view):
-            with collector.collect_errors():
-                self.error_guard.run_guarded(
-                    "resize",
-                    partial(self._run_pool, pool, view, use, free, owners.get(pool, {}), current, now),
-                    about=pool,
-                )
-        collector.raise_error()
+        steps = (
+            GuardedStep(pool, partial(self._run_pool, pool, view, use, free, owners.get(pool, {}), current, now))
+            for pool in self._pool_names(view)
+        )
+        self.steps.run_steps("resize", steps, now).raise_error()
 
     def _rest(self, view: ClusterView) -> None:
         """Stops all watches and reports nothing, because no policy wants a resize and none is in progress."""
@@ -189,7 +181,7 @@ class Resizer:
             for uid, (version, at) in self._in_flight.items()
             if uid in pods and pods[uid].version == version and now - at < IN_FLIGHT_SECONDS
         }
-        self._evict_at = {uid: at for uid, at in self._evict_at.items() if at > now}
+        self.steps.forget_past_waits(now)
 
     # ── what may be resized ──────────────────────────────────────────────
     def _search(
@@ -223,8 +215,11 @@ class Resizer:
         """Returns the advice with the resizes first that make it possible to empty a node."""
         acting = {pool.name for pool in view.pools if self._stop_reason(pool, view) is None}
         wanted = [proposal for proposal in advice.proposals if proposal.pool in acting and proposal.is_shrink]
-        first = self.error_guard.run_guarded("plan", lambda: tuple(self.priority(view, wanted))) if wanted else ()
-        rank = {uid: number for number, uid in enumerate(first or ())}
+        rank: dict[str, int] = {}
+        if wanted:
+            outcome = self.steps.error_guard.run_guarded("plan", lambda: tuple(self.priority(view, wanted)))
+            first_uids = outcome.result if isinstance(outcome, Ok) else ()
+            rank = {uid: number for number, uid in enumerate(first_uids)}
         ordered = sorted(advice.proposals, key=lambda each: (not each.is_shrink, rank.get(each.uid, len(rank))))
         return ResizeAdvice(tuple(ordered), advice.refusals, advice.uncovered)
 
@@ -280,7 +275,7 @@ class Resizer:
         memory = self.pool_states.state_of(name)
         proposals = [each for each in current if each.pool == name and each.uid not in memory.resizes.open]
         stop = self._stop_reason(pool, view) if pool is not None else r.NOT_ACTING(f"pool {name} does not exist")
-        if self.shutdown.is_requested:
+        if self.steps.shutdown.is_requested:
             stop = r.NOT_ACTING("the compactor is stopping")
         resize_view = ResizeView(
             now=view.now,
@@ -338,7 +333,7 @@ class Resizer:
         for step in steps:
             records = record_step(records, step, view.now)
         self.pool_states.set_state(pool, change(before, resizes=records))
-        self._told.clear()
+        self._recorded_owners.clear()
         for step in steps:
             self._record_step(pool, view, step)
         if not any(map(writes, steps)):
@@ -351,10 +346,10 @@ class Resizer:
 
     def _write(self, pool: str, view: ClusterView, steps: Sequence[ResizeStep], now: float) -> None:
         collector = ErrorCollector()
-        self._told.clear()
+        self._recorded_owners.clear()
         for step in steps:
             with collector.collect_errors():
-                if isinstance(step, Resize) and not self.shutdown.is_requested and self.obstacle is None:
+                if isinstance(step, Resize) and self.steps.may_begin(now) and self.obstacle is None:
                     self._start(pool, view, step, now)
                 elif isinstance(step, Revert):
                     self._revert(pool, view, step, now)
@@ -369,16 +364,17 @@ class Resizer:
         memory = self.pool_states.state_of(pool)
         if outcome.status is ResizeStatus.RESIZED:
             self._in_flight[proposal.uid] = (pod.version, now)
-            self._tell("resized", step.reason, pool, view, step.record, pod, again=step.record.owner in self._told)
-            self._told.add(step.record.owner)
+            is_repeated = step.record.owner in self._recorded_owners
+            self._record_decision("resized", step.reason, pool, view, step.record, pod, again=is_repeated)
+            self._recorded_owners.add(step.record.owner)
         elif outcome.status is ResizeStatus.NOT_PERMITTED:
             self.obstacle = self.source.note_missing_permission(outcome.message)
             self._set_records(pool, memory.resizes.without_open(proposal.uid))
-            self._tell("resize-rejected", self.obstacle, pool, view, step.record, pod)
+            self._record_decision("resize-rejected", self.obstacle, pool, view, step.record, pod)
         elif outcome.status is ResizeStatus.REJECTED:
             reason = r.REJECTED(f"the API server does not accept the resize of pod {pod.key}: {outcome.message}")
             self._set_records(pool, reject_step(memory.resizes, step, view.now))
-            self._tell("resize-rejected", reason, pool, view, step.record, pod)
+            self._record_decision("resize-rejected", reason, pool, view, step.record, pod)
         else:
             # It changed since it was read, or is gone: the next round decides again.
             self._set_records(pool, memory.resizes.without_open(proposal.uid))
@@ -397,11 +393,11 @@ class Resizer:
         pod = self._pods[step.uid]
         owner = pod.owner or NO_OWNER_KEY
         answer = self.actuator.evict_pod(PodToEvict(pod=pod.key, uid=pod.uid, kind=owner.kind, owner=owner.name))
-        self._evict_at[step.uid] = now + (answer.retry_after or EVICTION_RETRY_SECONDS)
+        self.steps.postpone(step.uid, now, answer.retry_after)
         if answer.became is EvictionResult.EVICTED:
             memory = self.pool_states.state_of(pool)
             self.pool_states.set_state(pool, memory.with_eviction(view.now))
-            self._tell("resize-replaced", step.reason, pool, view, step.record, pod)
+            self._record_decision("resize-replaced", step.reason, pool, view, step.record, pod)
 
     def _eviction_refusal(self, pool: Pool | None, view: ClusterView, uid: str) -> Reason | None:
         """Returns why a pod for whose revert its node has no room may not be evicted now; None if it may be. The rules
@@ -411,7 +407,7 @@ class Resizer:
             return r.NOT_ACTING("at present the pool of the pod evicts no pods")
         if not is_any_open(pool.windows, view.now):
             return r.NOT_ACTING(f"the time is outside of the windows of pool {pool.name}")
-        if uid in self._evict_at:
+        if self.steps.is_postponed(uid):
             return r.WAITS("the API server refused the eviction of the pod a moment ago")
         if (
             self.pool_states.state_of(pool.name).to_observations({}).recent_evictions(view.now)
@@ -436,17 +432,17 @@ class Resizer:
             what = "resize-verified" if step.reason.code is r.VERIFIED else "resize-ended"
             remaining = self.pool_states.state_of(pool).resizes.open.values()
             is_one_of_many = any(other.owner == step.record.owner for other in remaining)
-            again = what == "resize-verified" and (is_one_of_many or step.record.owner in self._told)
-            self._tell(what, step.reason, pool, view, step.record, None, again=again)
+            again = what == "resize-verified" and (is_one_of_many or step.record.owner in self._recorded_owners)
+            self._record_decision(what, step.reason, pool, view, step.record, None, again=again)
             if what == "resize-verified":
-                self._told.add(step.record.owner)
+                self._recorded_owners.add(step.record.owner)
         elif isinstance(step, Revert) and step.is_new:
             reason = step.reason.code(f"the resize of pod {step.record.pod} is reverted, because {step.reason}")
-            self._tell("resize-reverted", reason, pool, view, step.record, None)
+            self._record_decision("resize-reverted", reason, pool, view, step.record, None)
         elif isinstance(step, Advance) and step.stops_pool:
-            self._tell("resize-stopped", step.reason, pool, view, step.record, None)
+            self._record_decision("resize-stopped", step.reason, pool, view, step.record, None)
 
-    def _tell(
+    def _record_decision(
         self,
         what: str,
         reason: Reason,

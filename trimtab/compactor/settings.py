@@ -1,18 +1,54 @@
 """The settings of the compactor, with their units and the reasons for their defaults."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from trimtab.cluster.autoscaler_processes import arguments_of_status, split_processes
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE, split_status_names
+from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.cluster.pool import Pool
+from trimtab.cluster.processes import COMPACTOR
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.resize.types import ResizeSettings
-from trimtab.kube.leader_process import LeaderProcessSettings
 from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
+from trimtab.workers.leader_process import LeaderProcessSettings
 
 _DRAIN = DrainTimeouts()
+ACCOUNT = COMPACTOR.account
+"""The common name of the compactor's service account, Deployment and Lease."""
+
+
+_RENAMED = {
+    "AUTOSCALER": "require_autoscaler_status",
+    "AUTOSCALER_FLAGS": "autoscaler_flags",
+    "AUTOSCALER_STATUS": "autoscaler_status_configmap",
+    "CLOSED": "pool_backoff_seconds",
+    "DRAIN_LIMIT": "drain_timeout_seconds",
+    "DRAINS": "max_concurrent_drains",
+    "END_LIMIT": "pod_termination_timeout_seconds",
+    "INTERVAL": "plan_interval_seconds",
+    "KUBECONFIG": "kubeconfig",
+    "LEASE": "lease_duration_seconds",
+    "LISTEN": "listen",
+    "PAUSED": "paused",
+    "PENDING_LIMIT": "pending_timeout_seconds",
+    "READY_FILE": "ready_file",
+    "READY_LIMIT": "ready_timeout_seconds",
+    "REHEARSE": "rehearse",
+    "RENEW_DEADLINE": "renew_deadline_seconds",
+    "REST": "move_cooldown_seconds",
+    "RETRY": "retry_period_seconds",
+    "SCALE_NAMESPACES": "scale_namespaces",
+    "SETTLE": "recheck_delay_seconds",
+    "STALE": "max_watch_age_seconds",
+    "STEER": "soft_taint",
+    "TAKEN_LIMIT": "node_removal_timeout_seconds",
+    "TICK": "drain_poll_interval_seconds",
+    "WRITE_DEADLINE": "write_timeout_seconds",
+}
+"""Former variable without `TRIMTAB_` → the present field, for settings that had another name in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +56,8 @@ class Settings(LeaderProcessSettings):
     """The settings of the compactor; `environment.variable_name` returns the name of the environment variable for
     each."""
 
-    process: ClassVar[str] = "compactor"
+    process: ClassVar[str] = COMPACTOR.name
+    renamed: ClassVar[Mapping[str, str]] = _RENAMED
 
     namespace: str = "trimtab-system"
     """Trimtab's own namespace. The compactor reads pools only there, and writes its state and its Lease there."""
@@ -121,7 +158,7 @@ class Settings(LeaderProcessSettings):
     Empty: the cluster's PodPolicies are used. A successor must fit on another node with the requests that these
     policies would set."""
 
-    overhead: Literal["server", "webhook"] = "server"
+    overhead: OverheadWriter = "server"
     """The component that sets the overhead of pods. Use the same value as for the webhook."""
 
     require_autoscaler_status: bool = True

@@ -9,12 +9,10 @@ until all of that has been read once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.next_pod import keep_template
 from trimtab.cluster.reason import NotYet
 from trimtab.compactor.readmission_state import TEMPLATE_KINDS, ReadmissionState, RunningRequests
@@ -26,11 +24,8 @@ from trimtab.kube.watch_state import WatchEvent
 from trimtab.kube.watch_state import WatchSettings as WatchTerms
 from trimtab.policy.actions.requests_of_policies import policies_that_resize
 from trimtab.policy.cluster_facts import ALL_KINDS, OWNERS
-from trimtab.policy.load import load_policies
-from trimtab.policy.podpolicy import Policies
 from trimtab.policy.watched_facts import COUNTED, POLICY, load_object, projections_by_kind, retain_vpa_with_growth
-from trimtab.runtime import clock, files
-from trimtab.runtime.files import RuntimeFault
+from trimtab.runtime import clock
 from trimtab.scheduling.cluster_model import Again
 
 VPA = "VerticalPodAutoscaler"
@@ -117,21 +112,3 @@ def list_sources(own_namespace: str) -> tuple[ListSource, ...]:
     Of ReplicaSets and CronJobs only the metadata is read, and ConfigMaps only in Trimtab's own namespace.
     """
     return fact_list_sources(ALL_KINDS.difference(FIRST_KINDS), OWNERS, COUNTED, own_namespace)
-
-
-def load_policy_files(paths: tuple[Path, ...]) -> Policies | None:
-    """Returns the policies in these files, or None if there are no files. Raises UnreadableFiles or
-    InvalidReadmissionPolicies."""
-    if not paths:
-        return None
-    loaded = load_policies(files.read_files(paths))
-    if loaded.mistakes:
-        raise InvalidReadmissionPolicies(loaded.mistakes)
-    return loaded.policies
-
-
-class InvalidReadmissionPolicies(RuntimeFault):
-    """Raised for mistakes in the policies of files; it contains all of them."""
-
-    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
-        super().__init__("\n".join(map(str, mistakes)))

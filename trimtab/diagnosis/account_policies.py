@@ -16,18 +16,21 @@ def expected_account_policies(
 ) -> list[Manifest]:
     """Returns the admission policies that this version installs, and their bindings; those of the metrics API only if
     it is installed. `is_injected`: whether cert-manager writes the caBundle of the webhook."""
-    from trimtab.installation.admission_policies import render_account_policies, render_write_policies
+    from trimtab.installation.admission_policies import render_write_policies
+    from trimtab.installation.installed_processes import render_account_policies
     from trimtab.installation.names import InstallValues
-    from trimtab.installation.write_policies import METRICS_API_POLICIES
+    from trimtab.installation.processes.metrics_api import PROCESS
 
     policies = list(render_account_policies(InstallValues(namespace=namespace, cert_manager=is_injected)))
     if metrics_api is not None:
         values = InstallValues(namespace=namespace, cert_manager=has_injected_certificate(metrics_api))
-        policies += render_write_policies(METRICS_API_POLICIES, values)
+        policies += render_write_policies(PROCESS.write_policies, values)
     return policies
 
 
 def has_injected_certificate(metrics_api: DeploymentState) -> bool:
     """Returns whether cert-manager issues the certificate of the metrics API. A setting says so, because its APIService
     has a caBundle of its own."""
-    return not metrics_api.settings.get(variable_name("metrics_api", "certs_secret"))
+    from trimtab.installation.processes.metrics_api import PROCESS
+
+    return not metrics_api.settings.get(variable_name(PROCESS.name, "certs_secret"))

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from datetime import UTC
 
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.processes import PROCESSES, ProcessDeclaration, account_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_age
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.lease_state import LeaseState, has_leader
 from trimtab.diagnosis.observed import AccountPolicy, DeploymentState, DryRunResult, ObservedCluster, PolicyState, Read
+from trimtab.diagnosis.process_states import find_compactor, find_watchdog, find_webhook
 from trimtab.diagnosis.reasons import (
     ACCOUNT_POLICY_DIFFERENT,
     ACCOUNT_POLICY_MISSING,
@@ -36,8 +38,7 @@ from trimtab.diagnosis.reasons import (
     UNTESTED,
     WEBHOOK_PAUSED,
 )
-from trimtab.installation.deployments import WORKERS
-from trimtab.installation.names import PROCESSES, account_name
+from trimtab.installation.names import WORKERS
 from trimtab.policy.schema import VERSION
 
 PAUSED_SETTING = "TRIMTAB_WEBHOOK_PAUSED"
@@ -47,23 +48,25 @@ PROBE_WARNING = "trimtab: here"
 
 def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yields whether the Deployment of each process exists, runs in the right namespace, and has ready replicas."""
-    for name in PROCESSES:
-        yield _check_process(name, cluster.processes[name], cluster.namespace)
+    for process in PROCESSES:
+        if not process.is_optional:
+            yield _check_process(process, cluster.processes[process.name], cluster.namespace)
 
 
-def _check_process(name: str, state: Read[DeploymentState | None], namespace: str) -> DoctorFinding:
+def _check_process(process: ProcessDeclaration, state: Read[DeploymentState | None], namespace: str) -> DoctorFinding:
     if isinstance(state, Unreadable):
         return report_unknown(state)
-    report = report_error if name == "webhook" else report_warning
+    name, report = process.name, report_error if process.is_needed_by_pods else report_warning
     if state is None:
         fix = (
             "trimtab install --apply, with the options of the installation; with Helm, set the value "
             f"{name}.enabled: true"
         )
-        return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{account_name(name)}", fix)
+        return report(PROCESS_MISSING, f"there is no Deployment {namespace}/{process.account}", fix)
     if state.replicas == 0:
-        fix = f"kubectl -n {namespace} scale deployment {account_name(name)} --replicas={2 if name == 'webhook' else 1}"
-        return report(SCALED_TO_ZERO, f"the Deployment {account_name(name)} of the {name} is scaled to 0 replicas", fix)
+        replica_count = 2 if process.is_needed_by_pods else 1
+        fix = f"kubectl -n {namespace} scale deployment {process.account} --replicas={replica_count}"
+        return report(SCALED_TO_ZERO, f"the Deployment {process.account} of the {name} is scaled to 0 replicas", fix)
     replicas = f"{state.ready_replicas} of {state.replicas} replicas of the {name} are ready"
     describe_command = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/component={name}"
     configured_namespace = state.settings.get("TRIMTAB_NAMESPACE", namespace)
@@ -265,7 +268,7 @@ def check_namespace(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 def _webhook_pause(cluster: ObservedCluster) -> str:
     """Returns what says that a setting pauses the webhook; an empty string if nothing does."""
-    webhook = cluster.processes["webhook"]
+    webhook = find_webhook(cluster.processes)
     if isinstance(webhook, DeploymentState) and webhook.settings.get(PAUSED_SETTING, "").lower() in ("true", "1"):
         return f"its Deployment sets {PAUSED_SETTING} to true"
     trial = cluster.pod_trial
@@ -339,7 +342,7 @@ def check_policies(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(policies, Unreadable):
         yield report_unknown(policies)
         return
-    watchdog = cluster.processes["watchdog"]
+    watchdog = find_watchdog(cluster.processes)
     ordered = sorted(policies, key=lambda policy: not policy.is_class_missing)
     findings = [
         finding
@@ -383,7 +386,7 @@ def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     for mistake in reading.mistakes:
         yield report_error(POOL_INVALID, str(mistake))
     pools_to_scale = sorted(pool.name for pool in reading.pools if pool.enabled and pool.single_replicas)
-    compactor = cluster.processes["compactor"]
+    compactor = find_compactor(cluster.processes)
     if pools_to_scale and isinstance(compactor, DeploymentState) and not compactor.scale_namespaces:
         yield report_warning(
             POOL_WITHOUT_SCALING,

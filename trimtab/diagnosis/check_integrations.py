@@ -20,11 +20,14 @@ from trimtab.cluster.cluster_autoscaler import (
     split_status_names,
 )
 from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.overhead_writer import BY_SERVER, BY_WEBHOOK
 from trimtab.cluster.pool import Pool, Precedence
+from trimtab.cluster.processes import PROCESSES
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.several_autoscalers import highest_threshold, join_autoscalers, with_process_flags
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
-from trimtab.diagnosis.observed import ObservedCluster
+from trimtab.diagnosis.observed import DeploymentState, ObservedCluster, Read
+from trimtab.diagnosis.process_states import find_compactor, find_recommender
 from trimtab.diagnosis.reasons import (
     AUTOSCALER_COMPETES,
     AUTOSCALER_FLAGS_DIFFER,
@@ -59,14 +62,14 @@ def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if is_refused and ("RuntimeClass" not in trial.message or "denied the request" in trial.message):
         yield report_unknown(f"a pod in {cluster.trial_namespace} was refused: {trial.message}")
         return
-    writer = "server" if is_refused else "webhook"
+    writer = BY_SERVER if is_refused else BY_WEBHOOK
     sentence = (
         "the API server writes pod overhead"
         if is_refused
         else "RuntimeClass admission is off: the webhook writes pod overhead"
     )
-    for process in ("webhook", "watchdog"):
-        settings = _process_settings(cluster, process)
+    for process in (declaration.name for declaration in PROCESSES if declaration.sets_overhead):
+        settings = _settings_of(cluster.processes[process])
         if isinstance(settings, Unreadable):
             yield report_unknown(settings)
         elif settings.get("TRIMTAB_OVERHEAD", "server") != writer:
@@ -84,7 +87,7 @@ def check_autoscaler(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
     If there is no pool, a missing autoscaler is no finding.
     """
-    settings = _process_settings(cluster, "compactor")
+    settings = _settings_of(find_compactor(cluster.processes))
     for part in (cluster.autoscaler, settings):
         if isinstance(part, Unreadable):
             yield report_unknown(part)
@@ -266,7 +269,7 @@ _PROMETHEUS = "TRIMTAB_RECOMMENDER_PROMETHEUS_URL"
 
 def check_usage_source(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yields whether the recommender's source of usage answers and has pods."""
-    source, process = cluster.usage_source, cluster.processes["recommender"]
+    source, process = cluster.usage_source, find_recommender(cluster.processes)
     if isinstance(process, Unreadable):
         yield report_unknown(process)
     elif process is None:
@@ -301,8 +304,7 @@ def check_vpa(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_ok("the VPA's webhook can change pods" if cluster.vpa.installed else "the VPA is not installed")
 
 
-def _process_settings(cluster: ObservedCluster, process: str) -> Mapping[str, str] | Unreadable:
-    state = cluster.processes[process]
+def _settings_of(state: Read[DeploymentState | None]) -> Mapping[str, str] | Unreadable:
     return state if isinstance(state, Unreadable) else state.settings if state is not None else {}
 
 

@@ -7,7 +7,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.observed import ApiServiceState, DeploymentState, MetricsApiState, ObservedCluster
 from trimtab.diagnosis.reasons import API_UNAVAILABLE, API_UNREGISTERED, OTHER_PROVIDER
-from trimtab.installation.names import METRICS_API, account_name
+from trimtab.installation.processes.metrics_api import NAME
 from trimtab.metricsapi.api_request import GROUP
 
 
@@ -38,7 +38,7 @@ def check_metrics_api(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     if isinstance(state, Unreadable):
         yield report_unknown(state)
         return
-    own_service = f"{cluster.namespace}/{account_name(METRICS_API)}"
+    own_service = f"{cluster.namespace}/{NAME}"
     others = [one for one in state.api_services if one.service != own_service]
     is_registered = len(others) < len(state.api_services)
     if (is_registered or state.deployment is not None) and others:

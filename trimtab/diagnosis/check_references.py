@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool, pool_name
+from trimtab.cluster.processes import account_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.resize.reasons import NOT_SUPPORTED
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.observed import ObservedCluster
+from trimtab.diagnosis.permissions import resizing_process
 from trimtab.diagnosis.reasons import (
     MIXED_VERSIONS,
     POLICY_REFERENCE,
@@ -20,7 +22,6 @@ from trimtab.diagnosis.reasons import (
     RESIZE_PERMISSION_MISSING,
 )
 from trimtab.diagnosis.references import PROTECTING_KINDS
-from trimtab.installation.names import account_name
 
 MAX_NAMES = 3
 FIRST_VERSION_THAT_RESIZES = (1, 33)
@@ -125,7 +126,9 @@ def check_resizes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_unknown(state.missing_resize_permissions)
     elif state.missing_resize_permissions:
         permissions = ", ".join(state.missing_resize_permissions)
-        yield report_warning(RESIZE_PERMISSION_MISSING, f"{names}: {account_name('compactor')} may not {permissions}")
+        yield report_warning(
+            RESIZE_PERMISSION_MISSING, f"{names}: {account_name(resizing_process())} may not {permissions}"
+        )
     else:
         yield report_ok(f"{names}: the compactor may resize running pods")
 

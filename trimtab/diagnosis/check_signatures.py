@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import node_from_api as node_of
 from trimtab.cluster.pool import RENAMED_KEEP
-from trimtab.cluster.reason import Code, Unreadable
-from trimtab.cluster.signature import secret_of
+from trimtab.cluster.processes import PROCESSES, ProcessDeclaration
+from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations
 from trimtab.compaction.drain.pool_state import PoolState
@@ -23,6 +23,7 @@ from trimtab.compactor.soft_taint import RENAMED_LEAVING, is_ours
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.lease_state import has_leader
 from trimtab.diagnosis.observed import ObservedCluster, Read, SignatureState
+from trimtab.diagnosis.process_states import find_compactor
 from trimtab.diagnosis.reasons import (
     DRAIN_ABANDONED,
     DRAIN_FORGED,
@@ -48,36 +49,37 @@ States: TypeAlias = Mapping[str, PoolState | Unreadable]
 def check_signing_keys(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yields whether the Secrets of the webhook and the compactor hold a signing key."""
     signatures = cluster.signatures
-    webhook, compactor = (
-        (signatures, signatures) if isinstance(signatures, Unreadable) else (signatures.webhook_keys, signatures.keys)
-    )
-    yield _check_key(cluster, "webhook", webhook, WEBHOOK_KEY_MISSING)
-    yield _check_key(cluster, "compactor", compactor, SIGNING_KEY_MISSING)
+    for process in PROCESSES:
+        if process.signs_annotations:
+            has_key: Read[bool | None]
+            if isinstance(signatures, Unreadable):
+                has_key = signatures
+            else:
+                has_key = signatures.keys if process.needs_signing_key else signatures.webhook_keys
+            yield _check_key(cluster, process, has_key)
 
 
-def _check_key(cluster: ObservedCluster, process: str, has_key: Read[bool | None], code: Code) -> DoctorFinding:
+def _check_key(cluster: ObservedCluster, process: ProcessDeclaration, has_key: Read[bool | None]) -> DoctorFinding:
     """Returns a finding about a process's signing key.
 
-    A missing key is a warning for the webhook, which works without it, and an error for the compactor, which does
-    nothing without it."""
-    secret, report = (
-        f"Secret {cluster.namespace}/{secret_of(process)}",
-        report_warning if process == "webhook" else report_error,
+    A missing key is a warning for a process that works without it, and an error for one that does nothing without
+    it."""
+    secret = f"Secret {cluster.namespace}/{process.signing_secret}"
+    report, code = (
+        (report_error, SIGNING_KEY_MISSING) if process.needs_signing_key else (report_warning, WEBHOOK_KEY_MISSING)
     )
-    if cluster.processes[process] is None:
-        return report_ok(f"the {process} is not installed")
+    if cluster.processes[process.name] is None:
+        return report_ok(f"the {process.name} is not installed")
     if isinstance(has_key, Unreadable):
         return report_unknown(has_key)
     if has_key is None:
         return report(code, f"{secret} does not exist", "trimtab install --apply")
     if not has_key:
-        restart = f"kubectl -n {cluster.namespace} rollout restart deploy/trimtab-{process}"
+        restart = f"kubectl -n {cluster.namespace} rollout restart deploy/{process.account}"
         when = (
-            "when it leads, up to a minute after its start"
-            if process == "compactor"
-            else "up to a minute after its start"
+            "when it leads, up to a minute after its start" if process.has_lease else "up to a minute after its start"
         )
-        fix = f"The {process} writes the key {when}; wait and run doctor again. If the finding stays: {restart}"
+        fix = f"The {process.name} writes the key {when}; wait and run doctor again. If the finding stays: {restart}"
         return report(code, f"{secret} contains no key", fix)
     return report_ok(f"{secret} contains a key")
 
@@ -126,7 +128,7 @@ def _describe_drains(annotations: DrainAnnotations) -> str:
 
 def _check_abandonment(cluster: ObservedCluster, annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
     """Yields a warning about nodes that the compactor cordoned, if no replica of the compactor holds the Lease."""
-    lease = cluster.leases.get("compactor")
+    lease = find_compactor(cluster.leases)
     if isinstance(lease, Unreadable) or not annotations.ours or has_leader(lease, cluster.present):
         return
     nodes = sorted(annotations.ours)
@@ -223,7 +225,8 @@ def read_signatures(client: Client, namespace: str, read: SafeRead) -> Signature
 
 def _holds_key(client: Client, namespace: str) -> bool | None:
     """Returns whether the webhook's Secret contains a key, or None if there is no Secret."""
-    secret = objects.get_plain(client, "Secret", secret_of("webhook"), namespace)
+    [name] = (each.signing_secret for each in PROCESSES if each.signs_annotations and not each.needs_signing_key)
+    secret = objects.get_plain(client, "Secret", name, namespace)
     return None if secret is None else signing_keys.keys_of(secret) is not None
 
 

@@ -27,8 +27,8 @@ from trimtab.diagnosis.reasons import (
     VALIDATION_SILENT,
     WEBHOOK_SILENT,
 )
-from trimtab.installation.admission_policies import POOLS
 from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME
+from trimtab.installation.processes.webhook import POOLS
 from trimtab.policy.pod_context import DEFAULT_SETTINGS
 from trimtab.policy.vpa_webhook import VPA_WEBHOOK_NAME as VPA
 

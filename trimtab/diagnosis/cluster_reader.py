@@ -20,6 +20,7 @@ from trimtab.cluster.cluster_autoscaler import STATUS_NAME, UPDATED_ANNOTATION, 
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.pool_labels import POOL_LABEL as POOL
+from trimtab.cluster.processes import PROCESSES, account_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.several_autoscalers import join_autoscalers
 from trimtab.diagnosis import observed
@@ -44,10 +45,11 @@ from trimtab.diagnosis.observed import (
     WebhookConfigurationState,
 )
 from trimtab.diagnosis.permissions import missing_permissions, needed_permissions
+from trimtab.diagnosis.process_states import find_metrics_api, find_recommender, is_metrics_api, is_webhook
 from trimtab.diagnosis.references import read_references
 from trimtab.inputs.compiled_policy_state import read_compiled_policies
-from trimtab.installation.deployments import WORKERS
-from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, METRICS_API, PROCESSES, account_name
+from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WORKERS
+from trimtab.installation.names import PROCESSES as INSTALLED
 from trimtab.kube import objects
 from trimtab.kube.client import Client, Exchange
 from trimtab.kube.errors import Unreachable, refusal_of_response
@@ -240,8 +242,8 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
             return Unreadable(doing, problem)
 
     reader = DoctorReader(probe, namespace)
-    processes: Processes = {name: read(lambda name=name: reader.read_process(name)) for name in PROCESSES}  # type: ignore[misc]
-    metrics_api_process = read(lambda: reader.read_process(METRICS_API))
+    every_process: Processes = {each.name: read(lambda name=each.name: reader.read_process(name)) for each in PROCESSES}  # type: ignore[misc]
+    metrics_api_process = find_metrics_api(every_process)
     mutating = read(reader.list_mutating_configurations)
     return ObservedCluster(
         namespace=namespace,
@@ -259,7 +261,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         pool_status_crd=read(
             lambda: reader.read_object("CustomResourceDefinition", "poolstatuses.trimtab.dev", observed.decode_crd)
         ),
-        processes=processes,
+        processes={name: every_process[name] for name in INSTALLED},
         secret=read(reader.read_certificate),
         signatures=read_signatures(client, namespace, read),
         mutating=mutating,
@@ -273,18 +275,18 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         runtime_class_trial=read(lambda: probe.create_dry_run(build_pod_of_absent_class(), asked_in)),
         missing_permissions={
             name: read(lambda name=name, state=state: reader.find_missing_permissions(name, state, mutating))  # type: ignore[misc]
-            for name, state in {**processes, METRICS_API: metrics_api_process}.items()
+            for name, state in every_process.items()
             if state is not None
         },
         account_policies=read(lambda: reader.read_account_policies(mutating, metrics_api_process)),
         autoscaler=read(reader.read_autoscaler_state),
         estafette=read(reader.read_estafette),
-        usage_source=read(lambda: probe.query_usage_source(reader.prometheus_url(processes["recommender"]))),
+        usage_source=read(lambda: probe.query_usage_source(reader.prometheus_url(find_recommender(every_process)))),
         vpa=read(lambda: reader.read_vpa(mutating)),
         leases={name: read(lambda name=name: reader.read_lease(name)) for name in WORKERS},  # type: ignore[misc]
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
-        metrics_api=read(reader.read_metrics_api),
+        metrics_api=read(lambda: reader.read_metrics_api(metrics_api_process)),
         compiled_policies=read(lambda: read_compiled_policies(probe.list_objects, "MutatingAdmissionPolicy")),
         validating_policies=read(lambda: read_compiled_policies(probe.list_objects, "ValidatingAdmissionPolicy") or ()),
         references=read(lambda: read_references(client, namespace, probe.review_access)),
@@ -358,14 +360,14 @@ class DoctorReader:
         The webhook needs fewer permissions if cert-manager writes its certificate. If the webhook's configuration
         cannot be read, the result is Unreadable.
         """
-        if isinstance(mutating, Unreadable) and process == "webhook":
+        if isinstance(mutating, Unreadable) and is_webhook(process):
             return mutating
         deployment = state if isinstance(state, DeploymentState) else DeploymentState(replicas=0, ready_replicas=0)
         rights = needed_permissions(
             process,
             self._namespace,
             scale_namespaces=deployment.scale_namespaces,
-            cert_manager=has_injected_certificate(deployment) if process == METRICS_API else _is_injected(mutating),
+            cert_manager=has_injected_certificate(deployment) if is_metrics_api(process) else _is_injected(mutating),
             autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or STATUS_NAME,
         )
         return missing_permissions(rights, process, self._namespace, self._probe.review_access)
@@ -472,6 +474,7 @@ class DoctorReader:
         place = replace(LIST_SOURCES["ConfigMap"], namespace=self._namespace, label_selector=POOL)
         return pools_of(shape for _, shape in iter_objects(self._probe.client, place))
 
-    def read_metrics_api(self) -> MetricsApiState:
+    def read_metrics_api(self, deployment: Read[DeploymentState | None]) -> Read[MetricsApiState]:
         """Returns the providers of custom metrics, and the Deployment of `trimtab metrics-api`."""
-        return read_metrics_api_state(self._probe.list_objects("APIService"), self.read_process(METRICS_API))
+        services = self._probe.list_objects("APIService")
+        return deployment if isinstance(deployment, Unreadable) else read_metrics_api_state(services, deployment)

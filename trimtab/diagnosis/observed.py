@@ -21,8 +21,8 @@ from trimtab.diagnosis.autoscaling_state import AutoscalingState
 from trimtab.diagnosis.lease_state import LeaseState
 from trimtab.diagnosis.references import ReferencesState
 from trimtab.inputs.compiled_policy_state import CompiledPolicyState
-from trimtab.installation.admission_policies import NAMESPACE_NAME
 from trimtab.installation.names import CONFIGURATION_NAME
+from trimtab.installation.processes.webhook import NAMESPACE_NAME
 from trimtab.kube import certificate_rotation
 from trimtab.policy import vpa_webhook
 from trimtab.policy.status import HARM_BRAKE, LOADED, WARN, is_braked

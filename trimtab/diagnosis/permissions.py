@@ -6,9 +6,11 @@ from typing import Any
 
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME as AUTOSCALER_STATUS
 from trimtab.cluster.cluster_autoscaler import split_status_names
-from trimtab.installation.names import METRICS_API, account_name
+from trimtab.cluster.processes import account_name
+from trimtab.installation.access_rule import Rule, granted_rules
+from trimtab.installation.installed_processes import INSTALLED_PROCESSES, find_installed_process
 from trimtab.installation.purposes import purpose_of
-from trimtab.installation.rbac import CLUSTER_RULES, NAMESPACE_RULES, RESIZING, SCALERS, SCALING, Rule, granted_rules
+from trimtab.installation.rbac import RESIZING, SCALING
 from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE
 
 
@@ -103,10 +105,11 @@ def needed_permissions(
     If cert-manager writes the certificate and the caBundles, the webhook and the metrics API need fewer.
     `autoscaler_status`: the names of the autoscalers' status ConfigMaps, separated by commas.
     """
-    places = ((CLUSTER_RULES[process], ""), (NAMESPACE_RULES[process], namespace))
+    installed = find_installed_process(process)
+    places = ((installed.cluster_rules, ""), (installed.namespace_rules, namespace))
     rules = ((rule, place) for granted, place in places for rule in granted_rules(granted, cert_manager=cert_manager))
     permissions = dict.fromkeys(permission for rule, place in rules for permission in _split_rule(process, rule, place))
-    if process == METRICS_API:
+    if installed.reads_request_headers:
         permissions |= dict.fromkeys(_HEADER_PERMISSIONS)
     scale_rules = (
         permission
@@ -115,7 +118,7 @@ def needed_permissions(
         for permission in _split_rule(process, rule, place)
     )
     scale_permissions = (
-        [replace(permission, is_other_namespace=True) for permission in scale_rules] if process in SCALERS else []
+        [replace(permission, is_other_namespace=True) for permission in scale_rules] if installed.may_scale else []
     )
     return tuple(
         replace(permission, name=name)
@@ -128,7 +131,12 @@ def needed_permissions(
 
 def resize_permissions() -> tuple[Permission, ...]:
     """Returns the permissions that the compactor's account needs if a policy has `running: resize`."""
-    return tuple(permission for rule in RESIZING for permission in _split_rule("compactor", rule, ""))
+    return tuple(permission for rule in RESIZING for permission in _split_rule(resizing_process(), rule, ""))
+
+
+def resizing_process() -> str:
+    """Returns the name of the process that resizes running pods."""
+    return next(process.name for process in INSTALLED_PROCESSES if process.may_resize)
 
 
 def _split_rule(process: str, rule: Rule, namespace: str) -> Iterator[Permission]:

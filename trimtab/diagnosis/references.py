@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trimtab.cluster.node import NodeInfo, node_from_api
+from trimtab.cluster.processes import account_name
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.snapshot import Snapshot
-from trimtab.diagnosis.permissions import ReviewAccess, missing_permissions, resize_permissions
-from trimtab.installation.names import PROCESSES, account_name
+from trimtab.diagnosis.permissions import ReviewAccess, missing_permissions, resize_permissions, resizing_process
+from trimtab.installation.names import PROCESSES
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
@@ -93,7 +94,7 @@ def find_missing_resize_permissions(namespace: str, review_access: ReviewAccess)
     from trimtab.kube.errors import KubeFault
 
     try:
-        return missing_permissions(resize_permissions(), "compactor", namespace, review_access)
+        return missing_permissions(resize_permissions(), resizing_process(), namespace, review_access)
     except KubeFault as error:
         return Unreadable("the permissions of the compactor", str(error))
 

@@ -9,9 +9,8 @@ from typing import Any
 from trimtab.cluster.api.core import Lease, LeaseSpec
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, format_age, format_timestamp, parse_timestamp
-from trimtab.compactor.process import LEASE
+from trimtab.compactor.settings import ACCOUNT
 from trimtab.inputs.reasons import NO_COMPACTOR
-from trimtab.installation.names import account_name
 from trimtab.kube.client import Client
 from trimtab.kube.errors import KubeFault, NotFound
 from trimtab.kube.objects import decode_as, get_plain
@@ -34,11 +33,11 @@ class Leadership:
 def read_leadership(client: Client, namespace: str, now: Seconds) -> Leadership:
     """Read the compactor's Lease, and if no replica holds it, the Deployment. Raises KubeFault if the Lease cannot be
     read."""
-    doing = f"read Lease {namespace}/{LEASE}"
+    doing = f"read Lease {namespace}/{ACCOUNT}"
     try:
-        content = client.get(object_path(LIST_SOURCES["Lease"], namespace, LEASE), doing=doing)
+        content = client.get(object_path(LIST_SOURCES["Lease"], namespace, ACCOUNT), doing=doing)
     except NotFound:
-        sentence = f"there is no Lease {namespace}/{LEASE}, so no compactor has run in this namespace"
+        sentence = f"there is no Lease {namespace}/{ACCOUNT}, so no compactor has run in this namespace"
         return Leadership(problem=NO_COMPACTOR(f"{sentence}; {_describe_deployment(client, namespace)}"))
     lease: Lease = decode_as(content, Lease, doing)
     sentence = find_lapse(lease.spec, now)
@@ -66,9 +65,8 @@ def find_lapse(lease: LeaseSpec, now: Seconds) -> str:
 
 
 def _describe_deployment(client: Client, namespace: str) -> str:
-    name = account_name("compactor")
     try:
-        return describe_replicas(get_plain(client, "Deployment", name, namespace), namespace, name)
+        return describe_replicas(get_plain(client, "Deployment", ACCOUNT, namespace), namespace, ACCOUNT)
     except KubeFault as error:
         return f"the compactor's Deployment cannot be read: {error}"
 

@@ -7,7 +7,7 @@ The notes list what a plan assumes because the snapshot does not contain it.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
@@ -18,6 +18,7 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node_nature import NodeKind
+from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.cluster.pool import Pool, schedulers_of
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.snapshot import Snapshot, build_snapshot
@@ -75,7 +76,7 @@ class PlanOptions:
         ),
     ] = ()
     overhead: Annotated[
-        Literal["server", "webhook"],
+        OverheadWriter,
         flags.OVERHEAD.with_help(
             "The component that writes pod overhead, as for the webhook. The option has an effect only with policies."
         ),

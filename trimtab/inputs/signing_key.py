@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.processes import PROCESSES, secret_of
 from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.signature import secret_of
 from trimtab.inputs.command_faults import UsageError
 
 if TYPE_CHECKING:
     from trimtab.cluster.signature import SigningKeys
     from trimtab.kube.client import Client
 
-SigningProcess = Literal["webhook", "compactor"]
-"""The processes that sign annotations. The signatures are needed because other clients can write these annotations as
-well."""
+SIGNING_PROCESSES = tuple(process.name for process in PROCESSES if process.signs_annotations)
+"""The names of the processes that sign annotations. The signatures are needed because other clients can write these
+annotations as well."""
 
 
 def rotate_signing_key(client: Client, namespace: str, process: str, *, confirmed: bool, force: bool) -> Iterator[str]:
@@ -26,6 +26,7 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
     Raises UsageError if there is no key. It is also raised if annotations or states in the cluster would no longer be
     authentic and `force` is not set. Raises any KubeFault if the API server refuses.
     """
+    from trimtab.compactor.node_signatures import SECRET
     from trimtab.kube import objects as kube_objects
     from trimtab.kube import signing_keys
     from trimtab.kube.objects import Writer
@@ -40,7 +41,8 @@ def rotate_signing_key(client: Client, namespace: str, process: str, *, confirme
             else "no signing key, because the process itself writes the first one"
         )
         raise UsageError([ConfigError(file=key_secret, expected="a signing key", got=got)])
-    lost_signatures = tuple(_find_lost_signatures(client, namespace, secret, keys)) if process == "compactor" else ()
+    signs_nodes = secret_of(process) == SECRET
+    lost_signatures = tuple(_find_lost_signatures(client, namespace, secret, keys)) if signs_nodes else ()
     yield f"{key_secret}: a new key signs from now on, and signatures of the present key stay valid."
     if keys.previous is not None:
         yield "Signatures of the previous key are no longer valid."

@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trimtab.cluster.cluster_autoscaler import split_status_names
-from trimtab.installation.names import InstallValues, Manifest, account_name, build_manifest
+from trimtab.cluster.processes import account_name
+from trimtab.installation.names import InstallValues, Manifest, build_manifest
 from trimtab.machines.expander_map import MAP_NAME
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 ROLE_NAME = "trimtab-recommender-demotion"
 
 
-def render_demotion_access(values: InstallValues) -> Iterator[Manifest]:
+def render_demotion_access(process: str, values: InstallValues) -> Iterator[Manifest]:
     """Yields the Role and its binding in the autoscaler's namespace; nothing if the installation does not lower the
     priority of node groups."""
     if not values.demote_groups:
@@ -31,9 +32,7 @@ def render_demotion_access(values: InstallValues) -> Iterator[Manifest]:
             "resourceNames": [*split_status_names(values.autoscaler_status)],
         },
     ]
-    yield build_manifest(_RBAC, "Role", ROLE_NAME, there, component="recommender", rules=rules)
-    account = {"kind": "ServiceAccount", "name": account_name("recommender"), "namespace": values.namespace}
+    yield build_manifest(_RBAC, "Role", ROLE_NAME, there, component=process, rules=rules)
+    account = {"kind": "ServiceAccount", "name": account_name(process), "namespace": values.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ROLE_NAME}
-    yield build_manifest(
-        _RBAC, "RoleBinding", ROLE_NAME, there, component="recommender", roleRef=ref, subjects=[account]
-    )
+    yield build_manifest(_RBAC, "RoleBinding", ROLE_NAME, there, component=process, roleRef=ref, subjects=[account])

@@ -1,13 +1,14 @@
 """All manifests in the order of their application: dependencies first, the webhook configurations
 and the APIService last."""
 
+from trimtab.cluster.processes import PROCESSES
 from trimtab.compaction.pool_status import build_pool_status_crd
-from trimtab.installation.admission_policies import render_account_policies, render_webhook_configurations
-from trimtab.installation.demotion_access import render_demotion_access
-from trimtab.installation.deployments import render_guards, render_webhook, render_workers
-from trimtab.installation.metrics_api import render_metrics_api
+from trimtab.installation.deployments import render_guards, render_workers
+from trimtab.installation.installed_processes import ALWAYS_INSTALLED, render_account_policies
 from trimtab.installation.names import InstallValues, Manifest, component_labels
-from trimtab.installation.parameter_access import render_parameter_access
+from trimtab.installation.processes.metrics_api import render_metrics_api
+from trimtab.installation.processes.recommender import render_access_on_request
+from trimtab.installation.processes.webhook import render_webhook, render_webhook_configurations
 from trimtab.installation.rbac import render_accounts
 from trimtab.policy.schema import build_crd
 
@@ -22,13 +23,12 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
         render_namespace(values),
         build_crd(),
         build_pool_status_crd(),
-        *render_accounts(values),
+        *render_accounts(ALWAYS_INSTALLED, values),
         *render_account_policies(values),
-        *render_parameter_access(values),
-        *render_demotion_access(values),
-        *render_guards(values),
+        *render_access_on_request(values),
+        *(guard for process in PROCESSES if not process.is_optional for guard in render_guards(process, values)),
         *render_webhook(values),
-        *render_workers(values),
+        *render_workers(ALWAYS_INSTALLED, values),
         *(webhook for webhook in render_webhook_configurations(values) if _is_in_mode(webhook, values)),
         *(render_metrics_api(values) if values.metrics_api else ()),
     )

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trimtab.cluster import processes
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
-from trimtab.cluster.signature import secret_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +74,12 @@ CONFIGURATION_NAME = "trimtab"
 """The name of both webhook configurations. It sorts before `vpa-webhook-config`, so that Trimtab's webhook is called
 before the VPA's and need not be called twice."""
 WEBHOOK_NAME, CERTIFICATE_SECRET = "trimtab-webhook", "trimtab-webhook-tls"
-WEBHOOK_SIGNING, COMPACTOR_SIGNING = secret_of("webhook"), secret_of("compactor")
-"""The Secrets with the signing keys of the webhook and of the compactor. Each verifies annotations that other clients
-can write as well.
-
-The certificate has a Secret of its own, because cert-manager may write that Secret."""
-PROCESSES = ("webhook", "watchdog", "compactor", "recommender")
-METRICS_API = "metrics-api"
-"""The process that serves custom metrics, and is installed on request."""
+"""The webhook's Service, and the Secret with its certificate. The certificate has a Secret of its own, because
+cert-manager may write that Secret."""
+PROCESSES = tuple(process.name for process in processes.PROCESSES if not process.is_optional)
+"""The names of the processes that every installation has."""
+WORKERS = tuple(process.name for process in processes.PROCESSES if process.has_lease)
+"""The names of the processes of which only the replica with the Lease works."""
 INJECT = "cert-manager.io/inject-ca-from"
 
 
@@ -92,11 +90,6 @@ def component_labels(component: str = "") -> dict[str, str]:
     """
     common = {"app.kubernetes.io/name": "trimtab", "app.kubernetes.io/managed-by": "trimtab"}
     return {**common, "app.kubernetes.io/component": component} if component else common
-
-
-def account_name(process: str) -> str:
-    """Returns the common name of the process's service account, Deployment and Lease."""
-    return f"trimtab-{process}"
 
 
 def build_manifest(

@@ -9,8 +9,9 @@ or change a ConfigMap of that name; `write_policies` restricts the recommender t
 from collections.abc import Iterator
 from dataclasses import replace
 
+from trimtab.cluster.processes import account_name
 from trimtab.cluster.request_parameters import PARAMETERS_NAME
-from trimtab.installation.names import InstallValues, Manifest, account_name, build_manifest
+from trimtab.installation.names import InstallValues, Manifest, build_manifest
 
 _API = "admissionregistration.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -27,27 +28,25 @@ RULES: tuple[Manifest, ...] = (
 )
 
 
-def render_parameter_access(values: InstallValues) -> Iterator[Manifest]:
+def render_parameter_access(process: str, values: InstallValues) -> Iterator[Manifest]:
     """Yields the policy that guards the ConfigMap's name, and a Role with its binding for each namespace in
     `parameter_namespaces`.
 
     Yields nothing if there is no such namespace."""
     if not values.parameter_namespaces:
         return
-    yield from _render_guard(values)
-    account = {"kind": "ServiceAccount", "name": account_name("recommender"), "namespace": values.namespace}
+    yield from _render_guard(process, values)
+    account = {"kind": "ServiceAccount", "name": account_name(process), "namespace": values.namespace}
     for namespace in values.parameter_namespaces:
         there = replace(values, namespace=namespace)
-        yield build_manifest(_RBAC, "Role", ROLE_NAME, there, component="recommender", rules=list(RULES))
+        yield build_manifest(_RBAC, "Role", ROLE_NAME, there, component=process, rules=list(RULES))
         ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ROLE_NAME}
-        yield build_manifest(
-            _RBAC, "RoleBinding", ROLE_NAME, there, component="recommender", roleRef=ref, subjects=[account]
-        )
+        yield build_manifest(_RBAC, "RoleBinding", ROLE_NAME, there, component=process, roleRef=ref, subjects=[account])
 
 
-def _render_guard(values: InstallValues) -> Iterator[Manifest]:
+def _render_guard(process: str, values: InstallValues) -> Iterator[Manifest]:
     """Yields the policy that lets no account but the recommender's write ConfigMaps of this name."""
-    user = f"system:serviceaccount:{values.namespace}:{account_name('recommender')}"
+    user = f"system:serviceaccount:{values.namespace}:{account_name(process)}"
     rule = {
         "apiGroups": [""],
         "apiVersions": ["v1"],
@@ -56,7 +55,7 @@ def _render_guard(values: InstallValues) -> Iterator[Manifest]:
         "scope": "Namespaced",
     }
     message = (
-        f"only {account_name('recommender')} may write ConfigMap {PARAMETERS_NAME}, because policies read "
+        f"only {account_name(process)} may write ConfigMap {PARAMETERS_NAME}, because policies read "
         "requests from this ConfigMap"
     )
     spec = {
@@ -66,6 +65,6 @@ def _render_guard(values: InstallValues) -> Iterator[Manifest]:
         "matchConditions": [{"name": "what-it-guards", "expression": f"object.metadata.name == '{PARAMETERS_NAME}'"}],
         "validations": [{"expression": f"request.userInfo.username == '{user}'", "message": message}],
     }
-    yield build_manifest(_API, "ValidatingAdmissionPolicy", GUARD_NAME, component="recommender", spec=spec)
+    yield build_manifest(_API, "ValidatingAdmissionPolicy", GUARD_NAME, component=process, spec=spec)
     binding = {"policyName": GUARD_NAME, "validationActions": ["Deny"]}
-    yield build_manifest(_API, "ValidatingAdmissionPolicyBinding", GUARD_NAME, component="recommender", spec=binding)
+    yield build_manifest(_API, "ValidatingAdmissionPolicyBinding", GUARD_NAME, component=process, spec=binding)

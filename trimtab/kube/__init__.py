@@ -19,8 +19,7 @@ Functions raise errors, and every error names the operation and the object.
     objects                one object: read, applied, deleted; every write is fenced, and a dry run on request
     nodes                  a cordon and its reversal, in one patch; the replicas of a workload
     evict, resize          an eviction, and a resize of a running pod, with their outcomes
-    leader_election,       one leader, whose writes end before another leader's begin; a process with one
-    leader_process
+    leader_election        one leader, whose writes end before another leader's begin
     certificate_rotation   one serving certificate for all replicas
     signing_keys           signing keys in their Secret
     events                 Events, one series for a repeated occurrence

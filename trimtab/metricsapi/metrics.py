@@ -4,58 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector as RegistryCollector
 
-from trimtab.runtime.metrics import LabelledHistogram, add_build_info, nan_on_error
+from trimtab.runtime.metrics import LabelledHistogram, ProcessMetrics, nan_on_error
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
-class Metrics:
+class Metrics(ProcessMetrics):
     """The metrics of one replica."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.registry = registry
-        add_build_info(registry)
-        self.rules = Gauge(
-            "trimtab_metrics_api_rules", "The number of rules of metrics that are in force.", registry=registry
-        )
-        self.targets = Gauge(
-            "trimtab_metrics_api_targets",
-            "The number of metrics pages of pods that the process scrapes.",
-            registry=registry,
-        )
-        self.invalid_rules = Gauge(
-            "trimtab_metrics_api_invalid_rules",
+        super().__init__(registry, "trimtab_metrics_api_")
+        self.rules = self.gauge("rules", "The number of rules of metrics that are in force.")
+        self.targets = self.gauge("targets", "The number of metrics pages of pods that the process scrapes.")
+        self.invalid_rules = self.gauge(
+            "invalid_rules",
             "1 if the ConfigMap of rules is invalid or cannot be read, while the last valid rules stay in force.",
-            registry=registry,
         )
-        self.samples = Counter(
-            "trimtab_metrics_api_samples",
-            "The number of scrapes and queries that gave samples.",
-            ["source"],
-            registry=registry,
-        )
-        self.failures = Counter(
-            "trimtab_metrics_api_failures",
-            "The number of scrapes and queries that failed, by reason.",
-            ["reason"],
-            registry=registry,
-        )
-        self.requests = Counter(
-            "trimtab_metrics_api_requests",
-            "The number of requests to the API, by HTTP status.",
-            ["status"],
-            registry=registry,
-        )
-        self.answers = Counter(
-            "trimtab_metrics_api_answers",
+        self.samples = self.counter("samples", "The number of scrapes and queries that gave samples.", "source")
+        self.failures = self.counter("failures", "The number of scrapes and queries that failed, by reason.", "reason")
+        self.requests = self.counter("requests", "The number of requests to the API, by HTTP status.", "status")
+        self.answers = self.counter(
+            "answers",
             "The number of responses to requests for a metric: `values`, `empty` (no pod has a value now), "
             "`unknown` (no rule).",
-            ["answer"],
-            registry=registry,
+            "answer",
         )
         self.seconds = LabelledHistogram(
             "trimtab_metrics_api_request_duration_seconds",
@@ -75,27 +51,24 @@ class Metrics:
 
     def add_scrape_queue(self, slots_in_use: Callable[[], float], overdue: Callable[[], Mapping[str, float]]) -> None:
         """Adds metrics for how busy the scrapes are; both functions are called at each scrape of this process."""
-        Gauge(
-            "trimtab_metrics_api_scrape_slots_in_use",
+        self.gauge(
+            "scrape_slots_in_use",
             "The number of scrapes and queries that are under way. They share a fixed number of slots.",
-            registry=self.registry,
         ).set_function(slots_in_use)
-        gauge = Gauge(
-            "trimtab_metrics_api_overdue_seconds",
+        gauge = self.gauge(
+            "overdue_seconds",
             "For how long in seconds the most overdue metrics page of a pod has waited beyond its interval: `regular`, "
             "or `slow` (its last scrape took long and gave no value).",
-            ["targets"],
-            registry=self.registry,
+            "targets",
         )
         gauge.labels("regular").set_function(lambda: overdue()["regular"])
         gauge.labels("slow").set_function(lambda: overdue()["slow"])
 
     def add_certificate_expiry(self, read: Callable[[], float]) -> None:
         """Adds a metric with the time at which the serving certificate expires."""
-        Gauge(
-            "trimtab_metrics_api_certificate_expiry_timestamp_seconds",
+        self.gauge(
+            "certificate_expiry_timestamp_seconds",
             "The time at which the serving certificate expires, in seconds since 1970.",
-            registry=self.registry,
         ).set_function(nan_on_error(read))
 
 

@@ -200,8 +200,7 @@ class Replica:
         self.client.close()
 
     def _read_expiry(self) -> float:
-        not_after = certs.read_status(self.settings.certs_folder, clock.utc_now()).not_after
-        return not_after.timestamp() if not_after else float("nan")
+        return certs.read_status(self.settings.certs_folder, clock.utc_now()).expires_at_seconds
 
     def _start_thread(self, name: str, action: Callable[[], None], every: float) -> None:
         def guarded() -> None:

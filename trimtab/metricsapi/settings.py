@@ -1,9 +1,11 @@
 """The settings of the metrics API, with their units and the reasons for their defaults."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from trimtab.cluster.processes import METRICS_API
 from trimtab.runtime.settings import ListenAddress
 
 
@@ -12,7 +14,8 @@ class Settings:
     """The settings of the metrics API; `environment.variable_name` returns the name of the environment variable for
     each."""
 
-    process: ClassVar[str] = "metrics_api"
+    process: ClassVar[str] = METRICS_API.name
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 8443)  # noqa: S104, RUF009  a frozen value
     """The HOST:PORT for the API, and for metrics and health. The default is all interfaces, because API servers and the

@@ -19,6 +19,7 @@ from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.kinds import DAEMON_SET, kind_name
 from trimtab.cluster.operating_system import mentions_windows_options, read_security_contexts, runs_on_windows
+from trimtab.cluster.overhead_writer import BY_SERVER, OverheadWriter
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import ContainerUsage
@@ -72,8 +73,6 @@ UNSIGNED = MarkerSigner()
 
 T = TypeVar("T")
 
-OverheadBy = Literal["server", "webhook"]
-
 OPT_OUT = "trimtab.dev/opt-out"
 MIRROR = "kubernetes.io/config.mirror"
 CRITICAL = ("system-cluster-critical", "system-node-critical")
@@ -88,7 +87,7 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 class AdmissionSettings:
     """Settings of the installation, which hold whatever the policies contain."""
 
-    overhead: OverheadBy = "server"
+    overhead: OverheadWriter = BY_SERVER
     """What sets `spec.overhead`: the API server's RuntimeClass admission plugin or, if that is off, the webhook."""
     own_namespace: str = OWN_NAMESPACE
     system_namespaces: frozenset[str] = frozenset({"kube-system", "kube-node-lease", "kube-public"})

@@ -5,93 +5,86 @@ from __future__ import annotations
 from collections import Counter as Count
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.cluster.reason import NotYet
 from trimtab.recommender.expander_demotion import DemotionMetrics
 from trimtab.recommender.publisher import ContainerRecommendations
 from trimtab.reservations.measure import PoolUse, ReservationChange, ResourceUse
 from trimtab.reservations.overhead_fit import OverheadFit
-from trimtab.runtime.metrics import Bounded, add_build_info
+from trimtab.runtime.metrics import Bounded
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.sizing.pool_reservations import PoolReservation
+from trimtab.workers.worker_metrics import WorkerMetrics
 
 
-class Metrics:
+class Metrics(WorkerMetrics):
     """Gauges and counters that are set after each round."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool]) -> None:
-        self.registry = registry
-        add_build_info(registry)
-
-        def gauge(name: str, help_text: str, *labels: str) -> Gauge:
-            return Gauge(f"trimtab_recommender_{name}", help_text, labels, registry=registry)
-
-        def counter(name: str, help_text: str, *labels: str) -> Counter:
-            return Counter(f"trimtab_recommender_{name}", help_text, labels, registry=registry)
-
-        self.containers = gauge("containers", "The number of containers with recorded usage.")
-        self.recommended = gauge(
+        super().__init__(registry, "trimtab_recommender_", leading)
+        self.containers = self.gauge("containers", "The number of containers with recorded usage.")
+        self.recommended = self.gauge(
             "recommended_containers", "The number of containers with a recommendation in the latest round."
         )
-        self.missing = gauge(
+        self.missing = self.gauge(
             "containers_without_recommendation",
             "The number of containers without a recommendation for a resource, by reason code.",
             "resource",
             "reason",
         )
-        self.collected = gauge(
+        self.collected = self.gauge(
             "collected_timestamp_seconds",
             "The time at which usage was last read completely, in seconds since 1970; NaN if this replica "
             "has never read it.",
         )
         self.collected.set(float("nan"))
-        self.samples = counter("series", "The number of usage series that had new values in the last reading.")
-        self.dropped_samples = counter(
+        self.samples = self.counter("series", "The number of usage series that had new values in the last reading.")
+        self.dropped_samples = self.counter(
             "ignored_samples",
             "The number of samples that were dropped, because they are not a number, below zero, or more than "
             "any machine has.",
         )
-        self.writes = counter(
+        self.writes = self.counter(
             "writes",
             "The number of ConfigMaps that were written: shards of usage or of recommendations, or parameters of "
             "a namespace.",
             "what",
         )
-        self.shards = gauge(
+        self.shards = self.gauge(
             "shards", "The number of existing shards (ConfigMaps) of usage or of recommendations.", "what"
         )
-        self.stored_bytes = gauge(
+        self.stored_bytes = self.gauge(
             "stored_bytes", "The number of bytes of text in ConfigMaps of usage or of recommendations.", "what"
         )
-        self.max_stored_bytes = gauge(
+        self.max_stored_bytes = self.gauge(
             "max_stored_bytes",
             "The limit of stored usage in bytes (TRIMTAB_RECOMMENDER_MAX_STORED_MEGABYTES); above it the oldest "
             "days are deleted.",
         )
-        self.unsaved_seconds = gauge(
+        self.unsaved_seconds = self.gauge(
             "checkpoint_age_seconds",
             "The age in seconds of the oldest stored shard of usage, which is the usage that an unexpected end "
             "of the process would lose.",
         )
-        self.missed_readings = counter(
+        self.missed_readings = self.counter(
             "missed_collections",
             "The number of readings of present usage that were missed, because one took too long or was not "
             "processed in time.",
         )
-        self.unreadable = gauge(
+        self.unreadable = self.gauge(
             "unreadable_shards",
             "The number of stored texts that were damaged or too large when this replica began to lead: of usage, "
             "recommendations, overhead (of kubelets) or reservations.",
             "what",
         )
-        self.faults = counter(
+        self.faults = self.counter(
             "errors",
             "The number of steps of rounds that failed: collect, import, publish, parameters, checkpoint, "
             "demotions, daily-history.",
             "what",
         )
-        gauge("leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
+        self.add_leadership()
         self.reservations = ReservationMetrics(registry, self.unreadable)
         self.demotions = DemotionMetrics(registry)
 

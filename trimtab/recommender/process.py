@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.live_history import LiveHistory
-from trimtab.kube.leader_process import LEADING_CHECK_SECONDS, LeaderProcess, open_leader_process
 from trimtab.recommender import sharded_configmaps
 from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import InstantCollector, RangeCollector, Sampler, UsageSource
@@ -35,6 +35,7 @@ from trimtab.recommender.sharded_configmaps import StoreUnavailable
 from trimtab.recommender.write_budget import WriteBudget
 from trimtab.runtime import clock
 from trimtab.runtime.environment import variable_name
+from trimtab.runtime.http_pages import Page
 from trimtab.runtime.log import Logger
 from trimtab.usage import vpa_checkpoints as vpa
 from trimtab.usage.cluster_label import Matchers, NoMatcher
@@ -47,8 +48,9 @@ from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.prometheus_queries import Names, invalid_names, parse_label_names
 from trimtab.usage.series import Series
 from trimtab.usage.server_warnings import DistinctWarnings
+from trimtab.workers.leader_process import LeaderProcess
+from trimtab.workers.worker import run_worker
 
-NAME = "recommender"
 Wait = Callable[[], None]
 """A function that waits until the next round, or until the replica may not continue."""
 MAX_SILENCE_SECONDS = 1800.0
@@ -61,6 +63,8 @@ class Process:
 
     settings: Settings
     replica: LeaderProcess
+    once: bool = False
+    """Whether a single round is run."""
     loop: Loop | None = None
     log: Logger = field(init=False)
     metrics: Metrics = field(init=False)
@@ -69,23 +73,21 @@ class Process:
         self.log = self.replica.log
         self.metrics = Metrics(CollectorRegistry(), self.replica.is_leading)
 
-    def run(self, *, once: bool = False) -> bool:
-        """Runs until the process is asked to stop, leading whenever the election allows it. With `once`, runs a single
-        round and returns whether it succeeded."""
-        missing = lambda: (200, "application/json", render_missing(self._recommendations()))  # noqa: E731
-        with self.replica.serve_and_elect(self.metrics.registry, {"/missing": missing}):
-            if once:
-                return self.replica.wait_for_leadership() and self.replica.lead_once(lambda: self._lead(once=True))
-            self.replica.lead_until_stopped(lambda: self._lead(once=False))
-        return True
+    @property
+    def registry(self) -> CollectorRegistry:
+        return self.metrics.registry
 
-    def _lead(self, *, once: bool) -> bool:
+    @property
+    def pages(self) -> Mapping[str, Page]:
+        return {"/missing": lambda: (200, "application/json", render_missing(self._recommendations()))}
+
+    def lead(self) -> bool:
         """Runs rounds as long as this replica leads. Everything is read again at the start, because another replica may
         have changed it in the meantime."""
         with PodWatcher(self.replica.client) as watcher, ExitStack() as stack:
-            source, wait = self._source(stack, once=once)
+            source, wait = self._source(stack)
             loop = self._loop(watcher, source)
-            succeeded = self._open_loop(loop, watcher) and self._rounds(loop, watcher, wait, once=once)
+            succeeded = self._open_loop(loop, watcher) and self._run_rounds(loop, watcher, wait)
             # Only a loop that was opened has a history to store, and only the leader may write it.
             if self.loop is loop and self.replica.is_leading():
                 succeeded = loop.store_all() and succeeded
@@ -95,32 +97,35 @@ class Process:
     def _open_loop(self, loop: Loop, watcher: PodWatcher) -> bool:
         """Waits until all lists are read and the stored history is restored. Returns False if the replica no longer
         leads."""
-        while self.replica.may_continue():
+
+        def restore_state() -> Literal[True] | None:
+            if not watcher.is_synced:
+                return None
             try:
-                if watcher.is_synced:
-                    watcher.apply_changes()
-                    loop.restore_state()
-                    self.loop = loop
-                    return True
+                watcher.apply_changes()
+                loop.restore_state()
             except StoreUnavailable as error:
                 self.log.warning("state.not-read", error=str(error))
                 self.replica.wait_while_leading(self.settings.retry_period_seconds)
-            self.replica.wait_while_leading(LEADING_CHECK_SECONDS)
-        return False
+                return None
+            self.loop = loop
+            return True
 
-    def _rounds(self, loop: Loop, watcher: PodWatcher, wait: Wait, *, once: bool) -> bool:
+        return self.replica.retry_while_leading(restore_state) is True
+
+    def _run_rounds(self, loop: Loop, watcher: PodWatcher, wait: Wait) -> bool:
         import_batch: Callable[[], BatchHistory] | None = (
             self._vpa_histories if self.settings.use_vpa_checkpoints else None
         )
         while self.replica.may_continue():
             wait()
             watcher.apply_changes()
-            loop.run_round(import_batch, everything=once)
+            loop.run_round(import_batch, everything=self.once)
             # VPAs' histories are imported once, in the first round.
             import_batch = None
-            if once:
+            if self.once:
                 return loop.fault_count == 0
-        return not once
+        return not self.once
 
     def _vpa_histories(self) -> BatchHistory:
         """Returns the histories in the VPAs' checkpoints; empty if there are none."""
@@ -210,14 +215,14 @@ class Process:
         """Returns a budget of half the configured bytes: one half is for usage, the other for recommendations."""
         return WriteBudget(self.settings.max_written_kilobytes * 500, clock.elapsed_seconds)
 
-    def _source(self, stack: ExitStack, *, once: bool) -> tuple[UsageSource, Wait]:
+    def _source(self, stack: ExitStack) -> tuple[UsageSource, Wait]:
         """Returns the source of usage, and the function that waits for the next round."""
         if self.settings.prometheus_url is not None:
             return self._range_collector(), Pauses(
                 lambda: self.replica.wait_while_leading(self.settings.collect_interval_seconds)
             )
         look = self._instant_source()
-        if once:
+        if self.once:
             return InstantCollector(lambda: [look()]), lambda: None
         sampler = Sampler(
             look, self.settings.collect_interval_seconds, clock.elapsed_seconds, self.metrics.missed_readings.inc
@@ -324,15 +329,15 @@ def parse_names(settings: Settings) -> Names:
         )
         Matchers.from_text(settings.prometheus_matcher or "")
     except NoMatcher as error:
-        name = variable_name(NAME, "prometheus_matcher")
+        name = variable_name(Settings.process, "prometheus_matcher")
         raise ValueError(f"{name}: expected {error}, got {settings.prometheus_matcher!r}") from None
     except ValueError as error:
-        name = variable_name(NAME, "prometheus_label_names")
+        name = variable_name(Settings.process, "prometheus_label_names")
         raise ValueError(f"{name}: expected {error}, got {settings.prometheus_label_names!r}") from None
     names = Names(**{name: text for name, text in metric_names.items() if text}, labels=renamed)
     for setting, expected in invalid_names(names):
         field = _METRIC_SETTINGS.get(setting, "prometheus_label_names")
-        raise ValueError(f"{variable_name(NAME, field)}: expected {expected}")
+        raise ValueError(f"{variable_name(Settings.process, field)}: expected {expected}")
     return names
 
 
@@ -342,7 +347,7 @@ def check_daily_history(settings: Settings) -> None:
     if settings.daily_history is None:
         return
     if not settings.cluster_name:
-        history, name = (variable_name(NAME, field) for field in ("daily_history", "cluster_name"))
+        history, name = (variable_name(Settings.process, field) for field in ("daily_history", "cluster_name"))
         raise ValueError(f"{name}: expected the name of this cluster, because {history} is set")
     import_arrow()
 
@@ -356,7 +361,10 @@ def run(settings: Settings, log: Logger, *, once: bool = False) -> bool:
     ValueError if settings contradict each other."""
     parse_names(settings)
     check_daily_history(settings)
-    with open_leader_process(
-        NAME, settings, log, hung=max(MAX_SILENCE_SECONDS, 3 * settings.collect_interval_seconds)
-    ) as replica:
-        return Process(settings, replica).run(once=once)
+    return run_worker(
+        settings,
+        log,
+        lambda replica: Process(settings, replica, once),
+        max_silence_seconds=max(MAX_SILENCE_SECONDS, 3 * settings.collect_interval_seconds),
+        once=once,
+    )

@@ -1,12 +1,50 @@
 """The settings of the recommender, with their units and the reasons for their defaults."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
-from trimtab.kube.leader_process import LeaderProcessSettings
+from trimtab.cluster.processes import RECOMMENDER
 from trimtab.runtime.settings import ListenAddress
+from trimtab.workers.leader_process import LeaderProcessSettings
+
+_RENAMED = {
+    "CHECKPOINT_EVERY": "checkpoint_interval_seconds",
+    "CPU_METRIC": "cpu_metric",
+    "CPU_RECORDED": "cpu_recording_rule",
+    "DAYS": "history_days",
+    "INTERVAL": "collect_interval_seconds",
+    "KUBECONFIG": "kubeconfig",
+    "KUBELETS": "use_kubelets",
+    "LABEL_NAMES": "prometheus_label_names",
+    "LEASE": "lease_duration_seconds",
+    "LISTEN": "listen",
+    "MATCHER": "prometheus_matcher",
+    "MAX_STORED_MEGABYTES": "max_stored_megabytes",
+    "MAX_WRITTEN_KILOBYTES": "max_written_kilobytes",
+    "MEMORY_METRIC": "memory_metric",
+    "PROMETHEUS": "prometheus_url",
+    "PROMETHEUS_CA": "prometheus_ca_file",
+    "PROMETHEUS_CERTIFICATE": "prometheus_certificate_file",
+    "PROMETHEUS_HEADER_FILE": "prometheus_header_file",
+    "PROMETHEUS_KEY": "prometheus_key_file",
+    "PROMETHEUS_TENANT": "prometheus_tenant",
+    "PROMETHEUS_TOKEN": "prometheus_token",
+    "PROMETHEUS_TOKEN_FILE": "prometheus_token_file",
+    "PUBLISH_EVERY": "publish_interval_seconds",
+    "QUERIES_AT_ONCE": "max_concurrent_queries",
+    "RATE": "cpu_rate_window",
+    "READY_FILE": "ready_file",
+    "RENEW_DEADLINE": "renew_deadline_seconds",
+    "RETRY": "retry_period_seconds",
+    "STEP": "query_step_seconds",
+    "TOLERANCE": "publish_tolerance_percent",
+    "VPA_CHECKPOINTS": "use_vpa_checkpoints",
+    "WRITE_DEADLINE": "write_timeout_seconds",
+}
+"""Former variable without `TRIMTAB_` → the present field, for settings that had another name in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +52,8 @@ class Settings(LeaderProcessSettings):
     """The settings of the recommender; `environment.variable_name` returns the name of the environment variable for
     each."""
 
-    process: ClassVar[str] = "recommender"
+    process: ClassVar[str] = RECOMMENDER.name
+    renamed: ClassVar[Mapping[str, str]] = _RENAMED
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
     """The HOST:PORT for metrics, health and `/missing`. The default is all interfaces, because Prometheus and the

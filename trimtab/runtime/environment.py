@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from trimtab.cluster.config_error import ConfigError, quote_value
+from trimtab.cluster.processes import PROCESSES
 from trimtab.runtime.files import SettingsError
-from trimtab.runtime.renamed_settings import RENAMED
-from trimtab.runtime.settings import COMMON_SETTINGS, PROCESSES, ListenAddress, Settings
+from trimtab.runtime.settings import COMMON_SETTINGS, ListenAddress, Settings
 
 PREFIX = "TRIMTAB_"
 _MAX_COMPARED = 64
@@ -32,7 +32,12 @@ def variable_name(process: str, field: str) -> str:
     Settings on which all processes of one installation must agree do not have the process in their name:
     `TRIMTAB_NAMESPACE`.
     """
-    return PREFIX + (field if field in COMMON_SETTINGS else f"{process}_{field}").upper()
+    return PREFIX + field.upper() if field in COMMON_SETTINGS else _own_prefix(process) + field.upper()
+
+
+def _own_prefix(process: str) -> str:
+    """Returns the beginning of the variables that only this process reads."""
+    return f"{PREFIX}{process.replace('-', '_').upper()}_"
 
 
 def fields_by_variable(kind: Any) -> dict[str, str]:
@@ -59,7 +64,7 @@ def read_as(environ: Mapping[str, str], kind: type[S]) -> S:
     hints = get_type_hints(kind)
     names = fields_by_variable(kind)
     values: dict[str, Any] = {}
-    mistakes = _unknown_variables(environ, tuple(names), kind.process)  # type: ignore[attr-defined]
+    mistakes = _unknown_variables(environ, tuple(names), kind)
     for name, field in names.items():
         if (text := environ.get(name)) is None:
             continue
@@ -95,9 +100,10 @@ def write_environment(settings: Any) -> dict[str, str]:
     return {name: _format_value(value) for name, value in values if value is not None}
 
 
-def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], process: str) -> list[ConfigError]:
+def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], kind: Any) -> list[ConfigError]:
     # A variable of another process is no mistake: all may share one ConfigMap.
-    others = tuple(f"{PREFIX}{other.upper()}_" for other in PROCESSES if other != process)
+    process = kind.process
+    others = tuple(_own_prefix(other.name) for other in PROCESSES if other.name != process)
     common = {variable_name(process, field) for field in COMMON_SETTINGS}
     unknown = (
         name
@@ -105,7 +111,7 @@ def _unknown_variables(environ: Mapping[str, str], names: tuple[str, ...], proce
         if name.startswith(PREFIX) and name not in names and name not in common and not name.startswith(others)
     )
     return [
-        _renamed_variable(name, process)
+        _renamed_variable(name, kind)
         or _variable_error(name, "the name of a setting", quote_value(name), _suggest_variable(name, names, process))
         for name in unknown
         if not _SERVICE_LINK.match(name.removeprefix(PREFIX))
@@ -117,23 +123,23 @@ def _suggest_variable(name: str, names: tuple[str, ...], process: str) -> str:
 
     The prefix is not compared, because with it all names would seem similar.
     """
-    prefix = f"{PREFIX}{process.upper()}_"
+    prefix = _own_prefix(process)
     by_ending = {each.removeprefix(prefix).removeprefix(PREFIX): each for each in names}
     ending = name.removeprefix(prefix).removeprefix(PREFIX)
     matches = get_close_matches(ending[:_MAX_COMPARED], list(by_ending), n=1, cutoff=0.6)
     return f"did you mean {by_ending[matches[0]]!r}?" if matches else ""
 
 
-def _renamed_variable(name: str, process: str) -> ConfigError | None:
+def _renamed_variable(name: str, kind: Any) -> ConfigError | None:
     """Returns the mistake for a variable that an earlier version used for a setting, or None for any other name."""
-    new = RENAMED[process].get(name.removeprefix(PREFIX))
+    new = kind.renamed.get(name.removeprefix(PREFIX))
     if new is None:
         return None
     return _variable_error(
         name,
         "the name of a setting",
         "the former name of a setting, which was renamed",
-        f"use {variable_name(process, new)} instead",
+        f"use {variable_name(kind.process, new)} instead",
     )
 
 
@@ -147,9 +153,9 @@ def _check_shutdown_times(settings: Settings) -> None:
     if settings.graceful_timeout_seconds >= minimum:
         return
     got = f"{settings.graceful_timeout_seconds:g}"
-    expected = f"at least {minimum:g} (five more than {variable_name('webhook', 'shutdown_delay_seconds')})"
+    expected = f"at least {minimum:g} (five more than {variable_name(settings.process, 'shutdown_delay_seconds')})"
     raise SettingsError(
-        (_variable_error(variable_name("webhook", "graceful_timeout_seconds"), expected, quote_value(got)),)
+        (_variable_error(variable_name(settings.process, "graceful_timeout_seconds"), expected, quote_value(got)),)
     )
 
 

@@ -3,8 +3,10 @@
 Files, folders, standard input and the policies that are part of Trimtab are read as (name, bytes).
 
 RuntimeFault                 the base class; the text is for the person who starts the process
-├── SettingsError            the environment contains invalid settings; `mistakes` has all of them
-├── UnreadableFiles          paths that cannot be read; `mistakes` has all of them
+├── InvalidInput             what the process reads at its start is invalid; `mistakes` has all of them
+│   ├── SettingsError        the environment contains invalid settings
+│   ├── UnreadableFiles      paths that cannot be read
+│   └── InvalidPolicyFiles   the policies or the snapshot in files have mistakes
 └── CannotServe              the server cannot start as configured
     └── MissingKeyPair       the configuration is valid, but the cluster provided no certificate in time
 """
@@ -22,12 +24,24 @@ class RuntimeFault(Exception):
     """A process cannot continue as configured."""
 
 
-class SettingsError(RuntimeFault):
-    """The environment contains invalid settings; `mistakes` has all of them."""
+class InvalidInput(RuntimeFault):
+    """What the process reads at its start is invalid; `mistakes` has all mistakes."""
 
     def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
-        super().__init__("\n".join(str(mistake) for mistake in mistakes))
+        super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = mistakes
+
+
+class SettingsError(InvalidInput):
+    """The environment contains invalid settings."""
+
+
+class UnreadableFiles(InvalidInput):
+    """Some paths cannot be read."""
+
+
+class InvalidPolicyFiles(InvalidInput):
+    """The policies or the snapshot in files have mistakes."""
 
 
 class CannotServe(RuntimeFault):
@@ -41,14 +55,6 @@ class MissingKeyPair(CannotServe):
 Content = tuple[str, bytes]
 
 ENDINGS = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
-
-
-class UnreadableFiles(RuntimeFault):
-    """Some paths cannot be read; `mistakes` has all of them."""
-
-    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
-        super().__init__("\n".join(map(str, mistakes)))
-        self.mistakes = mistakes
 
 
 def read_files(paths: Iterable[str | Path], endings: tuple[str, ...] = ENDINGS) -> list[Content]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from platform import python_version
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
@@ -54,9 +54,30 @@ def add_build_info(registry: CollectorRegistry) -> None:
     info.labels(own_version, python_version()).set(1)
 
 
+class ProcessMetrics:
+    """The metrics of one process, whose names begin with `prefix`, and the version that runs."""
+
+    def __init__(self, registry: CollectorRegistry, prefix: str) -> None:
+        self.registry, self._prefix = registry, prefix
+        add_build_info(registry)
+
+    def gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
+        """Adds a gauge, and returns it."""
+        return Gauge(f"{self._prefix}{name}", help_text, labels, registry=self.registry)
+
+    def counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        """Adds a counter, and returns it."""
+        return Counter(f"{self._prefix}{name}", help_text, labels, registry=self.registry)
+
+
 def render_metrics(registry: CollectorRegistry) -> bytes:
     """Returns the metrics of this registry in the format of `CONTENT_TYPE`."""
     return generate_latest(registry)
+
+
+def value_or_nan(value: float | None) -> float:
+    """Returns the value for a gauge: NaN, Prometheus' unknown value, for None."""
+    return float("nan") if value is None else value
 
 
 def nan_on_error(read: Callable[[], float]) -> Callable[[], float]:

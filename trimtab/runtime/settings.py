@@ -1,11 +1,13 @@
 """The webhook's settings, with their units and the reasons for their defaults."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
-PROCESSES = ("webhook", "compactor", "recommender", "watchdog", "metrics_api")
-"""The processes, as they are named in environment variables."""
+from trimtab.cluster.overhead_writer import OverheadWriter
+from trimtab.cluster.processes import WEBHOOK
+
 COMMON_SETTINGS = frozenset(
     {
         "namespace",
@@ -58,11 +60,34 @@ class ServerSettings(Protocol):
     def max_connections_per_address(self) -> int: ...
 
 
+_RENAMED = {
+    "AUTOSCALER_STATUS": "autoscaler_status_configmap",
+    "CERTS": "certs_folder",
+    "CERTS_EVERY": "certs_check_interval_seconds",
+    "CERTS_SECRET": "certs_secret",
+    "CLIENT_CA": "client_ca_file",
+    "CLIENT_NAME": "client_common_name",
+    "CLUSTER": "cluster",
+    "CONFIGURATION": "configuration_name",
+    "CONNECTIONS": "max_connections",
+    "DRAIN": "shutdown_delay_seconds",
+    "GRACEFUL_TIMEOUT": "graceful_timeout_seconds",
+    "KEEPALIVE": "keepalive_seconds",
+    "LISTEN": "listen",
+    "PAUSED": "paused",
+    "READY_FILE": "ready_file",
+    "SERVICE": "service_name",
+    "WEBHOOK_CONNECTIONS_PER_ADDRESS": "max_connections_per_address",
+}
+"""Former variable without `TRIMTAB_` → the present field, for settings that had another name in earlier versions."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of the webhook; `trimtab.runtime.environment` gives each one its environment variable."""
 
-    process: ClassVar[str] = "webhook"
+    process: ClassVar[str] = WEBHOOK.name
+    renamed: ClassVar[Mapping[str, str]] = _RENAMED
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 8443)  # noqa: S104
     """The HOST:PORT to listen on. The default is all interfaces, because the API server calls the pod's address; port
@@ -105,7 +130,7 @@ class Settings:
     """Where the facts about the cluster come from: `live` (watches, with KUBECONFIG or the pod's service account), or
     the path of a snapshot file. None: there are no facts, and a policy that needs one reports it as missing."""
 
-    overhead: Literal["server", "webhook"] = "server"
+    overhead: OverheadWriter = "server"
     """The component that sets the overhead of pods. `server`: the API server's RuntimeClass admission plugin, which is
     on by default. `webhook`: Trimtab's webhook."""
 

@@ -10,7 +10,7 @@ from collections import Counter as Count
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.admission.audit.drift import AuditState
 from trimtab.admission.audit.findings import AuditFinding, Findings
@@ -24,8 +24,9 @@ from trimtab.cluster.reason import NotYet
 from trimtab.cluster.resources import QoS, qos_class, requests_without_overhead
 from trimtab.machines.prices import labelled_price
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.runtime.metrics import Bounded, add_build_info
+from trimtab.runtime.metrics import Bounded
 from trimtab.sizing.cost import ResourcePrice, average_price
+from trimtab.workers.worker_metrics import WorkerMetrics
 
 MICRO_DOLLARS = 1_000_000
 
@@ -76,96 +77,91 @@ def cost_of(price: ResourcePrice, spec: PodSpec) -> Cost:
     )
 
 
-class Metrics:
+class Metrics(WorkerMetrics):
     """Defines the metrics of the watchdog, which are set after each round."""
 
     def __init__(self, registry: CollectorRegistry, leading: Callable[[], bool], age: Callable[[], float]) -> None:
-        self.registry = registry
-        add_build_info(registry)
+        super().__init__(registry, "trimtab_", leading)
         self._policy, self._reason, self._class, self._namespace = Bounded(), Bounded(), Bounded(), Bounded(1000)
 
-        def gauge(name: str, says: str, *labels: str) -> Gauge:
-            return Gauge(f"trimtab_{name}", says, labels, registry=registry)
-
-        self.unpatched = gauge(
+        self.unpatched = self.gauge(
             "unpatched_pods",
             "The number of running pods that lack a change of a policy, by reason.",
             "policy",
             "reason",
         )
-        self.would = gauge(
+        self.would = self.gauge(
             "would_change_pods",
             "The number of running pods that a policy in mode warn or audit would change.",
             "policy",
         )
-        self.skipped = gauge(
+        self.skipped = self.gauge(
             "skipped_pods",
             "The number of running pods that a policy matches but does not change, by reason.",
             "policy",
             "reason",
         )
-        self.overhead = gauge(
+        self.overhead = self.gauge(
             "wrong_overhead_pods",
             "The number of running pods whose overhead differs from that of their RuntimeClass, by reason.",
             "reason",
         )
-        self.class_pods = gauge(
+        self.class_pods = self.gauge(
             "runtime_class_pods", "The number of running pods of each RuntimeClass.", "runtime_class"
         )
-        self.class_cores = gauge(
+        self.class_cores = self.gauge(
             "overhead_cpu_cores",
             "The cores that the scheduler reserves for pod overhead, by RuntimeClass.",
             "runtime_class",
         )
-        self.class_bytes = gauge(
+        self.class_bytes = self.gauge(
             "overhead_memory_bytes",
             "The memory in bytes that the scheduler reserves for pod overhead, by RuntimeClass.",
             "runtime_class",
         )
-        self.class_nodes = gauge(
+        self.class_nodes = self.gauge(
             "runtime_class_node_types",
             "The number of node types on which pods of the RuntimeClass may run; if it is 0, the pods stay Pending.",
             "runtime_class",
         )
-        self.class_without_nodes = gauge(
+        self.class_without_nodes = self.gauge(
             "runtime_class_without_nodes",
             "1 if no node accepts the pods of a RuntimeClass according to the RuntimeClass: no-label, cordoned, "
             "tainted (each pod must tolerate the taints), may-come (an autoscaler may add a node).",
             "runtime_class",
             "reason",
         )
-        self.class_dollars = gauge(
+        self.class_dollars = self.gauge(
             "overhead_dollars_per_hour",
             "The cost of pod overhead in dollars an hour, by requests; absent while no price of a node is known.",
             "runtime_class",
         )
-        self.namespace_dollars = gauge(
+        self.namespace_dollars = self.gauge(
             "namespace_dollars_per_hour",
             "The cost of the running pods of a namespace in dollars an hour, by requests, with the part workload "
             "(containers) or sandbox (overhead); absent while no node has a price.",
             "namespace",
             "part",
         )
-        self.evictions = Counter(
-            "trimtab_runtime_class_evictions",
+        self.evictions = self.counter(
+            "runtime_class_evictions",
             "The number of pods that kubelets have evicted since the watchdog started.",
-            ["runtime_class"],
-            registry=registry,
+            "runtime_class",
         )
-        self.refused = gauge(
+        self.refused = self.gauge(
             "would_deny_pods", "The number of running pods that would be denied if they were created now."
         )
-        self.setting = gauge(
+        self.setting = self.gauge(
             "overhead_setting_wrong",
             "1 while pods show that the setting TRIMTAB_OVERHEAD is wrong; NaN while no pod shows its right value.",
         )
-        self.pods = gauge(
+        self.pods = self.gauge(
             "policy_running_pods",
             "The number of running pods of each policy by state: matched, changed, overruled.",
             "policy",
             "state",
         )
-        self.harm = gauge(
+        self.harm = self.gauge(
             "harm_pods",
             "The number of pods with a policy's change (after) and without it (before), and how many of them failed.",
             "policy",
@@ -173,32 +169,31 @@ class Metrics:
             "side",
             "count",
         )
-        self.qos = gauge("qos_pods", "The number of running pods by their QoS class.", "qos")
-        self.running = gauge("running_pods", "The number of running pods that the watchdog checks.")
-        self.alike = gauge(
+        self.qos = self.gauge("qos_pods", "The number of running pods by their QoS class.", "qos")
+        self.running = self.gauge("running_pods", "The number of running pods that the watchdog checks.")
+        self.alike = self.gauge(
             "running_pod_groups",
             "The number of groups of equal running pods; the watchdog decides once for each group.",
         )
-        self.behind = gauge(
+        self.behind = self.gauge(
             "watchdog_undecided_pod_groups", "The number of groups of pods about which the last check could not decide."
         )
-        self.seconds = gauge("watchdog_check_duration_seconds", "The duration of the last check in seconds.")
-        self.lost = gauge(
+        self.seconds = self.gauge("watchdog_check_duration_seconds", "The duration of the last check in seconds.")
+        self.lost = self.gauge(
             "watchdog_lost_events", "The number of Events that could not be written since the watchdog started."
         )
-        self.brakes = Counter(
-            "trimtab_harm_brakes",
+        self.brakes = self.counter(
+            "harm_brakes",
             "The number of policies that harm pods, by the watchdog's action: set-to-warn, reported, withheld, failed.",
-            ["policy", "trouble", "done"],
-            registry=registry,
+            "policy",
+            "trouble",
+            "done",
         )
-        self.faults = Counter(
-            "trimtab_watchdog_errors", "The number of checks that failed, by kind.", ["kind"], registry=registry
-        )
-        gauge("watchdog_leading", "1 in the replica that leads, 0 in the others.").set_function(leading)
-        gauge("watchdog_data_age_seconds", "The age in seconds of the watchdog's view of the cluster.").set_function(
-            age
-        )
+        self.faults = self.counter("watchdog_errors", "The number of checks that failed, by kind.", "kind")
+        self.add_leadership("watchdog_leading")
+        self.gauge(
+            "watchdog_data_age_seconds", "The age in seconds of the watchdog's view of the cluster."
+        ).set_function(age)
 
     def observe_round(self, state: AuditState, result: Findings, facts: ClusterFacts, seconds: float) -> None:
         """Sets the gauges after one round, which took `seconds`."""

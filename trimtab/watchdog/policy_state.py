@@ -16,7 +16,6 @@ from trimtab.admission.audit.original_pod import AuditedPod, AuditedPodReader
 from trimtab.cluster.api.admissionregistration import Custom, MutatingWebhookConfiguration, is_trimtab_configuration
 from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import ApiObject
-from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import built_in
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet
@@ -27,7 +26,6 @@ from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import ALL_KINDS, NO_FACTS, OWNERS
 from trimtab.policy.facts_index import RetainedOwner as HeldOwner
-from trimtab.policy.load import load_policies
 from trimtab.policy.match import match_dependencies
 from trimtab.policy.podpolicy import Policies
 from trimtab.policy.status import WARN, PolicyStatus, is_braked
@@ -43,9 +41,8 @@ from trimtab.policy.watched_facts import (
     load_object,
     projections_by_kind,
 )
-from trimtab.runtime import files
-from trimtab.runtime.files import RuntimeFault
 from trimtab.watchdog.settings import Settings
+from trimtab.workers.policy_files import load_policy_files
 
 POD, CLASS = "Pod", "RuntimeClass"
 Key = tuple[str, str]
@@ -289,19 +286,8 @@ def _put_or_drop(into: dict[Key, Any], change: WatchEvent[Any], is_deleted: bool
         into[change.key] = change.after
 
 
-class InvalidPolicies(RuntimeFault):
-    """Raised for mistakes in the folder's policies; it contains all of them."""
-
-    def __init__(self, mistakes: tuple[ConfigError, ...]) -> None:
-        super().__init__("\n".join(map(str, mistakes)))
-        self.mistakes = mistakes
-
-
 def load_base_inputs(settings: Settings) -> AuditInputs:
     """Returns the inputs that do not come from watches: the settings, and the folder's policies if there is a folder.
-    Raises UnreadableFiles or InvalidPolicies."""
-    loaded = load_policies(files.read_files(settings.policies)) if settings.policies else None
-    if loaded is not None and loaded.mistakes:
-        raise InvalidPolicies(loaded.mistakes)
-    policies = loaded.policies if loaded is not None else Policies()
+    Raises UnreadableFiles or InvalidPolicyFiles."""
+    policies = load_policy_files(settings.policies) or Policies()
     return AuditInputs(policies=policies, facts=NO_FACTS, terms=settings.admission_settings)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
 from trimtab.admission.audit.drift import AuditInputs, Auditor
 from trimtab.admission.audit.harm import FailureHistory
 from trimtab.kube.events import Recorder
-from trimtab.kube.leader_process import LEADING_CHECK_SECONDS, LeaderProcess, open_leader_process
 from trimtab.kube.objects import Writer
 from trimtab.runtime import clock
+from trimtab.runtime.http_pages import Page
 from trimtab.runtime.log import Logger
+from trimtab.runtime.metrics import value_or_nan
 from trimtab.watchdog.harm_brake import Brake, BrakeActuator, DryRunBrakeActuator
 from trimtab.watchdog.loop import Loop
 from trimtab.watchdog.metrics import Metrics
@@ -21,8 +25,9 @@ from trimtab.watchdog.policy_events import CONTROLLER, PolicyEventRecorder
 from trimtab.watchdog.policy_state import load_base_inputs
 from trimtab.watchdog.policy_status import PolicyStatusWriter
 from trimtab.watchdog.settings import Settings
+from trimtab.workers.leader_process import LeaderProcess
+from trimtab.workers.worker import run_worker
 
-NAME = "watchdog"
 STALE_SECONDS = 200.0
 """If data from a watch is older than this many seconds, the watchdog does not act on it. A watch without changes gets a
 bookmark every minute, or after 150 seconds for a kind that has never changed since the API server started."""
@@ -47,12 +52,15 @@ class Process:
         self.log = self.replica.log
         self.metrics = Metrics(CollectorRegistry(), self.replica.is_leading, self._data_age)
 
-    def run(self) -> None:
-        """Runs until asked to stop: works while it leads, and waits otherwise."""
-        with self.replica.serve_and_elect(self.metrics.registry):
-            self.replica.lead_until_stopped(self._run_as_leader)
+    @property
+    def registry(self) -> CollectorRegistry:
+        return self.metrics.registry
 
-    def _run_as_leader(self) -> None:
+    @property
+    def pages(self) -> Mapping[str, Page]:
+        return {}
+
+    def lead(self) -> None:
         """Starts new watches and a new loop. Nothing is kept from an earlier time as the leader."""
         settings = self.settings
         from_cluster = not settings.policies
@@ -61,28 +69,26 @@ class Process:
         ) as watcher:
             self.watcher = watcher
             if self._wait_for_lists(watcher):
-                self._run_rounds(watcher, self._build_loop(watcher))
+                self.replica.run_rounds(partial(self._run_round, watcher, self._build_loop(watcher)))
             self.watcher = None
 
     def _wait_for_lists(self, watcher: AuditWatcher) -> bool:
         """Waits until every list has been read, and returns True; False if the replica no longer leads."""
         started, is_logged = clock.elapsed_seconds(), False
-        while self.replica.may_continue():
-            was_synced = (
-                watcher.is_synced
-            )  # read before `apply_events`, so that all listed objects are among the changes it applies
+
+        def apply_lists() -> Literal[True] | None:
+            nonlocal is_logged
+            # Read before `apply_events`, so that all listed objects are among the changes that it applies.
+            was_synced = watcher.is_synced
             watcher.apply_events()
             if was_synced and watcher.is_synced:  # the changes may have added a watch
                 return True
             if not is_logged and clock.elapsed_seconds() - started > PATIENCE_SECONDS:
                 self.log.warning("watchdog.waits", troubles=watcher.list_errors())
                 is_logged = True
-            self.replica.wait_while_leading(LEADING_CHECK_SECONDS)
-        return False
+            return None
 
-    def _run_rounds(self, watcher: AuditWatcher, loop: Loop) -> None:
-        while self.replica.may_continue():
-            self.replica.wait_while_leading(self._run_round(watcher, loop))
+        return self.replica.retry_while_leading(apply_lists) is True
 
     def _run_round(self, watcher: AuditWatcher, loop: Loop) -> float:
         try:
@@ -129,14 +135,15 @@ class Process:
         return Brake(writer, self.log)
 
     def _data_age(self) -> float:
-        age = self.watcher.data_age() if self.watcher is not None else None
-        return float("nan") if age is None else age
+        return value_or_nan(self.watcher.data_age() if self.watcher is not None else None)
 
 
 def run(settings: Settings, log: Logger) -> None:
     """Runs one replica until a signal arrives. Raises RuntimeFault if it cannot start."""
     inputs = load_base_inputs(settings)
-    with open_leader_process(
-        NAME, settings, log, hung=max(HUNG_SECONDS, 3 * settings.check_interval_seconds)
-    ) as replica:
-        Process(settings, replica, inputs).run()
+    run_worker(
+        settings,
+        log,
+        lambda replica: Process(settings, replica, inputs),
+        max_silence_seconds=max(HUNG_SECONDS, 3 * settings.check_interval_seconds),
+    )

@@ -1,12 +1,41 @@
 """The settings of the watchdog, with their units and the reasons for their defaults."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from trimtab.admission.audit.harm import HarmTerms
-from trimtab.kube.leader_process import LeaderProcessSettings
+from trimtab.cluster.overhead_writer import OverheadWriter
+from trimtab.cluster.processes import WATCHDOG
 from trimtab.policy.pod_context import AdmissionSettings
+from trimtab.workers.leader_process import LeaderProcessSettings
+
+_RENAMED = {
+    "CONFIGURATION": "configuration_name",
+    "DECISIONS": "max_decisions_per_check",
+    "EVENT_EVERY": "event_repeat_interval_seconds",
+    "EVENTS": "max_events_per_check",
+    "HARM_BRAKE": "harm_brake",
+    "HARM_FACTOR": "harm_min_ratio",
+    "HARM_MEMORY": "harm_retention_seconds",
+    "HARM_PODS": "harm_min_pods",
+    "HARM_RISE": "harm_min_increase_percent",
+    "HARM_TROUBLED": "harm_min_failed_pods",
+    "HARM_UNSCHEDULABLE_AFTER": "harm_unschedulable_seconds",
+    "HARM_WINDOW": "harm_window_seconds",
+    "INTERVAL": "check_interval_seconds",
+    "KUBECONFIG": "kubeconfig",
+    "LEASE": "lease_duration_seconds",
+    "LISTEN": "listen",
+    "PAUSED": "webhook_paused",
+    "READY_FILE": "ready_file",
+    "RENEW_DEADLINE": "renew_deadline_seconds",
+    "RETRY": "retry_period_seconds",
+    "STATUS_EVERY": "status_write_interval_seconds",
+    "WRITE_DEADLINE": "write_timeout_seconds",
+}
+"""Former variable without `TRIMTAB_` → the present field, for settings that had another name in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +43,8 @@ class Settings(LeaderProcessSettings):
     """The settings of the watchdog; `environment.variable_name` returns the name of the environment variable for
     each."""
 
-    process: ClassVar[str] = "watchdog"
+    process: ClassVar[str] = WATCHDOG.name
+    renamed: ClassVar[Mapping[str, str]] = _RENAMED
 
     namespace: str = "trimtab-system"
     """Trimtab's own namespace. Its pods are never changed, and the Lease is in it."""
@@ -28,7 +58,7 @@ class Settings(LeaderProcessSettings):
     """The name of Trimtab's MutatingWebhookConfiguration: pods that are older than it were never sent to the
     webhook."""
 
-    overhead: Literal["server", "webhook"] = "server"
+    overhead: OverheadWriter = "server"
     """The component that sets the overhead of pods. Use the same value as for the webhook; the watchdog reports running
     pods that contradict it."""
 

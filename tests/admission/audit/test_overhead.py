@@ -5,8 +5,9 @@ import pytest
 from tests.admission.audit.worlds import DAY, NOTHING, admitted, held, looked
 from tests.build import facts, pod, policies, policy, runtime_class
 from trimtab.admission.audit.causes import ChangeTimes
+from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.cluster.reason import NotYet
-from trimtab.policy.pod_context import AdmissionSettings, OverheadBy
+from trimtab.policy.pod_context import AdmissionSettings
 
 KATA = facts(runtime_class("kata", overhead={"cpu": "250m"}))
 GREW = facts(runtime_class("kata", overhead={"cpu": "500m"}))
@@ -49,7 +50,7 @@ def test_a_class_that_is_gone_tells_nothing() -> None:
     ("on", "setting", "wrong"),
     [(True, "server", False), (False, "server", True), (True, "webhook", True), (False, "webhook", False)],
 )
-def test_running_pods_show_a_wrong_setting(on: bool, setting: OverheadBy, wrong: bool) -> None:
+def test_running_pods_show_a_wrong_setting(on: bool, setting: OverheadWriter, wrong: bool) -> None:
     terms = AdmissionSettings(overhead=setting)
     by = ANY if setting == "webhook" else NOTHING
     stored = admitted(SANDBOXED, NOTHING, KATA, runtime_class_admission=on)  # nobody of ours was there

@@ -13,15 +13,17 @@ from tests.reasons import has_facts
 from trimtab.cli.doctor.command import build_report
 from trimtab.cluster.api.admissionregistration import MutatingWebhookConfiguration
 from trimtab.cluster.cluster_autoscaler import parse_flags
+from trimtab.cluster.processes import METRICS_API, account_name
 from trimtab.diagnosis import cluster_reader, observed
 from trimtab.diagnosis.account_policies import expected_account_policies
 from trimtab.diagnosis.cluster_reader import POD_METRICS_PATH, ClusterProbe, DoctorReader, read_cluster
 from trimtab.diagnosis.lease_state import decode_lease
 from trimtab.diagnosis.observed import DeploymentState, DryRunResult
 from trimtab.diagnosis.permissions import Permission, needed_permissions, resize_permissions
-from trimtab.installation.admission_policies import render_account_policies, render_webhook_configurations
+from trimtab.installation.installed_processes import render_account_policies
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import METRICS_API, PROCESSES, InstallValues, account_name
+from trimtab.installation.names import PROCESSES, InstallValues
+from trimtab.installation.processes.webhook import render_webhook_configurations
 from trimtab.kube.client import Exchange
 from trimtab.kube.errors import ApiStatus, NotAllowed, Unreachable
 from trimtab.policy import vpa_webhook
@@ -172,8 +174,8 @@ def test_the_rights_asked_for_are_those_that_are_installed(process: str, cert_ma
 
 @pytest.mark.parametrize("cert_manager", [False, True])
 def test_the_metrics_api_also_needs_to_read_how_api_servers_name_users(cert_manager: bool) -> None:
-    needed = {*needed_permissions(METRICS_API, OURS, cert_manager=cert_manager)}
-    [header] = needed - rendered(METRICS_API, cert_manager=cert_manager)
+    needed = {*needed_permissions(METRICS_API.name, OURS, cert_manager=cert_manager)}
+    [header] = needed - rendered(METRICS_API.name, cert_manager=cert_manager)
     assert has_facts(str(header), "get configmaps", "extension-apiserver-authentication", "kube-system")
 
 
@@ -181,7 +183,7 @@ def descriptions(process: str, *, cert_manager: bool) -> tuple[str, ...]:
     return tuple(one.description for one in needed_permissions(process, OURS, cert_manager=cert_manager))
 
 
-@pytest.mark.parametrize("process", [*PROCESSES, METRICS_API])
+@pytest.mark.parametrize("process", [*PROCESSES, METRICS_API.name])
 def test_every_permission_says_what_it_is_for(process: str) -> None:
     rights = [*needed_permissions(process, OURS, cert_manager=False, scale_namespaces=["team"]), *resize_permissions()]
     assert [str(one) for one in rights if not one.purpose] == []
@@ -202,8 +204,8 @@ def test_the_metrics_apis_rights_follow_from_who_issues_its_certificate(secret: 
     refused: Any = Refuses()
     settings = {"TRIMTAB_METRICS_API_CERTS_SECRET": secret} if secret else {}
     deployment = DeploymentState(replicas=2, ready_replicas=2, settings=settings)
-    lacking = DoctorReader(ClusterProbe(refused), OURS).find_missing_permissions(METRICS_API, deployment, HIDDEN)
-    assert lacking == descriptions(METRICS_API, cert_manager=not secret)
+    lacking = DoctorReader(ClusterProbe(refused), OURS).find_missing_permissions(METRICS_API.name, deployment, HIDDEN)
+    assert lacking == descriptions(METRICS_API.name, cert_manager=not secret)
 
 
 def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_has_it() -> None:

@@ -10,6 +10,7 @@ from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import PoolReading
+from trimtab.cluster.processes import account_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.annotation import DrainAnnotations
 from trimtab.diagnosis.lease_state import LeaseState
@@ -31,8 +32,7 @@ from trimtab.diagnosis.observed import (
 )
 from trimtab.diagnosis.references import PROTECTING_KINDS, ReferencesState
 from trimtab.inputs.compiled_policy_state import CompiledPolicyState
-from trimtab.installation.deployments import WORKERS
-from trimtab.installation.names import PROCESSES, account_name
+from trimtab.installation.names import PROCESSES, WORKERS
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 OURS = "trimtab-system"

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from tests.cli.install.test_manifests import EVERYTHING, WITH_CERT_MANAGER, one
+from trimtab.cluster.processes import account_name
 from trimtab.compaction.drain import pool_state
 from trimtab.compactor import cluster_reader, pool_state_store
 from trimtab.compactor import settings as compactor_settings
 from trimtab.compactor.pool_state_store import config_map_name
-from trimtab.installation import deployments
+from trimtab.installation.installed_processes import ALWAYS_INSTALLED, find_installed_process
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import PROCESSES, InstallValues, account_name
-from trimtab.installation.write_policies import WRITE_POLICIES
+from trimtab.installation.names import PROCESSES, InstallValues
 from trimtab.recommender import sharded_configmaps
 from trimtab.recommender.reservation_sources import configmap_store
 from trimtab.recommender.reservations import RESERVATIONS_NAME
@@ -43,7 +43,7 @@ def test_the_autoscalers_status_may_lie_elsewhere_and_the_compactor_reads_it_the
     rules = rules_of(one("ClusterRole", "trimtab-compactor", render_manifests(values)))
     assert [rule["resourceNames"] for rule in rules if "configmaps" in rule["resources"]] == [["scaler-status"]]
     settings = read_environment.read_as(
-        deployments.process_environment("compactor", values), compactor_settings.Settings
+        find_installed_process("compactor").environment(values), compactor_settings.Settings
     )
     status = cluster_reader.list_sources(settings)[-1]
     assert (status.namespace, status.field_selector) == ("scaling", "metadata.name=scaler-status")
@@ -54,7 +54,10 @@ def policies_of(among: tuple[dict[str, Any], ...] = EVERYTHING) -> dict[str, dic
 
 
 def test_what_rights_cannot_say_of_an_account_a_policy_of_the_api_server_says() -> None:
-    assert policies_of().keys() == {*(policy.name for policy in WRITE_POLICIES), "trimtab-compactor-poolstatuses"}
+    assert policies_of().keys() == {
+        *(policy.name for process in ALWAYS_INSTALLED for policy in process.write_policies),
+        "trimtab-compactor-poolstatuses",
+    }
     bound = {item["spec"]["policyName"] for item in EVERYTHING if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     assert bound == policies_of().keys()
     assert {spec["failurePolicy"] for spec in policies_of().values()} == {"Fail"}

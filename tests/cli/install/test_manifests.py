@@ -9,13 +9,14 @@ from click.testing import CliRunner
 
 from trimtab.cli.install.cleanup import render_uninstall_job
 from trimtab.cli.main import cli
+from trimtab.cluster.processes import account_name
 from trimtab.compactor import cluster_reader, successor_requests
 from trimtab.compactor import settings as compactor_settings
 from trimtab.installation import deployments
-from trimtab.installation.deployments import WEBHOOK_GRACE_SECONDS, webhook_environment
+from trimtab.installation.installed_processes import CLUSTER_RULES, NAMESPACE_RULES, find_installed_process
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import PROCESSES, InstallValues, account_name
-from trimtab.installation.rbac import CLUSTER_RULES, NAMESPACE_RULES
+from trimtab.installation.names import PROCESSES, InstallValues
+from trimtab.installation.processes.webhook import WEBHOOK_GRACE_SECONDS, webhook_environment
 from trimtab.kube import certificate_rotation, resources
 from trimtab.recommender import pod_watcher as recommender_following
 from trimtab.recommender import settings as recommender_settings
@@ -220,7 +221,7 @@ def test_the_environment_of_who_works_behind_a_lease_is_understood(process: str)
     result = {"watchdog": watchdog_settings, "compactor": compactor_settings, "recommender": recommender_settings}[
         process
     ].Settings
-    settings: Any = read_environment.read_as(deployments.process_environment(process, VALUES), result)
+    settings: Any = read_environment.read_as(find_installed_process(process).environment(VALUES), result)
     assert (settings.namespace, settings.listen.port) == ("trimtab-system", deployments.PORT)
     [container] = one("Deployment", account_name(process))["spec"]["template"]["spec"]["containers"]
     assert container["args"] == [process]
@@ -280,7 +281,7 @@ def test_a_namespace_that_is_named_gets_a_role_of_its_own_and_the_compactor_is_t
     ]
     assert {"name": "TRIMTAB_COMPACTOR_SCALE_NAMESPACES", "value": "shop:bank"} in container["env"]
     settings = read_environment.read_as(
-        deployments.process_environment("compactor", values), compactor_settings.Settings
+        find_installed_process("compactor").environment(values), compactor_settings.Settings
     )
     assert settings.scale_namespaces == ("shop", "bank")
 
@@ -309,7 +310,7 @@ def test_the_recommender_writes_parameters_only_where_it_is_named() -> None:
         "resourceNames": ["trimtab-requests"],
     } in (role["rules"])
     settings = read_environment.read_as(
-        deployments.process_environment("recommender", values), recommender_settings.Settings
+        find_installed_process("recommender").environment(values), recommender_settings.Settings
     )
     assert settings.parameter_namespaces == ("shop", "bank")
 
@@ -322,7 +323,7 @@ def test_the_recommender_demotes_groups_only_where_that_is_switched_on() -> None
     names = {rule["resourceNames"][0]: rule["verbs"] for rule in role["rules"]}
     assert names == {"cluster-autoscaler-priority-expander": ["get", "update"], "status-of-it": ["get"]}
     settings = read_environment.read_as(
-        deployments.process_environment("recommender", values), recommender_settings.Settings
+        find_installed_process("recommender").environment(values), recommender_settings.Settings
     )
     assert settings.demote_groups
     assert (settings.autoscaler_namespace, settings.autoscaler_status_configmap) == ("scaling", "status-of-it")

@@ -1,7 +1,7 @@
 """The page of rights says what is granted."""
 
 from docs.pages.rights import page
-from trimtab.installation.rbac import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES
+from trimtab.installation.installed_processes import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES
 
 
 def test_every_rule_has_its_row() -> None:

@@ -13,7 +13,7 @@ from tests.e2e.adversary.identities import thief
 from tests.e2e.adversary.served_fields import WRITTEN_BY_THE_SERVER, Object, Path, ServedKind, Variant
 from tests.e2e.installed import Installed
 from trimtab.installation.permitted_changes import OwnEntries
-from trimtab.installation.write_policies import CREATE, WritePolicy
+from trimtab.installation.write_policy import CREATE, WritePolicy
 from trimtab.machines.expander_map import MAP_NAME
 
 FINALIZER = "adversary.example.com/stays"

@@ -17,11 +17,16 @@ from tests.controlplane.cluster import Cluster
 from tests.e2e.adversary.served_fields import Object, Path, Schema, ServedKind, Variant
 from tests.e2e.adversary.stored_objects import Attempted, Stored, World
 from tests.e2e.installed import Installed
+from trimtab.cluster.processes import account_name
 from trimtab.installation.admission_policies import render_write_policies
-from trimtab.installation.names import InstallValues, account_name, build_manifest
-from trimtab.installation.write_policies import CREATE, METRICS_API_POLICIES, UNINSTALL_POLICIES, UPDATE, WRITE_POLICIES
+from trimtab.installation.installed_processes import ALWAYS_INSTALLED, INSTALLED_PROCESSES
+from trimtab.installation.names import InstallValues, build_manifest
+from trimtab.installation.write_policy import CREATE, UPDATE
 
-POLICIES = (*WRITE_POLICIES, *METRICS_API_POLICIES, *UNINSTALL_POLICIES)
+POLICIES = tuple(policy for process in INSTALLED_PROCESSES for policy in process.write_policies)
+NOT_ALWAYS_INSTALLED = tuple(
+    policy for process in INSTALLED_PROCESSES if process not in ALWAYS_INSTALLED for policy in process.write_policies
+)
 RBAC = "rbac.authorization.k8s.io"
 WITHOUT_LEAVES = {("uninstall", "configmaps")}
 """It may only delete."""
@@ -72,7 +77,7 @@ def world(applied: Installed) -> Iterator[World]:
     admin = Cluster(applied.cluster.kubeconfig, applied.cluster.namespace, applied.cluster.plane)
     values = applied.values
     more = [
-        *render_write_policies((*METRICS_API_POLICIES, *UNINSTALL_POLICIES), values),
+        *render_write_policies(NOT_ALWAYS_INSTALLED, values),
         *(build_manifest("v1", "ServiceAccount", account_name(name), values) for name in ("metrics-api", "uninstall")),
         build_manifest("v1", "Secret", "trimtab-metrics-api-tls", values, type="Opaque"),
     ]

@@ -18,12 +18,12 @@ from trimtab.admission.audit.original_pod import PodTemplateKey
 from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import ResourceList, value_or
 from trimtab.cluster.node_shapes import NodeShape
+from trimtab.cluster.overhead_writer import BY_SERVER, BY_WEBHOOK, OverheadWriter
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.resources import is_same_list, scheduler_amounts
 from trimtab.policy.actions.overhead import FIELD, format_amounts
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.pod_context import OverheadBy
 from trimtab.policy.reasons import OVERHEAD_MISSING
 from trimtab.scheduling.node_filters import first_untolerated_taint
 
@@ -64,7 +64,7 @@ def _is_older_than_class(created: Moment | None, since: Moment | None) -> bool:
 class OverheadExample:
     """Which component fills in overhead, and a pod that shows it."""
 
-    by: OverheadBy
+    by: OverheadWriter
     namespace: str
     pod: str
     created: Moment
@@ -99,25 +99,25 @@ def _overhead_example(
     runtime_class = classes.get(value_or(alike.pod.spec.runtime_class_name, ""))
     if runtime_class is None or not runtime_class.overhead.pod_fixed or created is None:
         return None
-    writer: Literal["server", "webhook"]
+    writer: OverheadWriter
     if value_or(alike.pod.spec.overhead, {}):
         if alike.marker is not None and any(FIELD in fields for fields in alike.marker.by.values()):
             return None  # Trimtab wrote it; the plugin, if it is on, only agreed
-        writer = "server"
+        writer = BY_SERVER
     elif _is_older_than_class(created, since.get(runtime_class.metadata.name)):
         return None  # the pod is older than the class's change: the class may have had no overhead then
     else:
-        writer = "webhook"
+        writer = BY_WEBHOOK
     return OverheadExample(writer, alike.namespace, name, created)
 
 
-def check_overhead_setting(configured: OverheadBy, example: OverheadExample | NotYet) -> Reason | None:
+def check_overhead_setting(configured: OverheadWriter, example: OverheadExample | NotYet) -> Reason | None:
     """Returns why the setting `overhead` is wrong; None if it is right, or if there is no pod from which this can be
     seen."""
     if isinstance(example, NotYet) or example.by == configured:
         return None
     pod = f"{example.namespace}/{example.pod}"
-    if example.by == "server":
+    if example.by == BY_SERVER:
         return reasons.SETTING_WRONG(
             f"TRIMTAB_OVERHEAD is webhook, but the API server set the overhead of pod {pod} (set it to server)"
         )

@@ -4,7 +4,7 @@ them."""
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 import click
 
@@ -36,6 +36,7 @@ from trimtab.cli.selection import SelectionOptions
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import GroupKind, kind_name
+from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -83,7 +84,7 @@ class AdmitOptions:
     cluster: ClusterOptions
     selection: SelectionOptions
     overhead: Annotated[
-        Literal["server", "webhook"],
+        OverheadWriter,
         OVERHEAD.with_help("The component that writes pod overhead: the API server or the webhook."),
     ] = "server"
     vpa_acts: Annotated[

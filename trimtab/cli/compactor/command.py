@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,11 +12,12 @@ from trimtab.cli.compactor.history import VIEW as HISTORY_VIEW
 from trimtab.cli.compactor.history import HistoryFilter, build_history_report, watch_history
 from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
 from trimtab.cli.complete_names import complete_nodes
-from trimtab.cli.main import EXIT_USAGE, SuggestingGroup
-from trimtab.cli.options import given_settings, takes
+from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import compactor_status as report_module
+from trimtab.cli.run_process import report_start_faults, run_process
 from trimtab.cli.since import parse_since
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PAUSED_MARK
@@ -39,8 +38,7 @@ from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import NotFound
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, object_path
-from trimtab.runtime import clock, environment, log
-from trimtab.runtime.files import RuntimeFault
+from trimtab.runtime import clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +141,7 @@ class ReleaseOptions:
     login: ClusterLogin
 
 
-@click.group("compactor", cls=SuggestingGroup, invoke_without_command=True)
+@click.group(Settings.process, cls=SuggestingGroup, invoke_without_command=True)
 @click.pass_context
 @takes(CompactorOptions)
 def verb(context: click.Context, options: CompactorOptions) -> None:
@@ -154,12 +152,8 @@ def verb(context: click.Context, options: CompactorOptions) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    try:
-        settings = environment.read_with_options(os.environ, Settings, options.listen, given_settings(options))
-        run_compactor(settings, log.build_logger(settings.log_level, settings.log_format))
-    except (RuntimeFault, ValueError) as error:
-        print_text(str(error), err=True)
-        sys.exit(EXIT_USAGE)
+    with report_start_faults():
+        run_process(Settings, options, run_compactor)
 
 
 @verb.command("status")

@@ -51,6 +51,7 @@ from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_policies
 from trimtab.runtime import clock
 from trimtab.runtime.environment import variable_name
+from trimtab.runtime.settings import Settings
 
 _TIMEOUT_SECONDS = 30
 """The seconds that the webhook may take to start, and to stop."""
@@ -121,9 +122,10 @@ def run_webhook(folder: Path, policies: Path, cluster: Path) -> Iterator[ReviewC
         "SHUTDOWN_DELAY_SECONDS": 0,
         "GRACEFUL_TIMEOUT_SECONDS": 5,
     }
-    environ |= {variable_name("webhook", name.lower()): str(value) for name, value in settings.items()}
+    environ |= {variable_name(Settings.process, name.lower()): str(value) for name, value in settings.items()}
     with (folder / "webhook.log").open("w+", encoding="utf-8") as log:
-        process = subprocess.Popen([sys.executable, "-m", "trimtab", "webhook"], env=environ, stdout=log, stderr=log)
+        command = [sys.executable, "-m", "trimtab", Settings.process]
+        process = subprocess.Popen(command, env=environ, stdout=log, stderr=log)  # noqa: S603  Trimtab itself
         try:
             yield ReviewClient(_wait_for_url(process, ready, log.name), pair / "ca.crt")
         finally:

@@ -46,6 +46,7 @@ from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.soft_taint import SOFT_TAINTS, SoftTaints, count_soft_taints
+from trimtab.compactor.step_runner import StepRunner
 from trimtab.inputs.plan_inputs import PlanInputs
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
@@ -243,7 +244,7 @@ def _build_loop(cluster: SimulatedCluster) -> Loop:
     return Loop(
         read_view=cluster.look,
         pool_states=states,
-        drainer=Drainer(cluster, states, timeouts, GracefulShutdown(), error_guard),
+        drainer=Drainer(cluster, states, timeouts, StepRunner(error_guard, GracefulShutdown())),
         planner=CompactionPlanner(cluster, DryRunActuator(), states, timeouts, SETTLE_SECONDS, error_guard),
         soft_taints=SoftTaints(cluster),
         log=log.build_logger("error"),

@@ -21,6 +21,7 @@ from trimtab.cluster.api.meta import ApiObject, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as noun
+from trimtab.cluster.processes import account_name
 from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATIONS
 from trimtab.cluster.snapshot import ConfigMap
@@ -33,16 +34,17 @@ from trimtab.compactor import node_signatures, pool_state_store
 from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.compactor.soft_taint import RENAMED_LEAVING, has_soft_taint, is_ours
 from trimtab.installation.deployments import render_job
-from trimtab.installation.metrics_api import read_own_api_service
 from trimtab.installation.names import (
     CONFIGURATION_NAME,
-    PROCESSES,
+    WORKERS,
     InstallValues,
     Manifest,
-    account_name,
     build_manifest,
     component_labels,
 )
+from trimtab.installation.processes import uninstall
+from trimtab.installation.processes.metrics_api import read_own_api_service
+from trimtab.installation.processes.uninstall import UNINSTALL
 from trimtab.installation.rbac import render_roles
 from trimtab.kube import listing, nodes, objects
 from trimtab.kube.errors import Conflict, NotAllowed, NotFound
@@ -56,8 +58,6 @@ from webhook import cert_manager
 
 S = TypeVar("S", bound=ApiObject)
 
-LEADER_PROCESSES = tuple(process for process in PROCESSES if process != "webhook")
-"""The processes that write to the cluster only while they hold a Lease."""
 STOP_TIMEOUT_SECONDS = 90.0
 """The seconds that the processes may take to stop; their longest grace period is 60 seconds."""
 MAX_ATTEMPTS = 5
@@ -104,7 +104,7 @@ class Uninstaller:
 
     def stop_processes(self) -> Iterator[CleanupStep]:
         """Scale to zero the processes that write, and wait until their pods have stopped and undone their drains."""
-        for process in LEADER_PROCESSES:
+        for process in WORKERS:
             is_stopped = nodes.scale_to_zero(self.writer, "Deployment", self.namespace, account_name(process))
             yield CleanupStep(
                 self._object_ref("Deployment", account_name(process)), "stopped" if is_stopped else "did not exist"
@@ -160,7 +160,7 @@ class Uninstaller:
 
     def remove_stored_state(self) -> Iterator[CleanupStep]:
         """Delete the Leases, and the ConfigMaps that the processes wrote; ConfigMaps of pools stay."""
-        for process in LEADER_PROCESSES:
+        for process in WORKERS:
             if objects.delete(self.writer, "Lease", account_name(process), self.namespace):
                 yield CleanupStep(self._object_ref("Lease", account_name(process)), "removed")
         for label in (
@@ -238,7 +238,7 @@ class Uninstaller:
         return [
             pod.metadata.name
             for pod in self._list_objects(source, Pod)
-            if value_or(pod.metadata.labels, {}).get("app.kubernetes.io/component") in LEADER_PROCESSES
+            if value_or(pod.metadata.labels, {}).get("app.kubernetes.io/component") in WORKERS
             and pod.status.phase not in ("Succeeded", "Failed")
         ]
 
@@ -312,7 +312,6 @@ def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[Pool
     }
 
 
-UNINSTALL = "uninstall"
 JOB_DEADLINE_SECONDS = 240
 """The seconds that all attempts of the Job may take together: the processes may take 60 seconds to stop, and Helm waits
 five minutes by default."""
@@ -321,7 +320,7 @@ five minutes by default."""
 def render_uninstall_job(values: InstallValues) -> Iterator[Manifest]:
     """Yields the account of the uninstall Job, its permissions, and the Job."""
     yield build_manifest("v1", "ServiceAccount", account_name(UNINSTALL), values, component=UNINSTALL)
-    yield from render_roles(UNINSTALL, values)
+    yield from render_roles(uninstall.PROCESS, values)
     yield render_job(
         UNINSTALL,
         values,

@@ -18,8 +18,8 @@ from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import Login
 from trimtab.inputs.option import option
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.metrics_api import find_other_providers
 from trimtab.installation.names import InstallValues
+from trimtab.installation.processes.metrics_api import find_other_providers
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,11 @@ import click
 
 import certs
 from trimtab.admission.apiserver.validate_names import subdomain_errors
-from trimtab.cli.main import EXIT_FOUND, EXIT_USAGE, SuggestingGroup
-from trimtab.cli.options import given_settings, takes
+from trimtab.cli.main import EXIT_FOUND, SuggestingGroup
+from trimtab.cli.options import takes
 from trimtab.cli.output import format_manifests
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.run_process import ISSUE_PAIR, report_start_faults, run_process
 from trimtab.cli.shared_options import check_maximum
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
@@ -30,8 +30,7 @@ from trimtab.metricsapi.process import run
 from trimtab.metricsapi.rule_inputs import find_rule_mistakes
 from trimtab.metricsapi.rules import is_metric_name, is_namespace_name
 from trimtab.metricsapi.settings import Settings
-from trimtab.runtime import environment, log
-from trimtab.runtime.files import MissingKeyPair, RuntimeFault
+from trimtab.runtime.log import Logger
 from trimtab.usage.errors import UsageFault
 
 MAX_DAYS = 30
@@ -64,7 +63,7 @@ class MetricsApiOptions:
     ] = None
 
 
-@click.group("metrics-api", cls=SuggestingGroup, invoke_without_command=True)
+@click.group(Settings.process, cls=SuggestingGroup, invoke_without_command=True)
 @click.pass_context
 @takes(MetricsApiOptions)
 def verb(context: click.Context, options: MetricsApiOptions) -> None:
@@ -76,19 +75,14 @@ def verb(context: click.Context, options: MetricsApiOptions) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    try:
-        settings = environment.read_with_options(os.environ, Settings, options.listen, given_settings(options))
-        if settings.rules_file is not None:
-            _check_rules(settings.rules_file)
-        run(settings, log.build_logger(settings.log_level, settings.log_format))
-    except MissingKeyPair as error:
-        raise RuntimeFailure(str(error)) from None
-    except (RuntimeFault, ValueError) as error:
-        print_text(str(error), err=True)
-        sys.exit(EXIT_USAGE)
-    except certs.CertsError as error:
-        print_text(f"{error}\nIssue a pair with: trimtab certs issue", err=True)
-        sys.exit(EXIT_USAGE)
+    with report_start_faults(hints={certs.CertsError: ISSUE_PAIR}):
+        run_process(Settings, options, _check_rules_and_run)
+
+
+def _check_rules_and_run(settings: Settings, log: Logger) -> None:
+    if settings.rules_file is not None:
+        _check_rules(settings.rules_file)
+    run(settings, log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,19 +7,20 @@ cluster fails, and so does the deletion of every namespace.
 
 from collections.abc import Iterator
 
+from trimtab.cluster.processes import METRICS_API
+from trimtab.installation.access_rule import FOR_CERTIFICATE, WATCH, Rule
 from trimtab.installation.admission_policies import render_write_policies
-from trimtab.installation.deployments import render_certificate, render_deployment, render_probe, render_variables
-from trimtab.installation.names import (
-    INJECT,
-    METRICS_API,
-    InstallValues,
-    Manifest,
-    account_name,
-    build_manifest,
-    component_labels,
+from trimtab.installation.deployments import (
+    render_certificate,
+    render_deployment,
+    render_guards,
+    render_probe,
+    render_variables,
 )
+from trimtab.installation.installed_process import InstalledProcess
+from trimtab.installation.names import INJECT, InstallValues, Manifest, build_manifest, component_labels
 from trimtab.installation.rbac import render_roles
-from trimtab.installation.write_policies import METRICS_API_POLICIES
+from trimtab.installation.write_policy import CREATE, UnrestrictedWrite, restrict_ca_bundle, restrict_secrets
 from trimtab.kube import objects
 from trimtab.kube.client import Client
 from trimtab.kube.listing import iter_pages
@@ -28,7 +29,7 @@ from trimtab.metricsapi.api_request import API_SERVICE_NAME, GROUP, VERSION
 from trimtab.metricsapi.request_header import CONFIG_NAMESPACE
 from trimtab.runtime.environment import variable_name
 
-NAME = account_name(METRICS_API)
+_COMPONENT, NAME = METRICS_API.name, METRICS_API.account
 CERTIFICATE_SECRET = f"{NAME}-tls"
 READER_BINDING = f"{NAME}-authentication-reader"
 """The name of a RoleBinding in kube-system.
@@ -43,26 +44,87 @@ _RUN = "/var/run/trimtab"
 GRACE_SECONDS = 40
 
 
+def metrics_api_environment(values: InstallValues) -> dict[str, str]:
+    """Returns the settings of `trimtab metrics-api` that differ from their defaults; the defaults are for a local
+    run."""
+    own = {
+        "listen": f"0.0.0.0:{values.port}",
+        "rules_config_map": RULES,
+        "certs_folder": f"{_RUN}/certs",
+        "client_ca_file": f"{_RUN}/aggregation/ca.crt",
+        "scrape_files_folder": f"{_RUN}/scrape",
+        "service_name": NAME,
+        **({} if values.cert_manager else {"certs_secret": CERTIFICATE_SECRET}),
+    }
+    common = {"TRIMTAB_NAMESPACE": values.namespace, "TRIMTAB_LOG_FORMAT": "json"}
+    return {**{variable_name(_COMPONENT, name): value for name, value in own.items()}, **common}
+
+
+PROCESS = InstalledProcess(
+    name=_COMPONENT,
+    cluster_rules=(
+        Rule("", ("pods",), WATCH),
+        # Whether a user may read a metric. TokenReviews are not needed: API servers name the user.
+        Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+        Rule(
+            "apiregistration.k8s.io", ("apiservices",), ("get", "update"), (API_SERVICE_NAME,), is_for_certificate=True
+        ),
+    ),
+    namespace_rules=(
+        Rule("", ("configmaps",), ("get",), (RULES,)),
+        Rule("", ("secrets",), ("get", "update"), (CERTIFICATE_SECRET,), is_for_certificate=True),
+    ),
+    conditions={
+        ("update", "apiservices"): "the certificate has a new authority",
+        ("update", "secrets"): "a certificate is due for renewal",
+    },
+    cluster_purposes={
+        "pods": "to read the pods whose metrics are served",
+        "subjectaccessreviews": "to check whether a user may read a metric",
+        "apiservices": "to write the caBundle with which API servers trust the metrics API",
+    },
+    namespace_purposes={"configmaps": "to read the rules of the metrics"},
+    object_purposes={CERTIFICATE_SECRET: FOR_CERTIFICATE},
+    write_policies=(
+        restrict_ca_bundle(
+            _COMPONENT,
+            group="apiregistration.k8s.io",
+            kinds=("apiservices",),
+            name=API_SERVICE_NAME,
+            field=("spec", "caBundle"),
+            what="change the caBundle of an APIService",
+        ),
+        restrict_secrets(_COMPONENT, CERTIFICATE_SECRET),
+    ),
+    unrestricted_writes=(
+        UnrestrictedWrite(
+            process=_COMPONENT,
+            group="authorization.k8s.io",
+            resource="subjectaccessreviews",
+            operation=CREATE,
+            reason="the API server answers the review, and stores nothing",
+        ),
+    ),
+    reads_request_headers=True,
+    environment=metrics_api_environment,
+)
+
+
 def render_metrics_api(values: InstallValues) -> Iterator[Manifest]:
     """Yields all manifests of `trimtab metrics-api`, the APIService last."""
-    yield build_manifest("v1", "ServiceAccount", NAME, values, component=METRICS_API)
-    yield from render_roles(METRICS_API, values)
+    yield build_manifest("v1", "ServiceAccount", NAME, values, component=_COMPONENT)
+    yield from render_roles(PROCESS, values)
     yield _render_reader_binding(values)
-    yield from render_write_policies(METRICS_API_POLICIES, values)
-    selector = {"matchLabels": component_labels(METRICS_API)}
-    budget = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selector}
-    yield build_manifest("policy/v1", "PodDisruptionBudget", NAME, values, component=METRICS_API, spec=budget)
-    ingress = [{"ports": [{"protocol": "TCP", "port": "https"}]}]
-    network = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}
-    yield build_manifest("networking.k8s.io/v1", "NetworkPolicy", NAME, values, component=METRICS_API, spec=network)
+    yield from render_write_policies(PROCESS.write_policies, values)
+    yield from render_guards(METRICS_API, values)
     if values.cert_manager:
-        yield from render_certificate(values, NAME, CERTIFICATE_SECRET, METRICS_API)
+        yield from render_certificate(values, NAME, CERTIFICATE_SECRET, _COMPONENT)
     else:
         # Without data: the replicas fill it, and another server-side apply leaves their fields alone.
-        yield build_manifest("v1", "Secret", CERTIFICATE_SECRET, values, component=METRICS_API, type="Opaque")
+        yield build_manifest("v1", "Secret", CERTIFICATE_SECRET, values, component=_COMPONENT, type="Opaque")
     port = {"name": "https", "port": values.service_port, "targetPort": "https", "protocol": "TCP"}
-    service = {"selector": component_labels(METRICS_API), "ports": [port]}
-    yield build_manifest("v1", "Service", NAME, values, component=METRICS_API, spec=service)
+    service = {"selector": component_labels(_COMPONENT), "ports": [port]}
+    yield build_manifest("v1", "Service", NAME, values, component=_COMPONENT, spec=service)
     yield _render_deployment(values)
     yield render_api_service(values)
 
@@ -81,7 +143,7 @@ def render_api_service(values: InstallValues) -> Manifest:
         "apiregistration.k8s.io/v1",
         "APIService",
         API_SERVICE_NAME,
-        component=METRICS_API,
+        component=_COMPONENT,
         annotations=annotations,
         spec=spec,
     )
@@ -92,25 +154,9 @@ def _render_reader_binding(values: InstallValues) -> Manifest:
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": values.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "extension-apiserver-authentication-reader"}
     binding = build_manifest(
-        _RBAC, "RoleBinding", READER_BINDING, component=METRICS_API, roleRef=ref, subjects=[subject]
+        _RBAC, "RoleBinding", READER_BINDING, component=_COMPONENT, roleRef=ref, subjects=[subject]
     )
     return {**binding, "metadata": {**binding["metadata"], "namespace": CONFIG_NAMESPACE}}
-
-
-def metrics_api_environment(values: InstallValues) -> dict[str, str]:
-    """Returns the settings of `trimtab metrics-api` that differ from their defaults; the defaults are for a local
-    run."""
-    own = {
-        "listen": f"0.0.0.0:{values.port}",
-        "rules_config_map": RULES,
-        "certs_folder": f"{_RUN}/certs",
-        "client_ca_file": f"{_RUN}/aggregation/ca.crt",
-        "scrape_files_folder": f"{_RUN}/scrape",
-        "service_name": NAME,
-        **({} if values.cert_manager else {"certs_secret": CERTIFICATE_SECRET}),
-    }
-    common = {"TRIMTAB_NAMESPACE": values.namespace, "TRIMTAB_LOG_FORMAT": "json"}
-    return {**{variable_name("metrics_api", name): value for name, value in own.items()}, **common}
 
 
 def _render_deployment(values: InstallValues) -> Manifest:
@@ -128,14 +174,14 @@ def _render_deployment(values: InstallValues) -> Manifest:
         "containers": [_render_container(values)],
         "volumes": volumes,
     }
-    return render_deployment(METRICS_API, values, replicas=2, spec=spec)
+    return render_deployment(_COMPONENT, values, replicas=2, spec=spec)
 
 
 def _render_container(values: InstallValues) -> Manifest:
     return {
-        "name": METRICS_API,
+        "name": _COMPONENT,
         "image": values.image,
-        "args": [METRICS_API],
+        "args": [_COMPONENT],
         "env": render_variables(metrics_api_environment(values)),
         "ports": [{"name": "https", "containerPort": values.port, "protocol": "TCP"}],
         "readinessProbe": render_probe("/readyz", "https", "HTTPS", periodSeconds=2, failureThreshold=2),

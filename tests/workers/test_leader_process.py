@@ -16,11 +16,13 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.kube.errors import NotLeading
-from trimtab.kube.leader_process import LeaderProcess, LeaderProcessSettings
 from trimtab.runtime import log
 from trimtab.runtime.files import CannotServe
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
+from trimtab.runtime.http_pages import Page
 from trimtab.runtime.settings import ListenAddress
+from trimtab.workers.leader_process import LeaderProcess, LeaderProcessSettings
+from trimtab.workers.worker import run_replica
 
 
 @dataclass
@@ -216,3 +218,57 @@ def page(url: str, path: str) -> tuple[int, str]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
+
+
+def test_an_attempt_is_repeated_until_it_gives_something_or_the_turn_is_over() -> None:
+    world = World()
+    attempts = iter([None, None, "the keys"])
+    assert world.replica().retry_while_leading(lambda: next(attempts), 3) == "the keys"
+    assert world.time.now == pytest.approx(106)
+    world.time.at[120.0] = lambda: setattr(world.votes, "won", False)
+    assert world.replica().retry_while_leading(lambda: None, 3) is None
+    assert world.time.now == pytest.approx(121, abs=2)
+
+
+def test_rounds_follow_each_other_until_they_are_over_or_the_turn_is() -> None:
+    world, rounds = World(), list[float]()
+
+    def run_round() -> float:
+        rounds.append(world.time.now)
+        return 5
+
+    world.replica().run_rounds(run_round, lambda: len(rounds) == 3)
+    assert rounds == [pytest.approx(100), pytest.approx(105), pytest.approx(110)]
+    world.votes.won = False
+    world.replica().run_rounds(run_round)
+    assert len(rounds) == 3
+
+
+@dataclass
+class Work:
+    """A worker whose turn ends at once."""
+
+    replica: LeaderProcess
+    succeeds: bool = True
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    turns: int = 0
+
+    @property
+    def pages(self) -> dict[str, Page]:
+        return {"/turns": lambda: (200, "text/plain", str(self.turns).encode())}
+
+    def lead(self) -> bool:
+        self.turns += 1
+        self.replica.shutdown.request_stop()
+        return self.succeeds
+
+
+@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_a_worker_leads_and_only_a_single_round_can_fail(once: bool, succeeds: bool) -> None:
+    world = World()
+    work = Work(world.replica(), succeeds)
+    assert run_replica(work.replica, work, once=once) is (succeeds or not once)
+    assert work.turns == 1
+    assert world.lines() == ["ready", "leads", "leads-no-more", "ended"]
+    assert world.votes.happened == ["stands", "lease let go"]

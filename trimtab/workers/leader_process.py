@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from trimtab.cluster.processes import account_name
 from trimtab.kube.client import Client, Deadlines, connect_to_cluster
 from trimtab.kube.leader_election import LeaderElector, LeaseTimings
 from trimtab.kube.objects import Writer
@@ -34,6 +35,9 @@ _LEASE = LeaseTimings()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderProcessSettings:
     """The settings that all processes with a leader have. A process overrides those defaults that do not fit it."""
+
+    process: ClassVar[str]
+    """The name of the process."""
 
     listen: ListenAddress = ListenAddress("0.0.0.0", 9090)  # noqa: S104, RUF009  a frozen value
     """The HOST:PORT for metrics and health. The default is all interfaces, because Prometheus and the kubelet connect
@@ -121,7 +125,7 @@ class LeaderProcess:
     @property
     def lease_name(self) -> str:
         """The name of the Lease."""
-        return lease_name_of(self.name)
+        return account_name(self.name)
 
     @property
     def fenced_writer(self) -> Writer:
@@ -143,6 +147,23 @@ class LeaderProcess:
         deadline = self.elapsed() + seconds
         while self.may_continue() and (seconds_left := deadline - self.elapsed()) > 0:
             self.shutdown.wait_for_stop(min(seconds_left, 1.0))
+
+    def retry_while_leading(
+        self, attempt: Callable[[], T | None], pause_seconds: float = LEADING_CHECK_SECONDS
+    ) -> T | None:
+        """Returns the first result of `attempt` that is not None; None if the work may not continue."""
+        while self.may_continue():
+            result = attempt()
+            if result is not None:
+                return result
+            self.wait_while_leading(pause_seconds)
+        return None
+
+    def run_rounds(self, run_round: Callable[[], float], is_over: Callable[[], bool] = lambda: False) -> None:
+        """Calls `run_round`, which returns the seconds until the next round, until the work may not continue or
+        `is_over` says that it has ended."""
+        while self.may_continue() and not is_over():
+            self.wait_while_leading(run_round())
 
     @contextmanager
     def serve_and_elect(
@@ -221,13 +242,8 @@ class LeaderProcess:
         return self.elapsed() - self._last_check < self.max_silence_seconds
 
 
-def lease_name_of(name: str) -> str:
-    """Returns the name of a process's Lease."""
-    return f"trimtab-{name}"
-
-
 def create_leader_process(
-    name: str, settings: LeaderProcessSettings, log: Logger, client: Client, *, hung: float
+    settings: LeaderProcessSettings, log: Logger, client: Client, *, max_silence_seconds: float
 ) -> LeaderProcess:
     """Returns a replica that takes part in the election with this client. Raises ValueError if its settings would allow
     two replicas to write at the same time."""
@@ -235,25 +251,25 @@ def create_leader_process(
     election = LeaderElector(
         client,
         settings.namespace,
-        lease_name_of(name),
+        account_name(settings.process),
         identity,
         timings=settings.lease_timings,
         on_trouble=lambda trouble: log.warning("election.trouble", error=trouble),
     )
     return LeaderProcess(
-        name=name,
+        name=settings.process,
         settings=settings,
         log=log,
         client=client,
         election=election,
         identity=identity,
-        max_silence_seconds=hung,
+        max_silence_seconds=max_silence_seconds,
     )
 
 
 @contextmanager
 def open_leader_process(
-    name: str, settings: LeaderProcessSettings, log: Logger, *, hung: float
+    settings: LeaderProcessSettings, log: Logger, *, max_silence_seconds: float
 ) -> Iterator[LeaderProcess]:
     """A context manager with a replica that has a client of its own and that a signal stops. Raises RuntimeFault if the
     process cannot start."""
@@ -261,7 +277,7 @@ def open_leader_process(
         str(settings.kubeconfig) if settings.kubeconfig else None, deadlines=settings.client_deadlines
     )
     try:
-        process = create_leader_process(name, settings, log, client, hung=hung)
+        process = create_leader_process(settings, log, client, max_silence_seconds=max_silence_seconds)
         stop_on_signals(process.shutdown)
         yield process
     finally:

@@ -1,0 +1,43 @@
+"""Finds the states of single processes, for checks that are about one process."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from trimtab.cluster.processes import COMPACTOR, METRICS_API, RECOMMENDER, WATCHDOG, WEBHOOK
+
+T = TypeVar("T")
+
+
+def find_webhook(states: Mapping[str, T]) -> T:
+    """Returns what `states`, a mapping by process, has for the webhook."""
+    return states[WEBHOOK.name]
+
+
+def find_watchdog(states: Mapping[str, T]) -> T:
+    """Returns what `states`, a mapping by process, has for the watchdog."""
+    return states[WATCHDOG.name]
+
+
+def find_compactor(states: Mapping[str, T]) -> T:
+    """Returns what `states`, a mapping by process, has for the compactor."""
+    return states[COMPACTOR.name]
+
+
+def find_recommender(states: Mapping[str, T]) -> T:
+    """Returns what `states`, a mapping by process, has for the recommender."""
+    return states[RECOMMENDER.name]
+
+
+def find_metrics_api(states: Mapping[str, T]) -> T:
+    """Returns what `states`, a mapping by process, has for the metrics API."""
+    return states[METRICS_API.name]
+
+
+def is_webhook(process: str) -> bool:
+    """Returns whether the process is the webhook."""
+    return process == WEBHOOK.name
+
+
+def is_metrics_api(process: str) -> bool:
+    """Returns whether the process is the metrics API."""
+    return process == METRICS_API.name

@@ -227,7 +227,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/cluster/fair_share.py OrderedDict": "what shares fairly itself",
     "trimtab/cluster/fair_share.py deque": "what shares fairly itself",
     "trimtab/cluster/format_count.py [:max_count]": _ONE_TEXT,
-    "trimtab/cluster/pool_config.py mistakes >= MAX_MISTAKES": _ONE_INPUT,
+    "trimtab/cluster/documents/read_document.py mistakes >= MAX_MISTAKES": _ONE_INPUT,
     "trimtab/cluster/pool_labels.py [:MAX_CANDIDATES]": "labels of nodes, which no namespace writes",
     "trimtab/cluster/quantity.py [:MAX_CHARACTERS]": _ONE_TEXT,
     "trimtab/cluster/runtime_signs.py [:MAX_CHARACTERS]": _ONE_TEXT,

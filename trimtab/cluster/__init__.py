@@ -16,8 +16,9 @@ Nothing here acts on the cluster, reads from it, or waits:
     pdb, schedulers,       PodDisruptionBudgets; how schedulers place pods; labels, tolerations, name patterns
     selectors
     limit_ranges           what a LimitRange demands, what a ResourceQuota counts
-    pool, pool_config,     a node pool; its ConfigMap; the JSON Schema of that ConfigMap
-    pool_schema
+    documents/             the declared fields of documents that authors write, and what follows from them
+    pool, pool_values,     a node pool and its settings; what they take; the ConfigMap of a pool
+    pool_config
     cluster_autoscaler,    the cluster autoscaler's status and flags; an estafette node-compactor's configuration
     estafette
     utilization_metrics,   the metrics of an HPA that are relative to requests; the HPAs of KEDA's ScaledObjects

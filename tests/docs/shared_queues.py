@@ -253,7 +253,6 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/policy/load.py islice(MAX_MISTAKES)": _ONE_INPUT,
     "trimtab/reservations/overhead_history.py del [MAX_SAMPLES:]": "the runs of a node's own agents",
     "trimtab/reservations/overhead_history.py kept >= MAX_SAMPLES": "the runs of a node's own agents",
-    "trimtab/reservations/read_profile.py mistakes >= MAX_MISTAKES": _ONE_INPUT,
     "trimtab/runtime/environment.py [:_MAX_COMPARED]": _ONE_TEXT,
     "trimtab/runtime/http_framing.py _aside >= MAX_ASIDE_BYTES": _ONE_INPUT,
     "trimtab/runtime/http_framing.py _chunks >= MAX_CHUNKS": _ONE_INPUT,

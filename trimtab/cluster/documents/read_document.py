@@ -6,11 +6,12 @@ from typing import Any, TypeVar, get_args
 
 from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, quote_value, suggest_name
 from trimtab.cluster.documents.declared_fields import DeclaredField, DocumentSection, KeyRule
-from trimtab.cluster.documents.value_types import InvalidValue
+from trimtab.cluster.documents.value_types import InvalidValue, Parse
 from trimtab.cluster.yaml_documents import Document
 from trimtab.cluster.yaml_parser import Path
 
 T = TypeVar("T")
+K = TypeVar("K", bound=str | int)
 Values = dict[tuple[str, ...], Any]
 """Where a value goes (`DeclaredField.target`) → the value. Fields that the document lacks are absent."""
 
@@ -77,11 +78,22 @@ class DocumentReader:
                 )
         return value
 
+    def read_values(self, entries: Mapping[K, Any], path: Path, parsers: Mapping[K, Parse]) -> dict[K, Any]:
+        """Returns the valid values of a mapping, of those keys that have a parser. Records a mistake for every value
+        that is not valid."""
+        values: dict[K, Any] = {}
+        for key, parse in parsers.items():
+            if key in entries:
+                try:
+                    values[key] = parse(entries[key], (*path, key))
+                except InvalidValue as error:
+                    self.add_mistake(error)
+        return values
+
     def _read_field(self, declared: DeclaredField, value: Any, path: Path, values: Values) -> None:
-        try:
-            values[declared.target] = declared.document.type.parse(value, path)
-        except InvalidValue as error:
-            self.add_mistake(error)
+        *parents, key = path
+        for one in self.read_values({key: value}, tuple(parents), {key: declared.document.type.parse}).values():
+            values[declared.target] = one
 
     def _refuse_both(self, declared: DeclaredField, entries: Mapping[str, Any], path: Path) -> None:
         """Records a mistake if the section also has the key that sets the same field: one of them would silently

@@ -9,7 +9,8 @@ import yaml
 
 from deploy.observe.rules import RUNBOOKS
 from docs.chart.observed import GRAFANA, INTERVAL
-from trimtab.cluster.pool_schema import pool_settings_schema as pool_schema
+from trimtab.cluster.documents.document_schema import schema_of
+from trimtab.cluster.pool_config import pool_settings
 from trimtab.cluster.processes import METRICS_API, account_name
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.installation.installed_processes import find_installed_process
@@ -336,7 +337,11 @@ def _pools() -> Schema:
         "Pools: name → settings (docs/reference/pool.md). No node is drained until a pool has `mode: act`.",
         {},
     )
-    return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 50}, "additionalProperties": pool_schema()}
+    return {
+        **found,
+        "propertyNames": {"pattern": _NAME, "maxLength": 50},
+        "additionalProperties": {**schema_of(pool_settings()), "type": "object"},
+    }
 
 
 def _namespace() -> Schema:

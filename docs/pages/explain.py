@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.observe import exported
-from docs.pages import words
+from docs.pages import pools, words
 from docs.pages.marks import MARKS
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.cli.catalog import (
@@ -73,7 +73,7 @@ def catalog(
                 for name, schema in spec_schema()["properties"].items()
                 for entry in _field(f"spec.{name}", schema, type_of)
             ),
-            *_pool_fields(),
+            *_pool_fields(docs_of),
             *(
                 CatalogEntry(
                     kind=mark.kind,
@@ -179,17 +179,13 @@ def _alerts() -> Iterator[CatalogEntry]:
             )
 
 
-def _pool_fields() -> Iterator[CatalogEntry]:
-    """The table of the page on pools, which is written by hand; a row may have several fields."""
-    for line in POOL_PAGE.read_text(encoding="utf-8").splitlines():
-        row = re.fullmatch(r"\| (`.*?) \|(.*?)\| (.*) \|", line)  # a field may have no default
-        if row is None:
-            continue
-        names = re.findall(r"`([^`]+)`", row[1])
+def _pool_fields(docs_of: Callable[[Any], dict[str, str]]) -> Iterator[CatalogEntry]:
+    """The rows of the page on pools; a row may have several fields."""
+    for names, default, text in pools.rows_of(docs_of):
         section = names[0].rpartition(".")[0]
         for name in names:
             full = f"{section}{name}" if name.startswith(".") else name
-            value, means = _bare(row[2]), _plain(row[3], POOL_PAGE)
+            value, means = _bare(default), _plain(text, POOL_PAGE)
             yield CatalogEntry(kind=POOL_FIELD, name=full, means=means, value=value, page=f"{DOCS}/pool.md")
 
 

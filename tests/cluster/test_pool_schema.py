@@ -1,5 +1,6 @@
 """The schema of a pool's settings refuses what the reader refuses, and nothing else."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -7,22 +8,24 @@ import pytest
 import yaml
 
 from tests.cluster.test_pool_config import WHOLE, read
+from trimtab.cluster.documents.declared_fields import DocumentSection
+from trimtab.cluster.documents.document_schema import schema_of
 from trimtab.cluster.pool import PRESETS
-from trimtab.cluster.pool_config import EXTRA_KEYS, FIELDS_BY_SECTION, TOP_KEYS
-from trimtab.cluster.pool_schema import pool_settings_schema
+from trimtab.cluster.pool_config import pool_settings
 
-CHECK = jsonschema.Draft7Validator(pool_settings_schema())
-FIELDS = [
-    *[(section, key) for section, keys in FIELDS_BY_SECTION.items() for key in (*keys, *EXTRA_KEYS.get(section, ()))],
-    *[("headroom", key) for key in ("percent", "nodes", "largestPod")],
-    *[("underUsed", key) for key in ("cpu", "example.com/gpu", "count", "for", "gpu")],
-    ("nodes", "labels"),
-    ("", "nodes"),
-    ("", "preset"),
-    ("", "underUsed"),
-    ("", "keep"),
-    ("", "nonsense"),
-]
+SCHEMA = {**schema_of(pool_settings()), "type": "object"}
+CHECK = jsonschema.Draft7Validator(SCHEMA)
+
+
+def paths(section: DocumentSection, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path of each key that is declared, and one that is not in each section."""
+    for key in (*section.keys, "nonsense"):
+        yield (*before, key)
+        if key in section.sections:
+            yield from paths(section.sections[key], (*before, key))
+
+
+FIELDS = [*paths(pool_settings()), ("underUsed", "cpu"), ("underUsed", "example.com/gpu")]
 VALUES = [
     None,
     True,
@@ -68,19 +71,20 @@ VALUES = [
 ]
 
 
-def placed(section: str, key: str, value: Any) -> dict[str, Any]:
-    if section == "headroom":
-        return {"keep": {section: {key: value}}}
-    return {section: {key: value}} if section else {key: value}
+def placed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for key in reversed(path):
+        value = {key: value}
+    return value
 
 
 def test_the_schema_is_one_and_knows_every_key_of_the_reader() -> None:
-    jsonschema.Draft7Validator.check_schema(pool_settings_schema())
-    inner = pool_settings_schema()["properties"]
-    assert inner.keys() == set(TOP_KEYS)
-    for section, keys in FIELDS_BY_SECTION.items():
-        if section:
-            assert inner[section]["properties"].keys() == {*keys, *EXTRA_KEYS.get(section, ())}
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    for path in paths(pool_settings()):
+        part: Any = SCHEMA
+        for key in path[:-1]:
+            part = part["properties"][key]
+            part = part["anyOf"][1] if "anyOf" in part else part
+        assert (path[-1] in part["properties"]) is (path[-1] != "nonsense")
 
 
 def test_what_says_everything_passes() -> None:
@@ -88,8 +92,8 @@ def test_what_says_everything_passes() -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=".".join)
-def test_schema_and_reader_refuse_the_same(field: tuple[str, str]) -> None:
-    documents = [placed(*field, value) for value in VALUES]
+def test_schema_and_reader_refuse_the_same(field: tuple[str, ...]) -> None:
+    documents = [placed(field, value) for value in VALUES]
     passed = [document for document in documents if CHECK.is_valid(document)]
     assert passed == [document for document in documents if not read(yaml.safe_dump(document)).mistakes]
 

@@ -16,8 +16,9 @@ Nothing here acts on the cluster, reads from it, or waits:
     selectors
     limit_ranges,          what LimitRanges demand of containers and pods; what a ResourceQuota counts
     resource_quotas
-    pool, pool_config,     a node pool; its ConfigMap; the JSON Schema of that ConfigMap
-    pool_schema
+    documents/             the declared fields of documents that authors write, and what follows from them
+    pool, pool_values,     a node pool and its settings; what they take; the ConfigMap of a pool
+    pool_config
     cluster_autoscaler,    the cluster autoscaler's status and flags; an estafette node-compactor's configuration
     estafette
     utilization_metrics,   the metrics of an HPA that are relative to requests; the HPAs of KEDA's ScaledObjects

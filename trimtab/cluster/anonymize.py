@@ -21,7 +21,7 @@ from msgspec import convert, structs, to_builtins
 from trimtab.cluster import cluster_autoscaler, recommendation
 from trimtab.cluster.kinds import GROUPS_BY_KIND
 from trimtab.cluster.node_nature import SIGN_ANNOTATIONS, SIGN_KEYS
-from trimtab.cluster.pool import CAPI_OWNER_KIND, OPENSHIFT_MACHINE, machine_set_of
+from trimtab.cluster.pool import ALL_NODES, CAPI_OWNER_KIND, NODE_LABELS, OPENSHIFT_MACHINE, PLACEMENTS, machine_set_of
 from trimtab.cluster.pool_config import SETTINGS_KEY, read_settings
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import Unreadable
@@ -312,10 +312,10 @@ def _rename_settings(item: Item, rename: Any) -> dict[str, str]:
     if document is None or read_settings(document, "pool")[0] is None:
         return {SETTINGS_KEY: _UNREADABLE_SETTINGS}
     settings = dict(document.value) if isinstance(document.value, dict) else {}
-    if isinstance(nodes := settings.get("nodes"), dict):
-        settings["nodes"] = _replace_words({"labels": nodes.get("labels", {})}, rename)
-    if schedulers := settings.get("schedulers"):
-        settings["schedulers"] = {rename(name): placement for name, placement in schedulers.items()}
+    if isinstance(nodes := settings.get(ALL_NODES.key), dict):
+        settings[ALL_NODES.key] = _replace_words({NODE_LABELS.key: nodes.get(NODE_LABELS.key, {})}, rename)
+    if schedulers := settings.get(PLACEMENTS.key):
+        settings[PLACEMENTS.key] = {rename(name): placement for name, placement in schedulers.items()}
     return {SETTINGS_KEY: format_document(settings)}
 
 

@@ -1,6 +1,7 @@
 """A node pool: which nodes belong to it, and the settings that limit its compaction.
 
-`pool_config` reads the settings from the pool's ConfigMap. Absent settings get the values of the preset that the
+A setting is declared once, at its field: `pool_config` reads the pool's ConfigMap by these declarations, and the JSON
+Schema and the reference page follow from them, in this order. Absent settings get the values of the preset that the
 ConfigMap names, or of `balanced` if it names none. The label or annotation `trimtab.dev/paused` on Trimtab's own
 namespace stops all changes.
 """
@@ -9,9 +10,23 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Annotated
 
+from trimtab.cluster import autoscaler_flags as f
+from trimtab.cluster import pool_values as v
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import Metadata, value_or
+from trimtab.cluster.documents.declared_fields import DocumentField, KeyRule
+from trimtab.cluster.documents.value_types import (
+    DURATION,
+    FLAG,
+    LABELS,
+    NAMES,
+    PERCENT,
+    name_of,
+    one_of,
+    whole_number,
+)
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool_labels import POOL_ANNOTATIONS, POOL_LABELS
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
@@ -77,124 +92,168 @@ class ProtectCritical(StrEnum):
     """As with `without-budget`, but a pod without a budget may be evicted if it has the annotation safe-to-evict."""
 
 
+ALL_NODES = DocumentField(
+    "nodes",
+    v.ALL,
+    default="the platform's [pool label](nodes.md#labels-that-name-pools), or without one the MachineSet in the "
+    "annotations of OpenShift or Cluster API, says NAME",
+)
+NODE_LABELS = DocumentField("nodes.labels", LABELS)
+MODE = DocumentField("mode", v.MODE)
+DRY_RUN = DocumentField("dryRun", FLAG, instead_of=MODE.key)
+"""Says the same as `mode`."""
+PLACEMENTS = DocumentField("schedulers", v.SCHEDULERS)
+_RESOURCES = KeyRule(
+    names=("cpu", "memory", "pods", "ephemeral-storage"),
+    # Extended resources have a domain in their name (Kubernetes' rule), so any name with a slash may be one.
+    mark="/",
+    placeholder="<extended resource>",
+    expected="a resource such as cpu or memory, or `count` or `for`",
+    expected_section="a mapping of resources to percentages",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
     """Capacity that is kept free on purpose, on the pool's nodes that are not drained."""
 
-    percent: int = 0
-    """The free share of the allocatable cpu and memory of these nodes, in percent. 0: none."""
-    nodes: int = 0
-    """The free capacity as a number of average nodes. 0: none."""
-    largest_pod: bool = False
-    """Whether at least one of the nodes that are not drained must have room for another pod as large as the largest pod
-    that may move."""
+    percent: Annotated[int, DocumentField("keep.headroom.percent", PERCENT)] = 0
+    """of cpu and of memory, on the nodes that stay; an empty node stays too where it is the room, and pods of another
+    pool come only where it is left"""
+    nodes: Annotated[int, DocumentField("keep.headroom.nodes", whole_number())] = 0
+    """so many average nodes' worth of room"""
+    largest_pod: Annotated[bool, DocumentField("keep.headroom.largestPod", FLAG)] = False
+    """The pool keeps room on one node for one more pod as large as the largest pod that may move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The settings of one node pool."""
+    """The settings of one node pool.
+
+    The docstrings are the rows of the reference page. Durations are in seconds, prices in micro-dollars an hour, and
+    flags under `protect` have the opposite value here: the field says what is permitted.
+    """
 
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """The nodes that have all of these labels belong to the pool. If there are none, the nodes whose pool label
-    (`POOL_LABELS`) has the value `name` belong to it."""
-    everything: bool = False
-    """Whether all nodes of the cluster belong to the pool."""
-    goal: Goal = Goal.COST
-    """What a plan saves: with `cost`, money (or cores where prices are unknown); with `nodes`, nodes."""
-    dry_run: bool = True
-    """Whether plans are only reported and not carried out. True by default: you turn it off when you trust the
-    plans."""
-    enabled: bool = True
-    """If False, nothing is drained in the pool, and the report gives this as the reason."""
-
-    under: Mapping[str, int] = field(default_factory=dict)
-    """Resource → percentage of a node's allocatable amount. A node is a candidate if, for every resource here, the
-    requests on it (DaemonSets included) are at or below the percentage. Empty: every node is a candidate, and the plan
-    alone decides."""
-    under_count: int = 1
-    """The number of nodes that must be candidates before anything is planned. More than 1 is only useful if you do not
-    trust the plans."""
-    under_for: int = 600
-    """The number of seconds for which a node must have been under-used, so that a dip of a minute does not count."""
-    node_age: int = 1200
-    """The minimum age of a node, in seconds, before it is drained: a node that was just added is needed."""
-    receiver_age: int = 60
-    """The minimum age of a node, in seconds, before it can receive pods: a younger node may not be complete."""
-    quiet: int = 600
-    """The number of seconds without a new node in the pool before anything is planned (the autoscaler's
-    delay-after-add)."""
-    pending_limit: int = 3600
-    """The number of seconds for which a pod that waits for a node prevents drains in the pool. A pod that waits longer
-    is ignored."""
-
-    min_nodes: int = 1
-    """The smallest number of nodes that the pool keeps. Drained nodes are not counted."""
-    min_per_zone: int = 0
-    """The pool keeps at least this number of nodes in each of its zones."""
+    everything: Annotated[bool, ALL_NODES] = False
+    """`{labels: {…}}`: nodes with all of these labels; `all`: every node"""
+    labels: Annotated[Mapping[str, str], NODE_LABELS] = field(default_factory=dict)
+    under: Annotated[Mapping[str, int], DocumentField("underUsed.*", PERCENT, keys=_RESOURCES)] = field(
+        default_factory=dict
+    )
+    """percent of allocatable requested (DaemonSets included) at or below which a node is a candidate; all that are
+    named must hold. `keen` names none: the plan alone decides"""
+    under_count: Annotated[int, DocumentField("underUsed.count", whole_number(1))] = 1
+    """so many nodes must be candidates before anything is planned"""
+    under_for: Annotated[int, DocumentField("underUsed.for", DURATION)] = 600
+    """how long a node must have been under the line"""
+    goal: Annotated[Goal, DocumentField("goal", one_of(Goal))] = Goal.COST
+    """`cost`: money where every node has a price, else cores. `nodes`: as few as possible"""
+    autoscaler: Annotated[Precedence, DocumentField("autoscaler", one_of(Precedence))] = Precedence.FOLLOW
+    """who drains a node that the cluster autoscaler would remove by itself. `follow`: the autoscaler; the plan counts
+    what it leaves to it, and takes what was left for longer than its unneeded time and delays. `lead`: Trimtab, in its
+    own order, also under the autoscaler's threshold; a node with the autoscaler's `DeletionCandidate` taint is neither
+    emptied nor given pods"""
+    dry_run: Annotated[bool, DRY_RUN, MODE] = True
+    """`rehearse`: plans are written down, nothing is done. `act`: nodes are drained. (`dryRun: true`, `false` say the
+    same)"""
+    enabled: Annotated[bool, DocumentField("enabled", FLAG)] = True
+    """`false`: left alone"""
+    quiet: Annotated[int, DocumentField("quiet", DURATION)] = 600
+    """no new node in the pool for so long"""
+    pending_limit: Annotated[int, DocumentField("pendingLimit", DURATION)] = 3600
+    """while a pod waits for a node and a node of the pool could hold it, nothing is planned in the pool
+    (`pods-waiting`); one that has waited for longer stops it no more, nor does one that fits on no node, not even an
+    empty one. The plan's notes name both"""
+    prices: Annotated[Mapping[str, int], DocumentField("prices", v.PRICES)] = field(default_factory=dict)
+    """instance type: dollars an hour; before the built-in list prices, which are of one region each and count in that
+    region only. A node's label `trimtab.dev/price` (micro-dollars) comes first"""
+    commitments: Annotated[Mapping[str, int], DocumentField("commitments", v.COMMITMENTS)] = field(default_factory=dict)
+    """instance type: nodes of it that are paid for whether they run or not (reserved instances, committed use). That
+    many of the pool's nodes of the type stay (`node-covered-by-commitment`), those that stay anyway counted first; not
+    with `goal: nodes`"""
+    windows: Annotated[tuple[WeeklyWindow, ...], DocumentField("windows", v.WINDOWS, default="always")] = ()
+    """`{days, from, to, timeZone}`; over midnight where `to` is not after `from`; times in quotes"""
+    schedulers: Annotated[Mapping[str, SchedulerPlacement], PLACEMENTS] = field(default_factory=dict)
+    """`spec.schedulerName`: `spread`, `pack` or `unknown`. Say `spread` or `pack` of a second scheduler that is a stock
+    kube-scheduler; pods of an `unknown` one keep their node. Built in: `default-scheduler`, GKE's
+    `gke.io/optimize-utilization-scheduler`, Gardener's `bin-packing-scheduler`; the command also reads the
+    KubeSchedulerConfigurations in a snapshot"""
+    node_age: Annotated[int, DocumentField("age.node", DURATION)] = 1200
+    """a node must be so old before it is drained"""
+    receiver_age: Annotated[int, DocumentField("age.receiver", DURATION)] = 60
+    """and so old before pods are planned onto it"""
+    min_pod_age: Annotated[int, DocumentField("age.pod", DURATION)] = 0
+    """a pod must be so old before it is moved"""
+    min_nodes: Annotated[int, DocumentField("keep.nodes", whole_number())] = 1
+    """the pool, or a zone of it, never has fewer nodes that take pods: one that is cordoned, not ready, being deleted
+    or unreadable does not count. The autoscaler's own minimum is kept as well: of each node group if the nodes name
+    their group (address, label or annotation), and of the pool's groups together"""
+    min_per_zone: Annotated[int, DocumentField("keep.nodesPerZone", whole_number(), shares_row=True)] = 0
+    spare: Annotated[Spare, DocumentField("keep.spare", one_of(Spare))] = Spare.NONE
+    """`node`, `zone`: room for the pods of the largest node, or of any zone, should it die"""
     headroom: Headroom = Headroom()
-    spare: Spare = Spare.NONE
-    """Whether the remaining nodes keep enough capacity free for the pods of the fullest node, or of the fullest
-    zone."""
-
-    drains: int = 1
-    """How many nodes of this pool may be drained at the same time."""
-    evictions_per_hour: int = 200
-    """The largest number of evictions in an hour."""
-    openings_per_hour: int = 20
-    """The largest number of drained nodes in an hour that are uncordoned again for pending pods."""
-    least_gain: int = 0
-    """The saving that each eviction must bring at least, in thousandths of an average node's price. 0: any saving is
-    enough."""
-    resize_canary: int = 10
-    """The percentage of a workload's pods that are resized first (at least one pod). Each batch of resizes that
-    succeeds doubles the size of the next batch."""
-    resize_verify: int = 600
-    """The number of seconds for which a resized pod is watched before the resources that it no longer requests count as
-    free."""
-    resizes_per_hour: int = 60
-    """The largest number of pods that are resized in an hour; resizes that undo an earlier one do not count. 0: no pod
-    is resized."""
-    prices: Mapping[str, int] = field(default_factory=dict)
-    """Instance type → micro-dollars an hour. These prices take precedence over those of a price table."""
-    commitments: Mapping[str, int] = field(default_factory=dict)
-    """Instance type → number of its nodes that are paid for whether they run or not. To remove one of these saves no
-    money."""
-    autoscaler: Precedence = Precedence.FOLLOW
-    lead_max_threshold: int = 50
-    """A percentage. While the autoscaler's own scale-down threshold is above it, a pool with `autoscaler: lead` and
-    `mode: act` starts no drain."""
-    group_options: Mapping[str, str] = field(default_factory=dict)
-    """Flag of the autoscaler → the value that the pool's node group has in place of the flag's value. Such an option is
-    set on the group in the cloud, where Trimtab cannot read it."""
-    schedulers: Mapping[str, SchedulerPlacement] = field(default_factory=dict)
-    """`spec.schedulerName` → how that scheduler places pods; it overrides what Trimtab knows or detects."""
-    windows: tuple[WeeklyWindow, ...] = ()
-    """The weekly times in which the compactor may act; if there are none, it may always act."""
-
-    keep_nodes: tuple[str, ...] = ()
-    """Further annotations that keep a node from being drained, if their value is "true"."""
-    keep_pods: tuple[str, ...] = ()
-    """Further annotations that keep a pod from being evicted, if their value is "true"."""
-    single_replicas: bool = False
-    """Whether the only replica of a workload may be evicted. The workload is then unavailable until the successor is
-    ready."""
+    drains: Annotated[int, DocumentField("pace.drains", whole_number(1))] = 1
+    """nodes emptied at the same time"""
+    evictions_per_hour: Annotated[int, DocumentField("pace.evictionsPerHour", whole_number(1))] = 200
+    """a ceiling, what drains under way have still to evict included; a node with more pods than that goes alone"""
+    openings_per_hour: Annotated[int, DocumentField("pace.openingsPerHour", whole_number())] = 20
+    """drained nodes that are opened again in an hour for pods that fit on no open node; 0: none, drained nodes stay
+    cordoned"""
+    least_gain: Annotated[int, DocumentField("pace.leastGain", whole_number())] = 0
+    """thousandths of an average node's price that one eviction must save"""
+    resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
+    """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
+    verified wave doubles it ([how](../how-to/resize-running-pods.md))"""
+    resize_verify: Annotated[int, DocumentField("resize.verify", DURATION)] = 600
+    """how long a resized pod is watched before what it gave up counts as free"""
+    resizes_per_hour: Annotated[int, DocumentField("resize.perHour", whole_number())] = 60
+    """pods that are resized in an hour at most; reverts do not count; 0: none"""
+    lead_max_threshold: Annotated[int, DocumentField("lead.maxThreshold", PERCENT)] = 50
+    """percent: while the autoscaler's `--scale-down-utilization-threshold` is above it, a pool that leads and acts
+    begins nothing (`autoscaler-threshold-too-high`); it still plans while it rehearses"""
+    group_options: Annotated[
+        Mapping[str, str],
+        DocumentField("groupOptions.scaleDownUtilizationThreshold", v.GROUP_SHARE, entry=f.THRESHOLD.name),
+        DocumentField("groupOptions.scaleDownGpuUtilizationThreshold", v.GROUP_SHARE, entry=f.GPU_THRESHOLD.name),
+        DocumentField("groupOptions.scaleDownUnneededTime", v.GROUP_DURATION, entry=f.UNNEEDED_TIME.name),
+        DocumentField("groupOptions.scaleDownUnreadyTime", v.GROUP_DURATION, entry=f.UNREADY_TIME.name),
+        DocumentField("groupOptions.ignoreDaemonSetsUtilization", v.GROUP_FLAG, entry=f.IGNORE_DAEMON_SETS.name),
+    ] = field(default_factory=dict)
+    """the cluster autoscaler's options for the pool's own node group, where the group differs from the autoscaler's
+    flags: `scaleDownUtilizationThreshold` and `scaleDownGpuUtilizationThreshold` (percent), `scaleDownUnneededTime`,
+    `scaleDownUnreadyTime`, `ignoreDaemonSetsUtilization`. They stand at the cloud's group (a tag or an annotation),
+    where Trimtab cannot read them"""
+    keep_nodes: Annotated[tuple[str, ...], DocumentField("optOut.nodes", NAMES)] = ()
+    """further annotations that mean "leave it" when `"true"` (a value other than `true` and `false` is not understood
+    and also keeps it); `trimtab.dev/do-not-disrupt`, the autoscaler's, Karpenter's and the descheduler's count
+    anyway"""
+    keep_pods: Annotated[tuple[str, ...], DocumentField("optOut.pods", NAMES, shares_row=True)] = ()
+    single_replicas: Annotated[bool, DocumentField("protect.singleReplicas", v.NEGATED_FLAG)] = False
+    """the only replica of a workload stays"""
+    jobs: Annotated[bool, DocumentField("protect.jobs", v.NEGATED_FLAG)] = False
+    """running Jobs stay"""
+    not_ready: Annotated[bool, DocumentField("protect.notReady", v.NEGATED_FLAG)] = True
+    """pods that are not ready stay even where their budget lets them go"""
+    unready: Annotated[ProtectUnready, DocumentField("protect.unready", one_of(ProtectUnready))] = ProtectUnready.BUDGET
+    """what keeps the pods of a workload that lacks ready replicas. `budget`: its budget decides; without one, a single
+    replica of three or more that was created over ten minutes ago and is not ready keeps nothing. `workload`: any
+    replica that is not ready keeps them all"""
+    critical_pods: Annotated[ProtectCritical, DocumentField("protect.criticalPods", one_of(ProtectCritical))] = (
+        ProtectCritical.WITHOUT_BUDGET
+    )
+    """`system-cluster-critical` pods. `always`: they stay. `without-budget`: those with a budget that allows one, an
+    owner and a second ready replica move, one such workload at a time in the whole cluster. `unless-safe-to-evict`:
+    also those without a budget that say `cluster-autoscaler.kubernetes.io/safe-to-evict: "true"`.
+    `system-node-critical`, static and ownerless pods and the last ready replica of Trimtab's own webhook never move"""
+    max_grace: Annotated[int, DocumentField("protect.maxGrace", DURATION, default="no limit")] = 0
+    """a duration such as `30m`: a pod with a longer `terminationGracePeriodSeconds` keeps its node
+    (`grace-period-too-long`), because a drain lasts as long as its slowest pod. Pods of DaemonSets do not count"""
     scale_namespaces: frozenset[str] | None = None
     """Namespaces in which the compactor may temporarily add a replica to a workload. None means that they are unknown,
     as in an offline plan; then all namespaces count.
 
     This is not a setting of the pool: it follows from the permissions of the compactor's service account."""
-    jobs: bool = False
-    """Whether the pods of Jobs may be evicted. The work that they have done is lost."""
-    not_ready: bool = True
-    """Whether pods that are not ready may be evicted, if their disruption budget allows it."""
-    unready: ProtectUnready = ProtectUnready.BUDGET
-    critical_pods: ProtectCritical = ProtectCritical.WITHOUT_BUDGET
-    min_pod_age: int = 0
-    """The number of seconds that a pod must have run before it may be evicted."""
-    max_grace: int = 0
-    """The longest termination grace period, in seconds, of a pod that may be evicted. A pod with a longer one keeps its
-    node. 0: no limit."""
 
     def has_node(self, node: NodeInfo) -> bool:
         """Returns whether the node belongs to this pool. Only machines belong to pools."""
@@ -308,6 +367,15 @@ PRESETS: Mapping[str, Pool] = {
         name="keen", under_for=300, node_age=600, quiet=300, drains=4, evictions_per_hour=1000, single_replicas=True
     ),
 }
+
+
+PRESET = DocumentField(
+    "preset",
+    name_of(PRESETS),
+    default="`balanced`",
+    words="`careful`: half-empty nodes only, an hour old, 15 % headroom, a node's death survived. `balanced`. `keen`: "
+    "no threshold, four drains at a time, single replicas may move",
+)
 
 
 def pool_from_preset(name: str, pool: str) -> Pool:

@@ -25,14 +25,15 @@ verified TLS, and only to pods of the namespaces that the rule names, which must
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from trimtab.cluster.config_error import ConfigError, first_mistakes, quote_value
-from trimtab.cluster.pool_config import PoolReader
-from trimtab.cluster.pool_schema import InvalidValue, enum_parser, integer_parser, parse_labels, parse_seconds
+from trimtab.cluster.documents.declared_fields import DocumentField, section_of
+from trimtab.cluster.documents.read_document import DocumentReader, Values, make_instance
+from trimtab.cluster.documents.value_types import DURATION, LABELS, InvalidValue, ValueType, one_of, whole_number
 from trimtab.cluster.selectors import name_matcher
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.cluster.yaml_parser import Path, child_node
@@ -60,16 +61,79 @@ class MetricKind(StrEnum):
     """The value is the newest value of the series."""
 
 
+_NAME = re.compile(r"[a-z0-9A-Z_:.-]{1,253}")
+_SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,255}")
+_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}")
+_PATH = re.compile(r"/[!-~]{0,1023}")
+_PATTERN = re.compile(r"[a-z0-9*?]([a-z0-9*?-]{0,61}[a-z0-9*?])?")
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_SERVER_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_MAX_QUERY_CHARACTERS = 8192
+
+
+def _text(pattern: re.Pattern[str], expected: str) -> ValueType:
+    """Returns the type of texts that match the pattern."""
+
+    def parse(value: Any, path: Path) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise InvalidValue(path, expected, quote_value(value))
+        return value
+
+    return ValueType(parse)
+
+
+def _list_of(pattern: re.Pattern[str], expected: str, make: Callable[[Iterable[str]], Any] = tuple) -> ValueType:
+    """Returns the type of lists of texts that match the pattern."""
+    text = _text(pattern, expected)
+
+    def parse(value: Any, path: Path) -> Any:
+        if not isinstance(value, list) or not value or len(value) > 1000:
+            raise InvalidValue(path, expected, quote_value(value))
+        return make([text.parse(item, (*path, number)) for number, item in enumerate(value)])
+
+    return ValueType(parse)
+
+
+def _parse_age(value: Any, path: Path) -> int:
+    seconds: int = DURATION.parse(value, path)
+    if not 1 <= seconds <= 3600:
+        raise InvalidValue(path, "a duration from 1s to 1h", quote_value(value))
+    return seconds
+
+
+def _parse_query(value: Any, path: Path) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_QUERY_CHARACTERS:
+        raise InvalidValue(path, _QUERY_EXPECTED, quote_value(value))
+    return value.strip()
+
+
+def _parse_scheme(value: Any, path: Path) -> bool:
+    if value not in ("http", "https"):
+        raise InvalidValue(path, "http or https", quote_value(value))
+    return bool(value == "https")
+
+
+_NAME_EXPECTED = "a name of letters, digits and _ : . -, such as http_requests_per_second"
+_SERIES_EXPECTED = "the name of a series, such as http_requests_total"
+_QUERY_EXPECTED = "PromQL that gives a value for each namespace and pod"
+_FILE_EXPECTED = "the name of a file in the scrape Secret, without a folder"
+_FILE_NAME = _text(_FILE, _FILE_EXPECTED)
+_PLAIN_NAMESPACES = _list_of(_NAMESPACE, "a list of names of namespaces, without patterns", frozenset)
+_PATTERNS = _list_of(_PATTERN, "a list of namespaces or shell patterns of them")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrapeEndpoint:
     """Where a pod exposes its metrics: port, path and TLS settings. The address is the pod's own IP address."""
 
-    port: int = 8080
-    path: str = "/metrics"
-    is_secure: bool = False
-    ca_file: str = ""
+    port: Annotated[int, DocumentField("endpoint.port", whole_number(1, 65535))] = 8080
+    path: Annotated[str, DocumentField("endpoint.path", _text(_PATH, "a path that begins with a slash"))] = "/metrics"
+    is_secure: Annotated[bool, DocumentField("endpoint.scheme", ValueType(_parse_scheme))] = False
+    ca_file: Annotated[str, DocumentField("endpoint.ca", _FILE_NAME)] = ""
     """The name of the file with the authorities that sign the pods' certificates; empty: those of the system."""
-    server_name: str = ""
+    server_name: Annotated[
+        str, DocumentField("endpoint.serverName", _text(_SERVER_NAME, "the name in the pods' certificates"))
+    ] = ""
     """The name in the pods' certificates, which rarely contain the pod's IP address."""
 
 
@@ -77,31 +141,33 @@ class ScrapeEndpoint:
 class BearerToken:
     """A bearer token, and the namespaces to whose pods it may be sent."""
 
-    file: str
+    file: Annotated[str, DocumentField("token.file", _FILE_NAME, required=_FILE_EXPECTED)]
     """The name of the file with the token in the folder of the scrape Secret."""
-    namespaces: frozenset[str]
+    namespaces: Annotated[
+        frozenset[str], DocumentField("token.namespaces", _PLAIN_NAMESPACES, required="a list of namespaces")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRule:
     """One metric that is served."""
 
-    name: str
-    source: SampleSource
-    kind: MetricKind
-    max_age_seconds: int = 90
+    name: Annotated[str, DocumentField("name", _text(_NAME, _NAME_EXPECTED), required=_NAME_EXPECTED)]
+    source: Annotated[SampleSource, DocumentField("from", one_of(SampleSource), required="scrape or query")]
+    kind: Annotated[MetricKind, DocumentField("kind", one_of(MetricKind), required="rate or gauge")]
+    max_age_seconds: Annotated[int, DocumentField("maxAge", ValueType(_parse_age))] = 90
     """If the newest sample is older than this many seconds, no value is served."""
-    namespaces: tuple[str, ...] = ("*",)
+    namespaces: Annotated[tuple[str, ...], DocumentField("namespaces", _PATTERNS)] = ("*",)
     """Shell patterns of namespaces. For a query, they are compared with the label `namespace` of each result."""
-    pod_labels: Mapping[str, str] = field(default_factory=dict)
+    pod_labels: Annotated[Mapping[str, str], DocumentField("pods", LABELS)] = field(default_factory=dict)
     """The labels that a pod must have to be scraped."""
-    series: str = ""
+    series: Annotated[str, DocumentField("series", _text(_SERIES, _SERIES_EXPECTED))] = ""
     """The name of the scraped series."""
-    series_labels: Mapping[str, str] = field(default_factory=dict)
+    series_labels: Annotated[Mapping[str, str], DocumentField("labels", LABELS)] = field(default_factory=dict)
     """The labels that a scraped series must have. Other series of the same name are left out."""
     endpoint: ScrapeEndpoint = ScrapeEndpoint()
     token: BearerToken | None = None
-    query: str = ""
+    query: Annotated[str, DocumentField("query", ValueType(_parse_query))] = ""
     """A PromQL query that returns one value for each `namespace` and `pod`."""
 
     def covers_namespace(self, namespace: str) -> bool:
@@ -180,14 +246,13 @@ def _move_into(document: Document, mistake: ConfigError) -> ConfigError:
     return replace(mistake, entry=document.entry_name, line=line, column=None, field=field)
 
 
-_FIELDS = ("name", "from", "kind", "maxAge", "namespaces")
 _SCRAPE_FIELDS = ("pods", "series", "labels", "endpoint", "token")
 _QUERY_FIELDS = ("query",)
 
 
 def _read_document(document: Document) -> RulesReading:
-    reader = PoolReader(document)
-    whole = reader.read_section(document.value, (), ("rules",))
+    reader = DocumentReader(document)
+    whole = reader.read_mapping(document.value, (), ("rules",))
     entries = whole.get("rules")
     if whole and not isinstance(entries, list):
         reader.add_mistake(InvalidValue(("rules",), "a list of rules", quote_value(entries)))
@@ -209,126 +274,40 @@ def _repeated_names(rules: Sequence[MetricRule | None]) -> Iterator[Path]:
             yield ("rules", number, "name")
 
 
-def _read_rule(reader: PoolReader, entry: Any, path: Path) -> MetricRule | None:
+def _read_rule(reader: DocumentReader, entry: Any, path: Path) -> MetricRule | None:
     """Returns the rule. If it is not valid, returns None and adds the mistakes to the reader."""
     count = len(reader.mistakes)
-    section = reader.read_section(entry, path, (*_FIELDS, *_SCRAPE_FIELDS, *_QUERY_FIELDS))
-    values: dict[str, Any] = {}
-    for key, (name, parse) in _PARSERS.items():
-        reader.read_field(section, path, key, parse, values, name)
-    for key in ("name", "from", "kind"):
-        if key not in section:
-            reader.add_mistake(InvalidValue((*path, key), _EXPECTED[key], "nothing"))
-    if "endpoint" in section:
-        values["endpoint"] = _read_endpoint(reader, section["endpoint"], (*path, "endpoint"))
-    if "token" in section:
-        values["token"] = _read_token(reader, section["token"], (*path, "token"))
-    for error in _find_contradictions(section, values, path):
+    values = reader.read_section(section_of(MetricRule), entry, path)
+    for error in _find_contradictions(entry if isinstance(entry, dict) else {}, values, path):
         reader.add_mistake(error)
-    return MetricRule(**values) if len(reader.mistakes) == count else None
+    return make_instance(MetricRule, values) if len(reader.mistakes) == count else None
 
 
-def _read_endpoint(reader: PoolReader, value: Any, path: Path) -> ScrapeEndpoint:
-    values: dict[str, Any] = {}
-    section = reader.read_section(value, path, ("port", "path", "scheme", "ca", "serverName"))
-    for key, (name, parse) in _ENDPOINT_PARSERS.items():
-        reader.read_field(section, path, key, parse, values, name)
-    endpoint = ScrapeEndpoint(**values)
-    if not endpoint.is_secure and (endpoint.ca_file or endpoint.server_name):
-        reader.add_mistake(InvalidValue((*path, "scheme"), "https, because `ca` or `serverName` is set", "http"))
-    return endpoint
-
-
-def _read_token(reader: PoolReader, value: Any, path: Path) -> BearerToken:
-    values: dict[str, Any] = {"file": "", "namespaces": ()}
-    section = reader.read_section(value, path, ("file", "namespaces"))
-    reader.read_field(section, path, "file", _parse_file, values, "file")
-    reader.read_field(section, path, "namespaces", _parse_plain_namespaces, values, "namespaces")
-    for key in ("file", "namespaces"):
-        if key not in section:
-            reader.add_mistake(InvalidValue((*path, key), _EXPECTED[key], "nothing"))
-    return BearerToken(file=values["file"], namespaces=frozenset(values["namespaces"]))
-
-
-def _find_contradictions(section: Mapping[str, Any], values: Mapping[str, Any], path: Path) -> Iterator[InvalidValue]:
+def _find_contradictions(section: Mapping[str, Any], values: Values, path: Path) -> Iterator[InvalidValue]:
     """Yields the mistakes that only show when several fields are compared: a field that does not belong to the metric's
     source, and a token that would be sent without TLS."""
-    source = values.get("source")
+    is_secure = values.get(("endpoint", "is_secure"), False)
+    if not is_secure and {("endpoint", "ca_file"), ("endpoint", "server_name")} & values.keys():
+        place = (*path, "endpoint", "scheme")
+        yield InvalidValue(place, "https, because `ca` or `serverName` is set", "http")
+    source = values.get(("source",))
     if source is None:
         return
     foreign = _QUERY_FIELDS if source is SampleSource.SCRAPE else _SCRAPE_FIELDS
     for key in foreign:
         if key in section:
             yield InvalidValue((*path, key), f"only fields that belong to a rule with `from: {source}`")
-    needed = "series" if source is SampleSource.SCRAPE else "query"
+    needed, expected = ("series", _SERIES_EXPECTED) if source is SampleSource.SCRAPE else ("query", _QUERY_EXPECTED)
     if needed not in section:
-        yield InvalidValue((*path, needed), _EXPECTED[needed], "nothing")
-    if source is SampleSource.QUERY and values.get("kind") is MetricKind.RATE:
+        yield InvalidValue((*path, needed), expected, "nothing")
+    if source is SampleSource.QUERY and values.get(("kind",)) is MetricKind.RATE:
         todo = "write rate(…[2m]) in the query: Prometheus has seen every sample, and knows of resets"
         yield InvalidValue((*path, "kind"), "gauge in a rule with `from: query`", "rate", todo)
     if source is SampleSource.SCRAPE and "pods" not in section:
         yield InvalidValue((*path, "pods"), "labels of the pods to scrape, such as {app: web}", "nothing")
-    if values.get("token") is not None and not values.get("endpoint", ScrapeEndpoint()).is_secure:
+    if "token" in section and not is_secure:
         todo = "no token together with unverified TLS, because it would be sent to any server"
         yield InvalidValue((*path, "endpoint", "scheme"), "https, because `token` is set", "http", todo)
-
-
-_NAME = re.compile(r"[a-z0-9A-Z_:.-]{1,253}")
-_SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,255}")
-_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}")
-_PATH = re.compile(r"/[!-~]{0,1023}")
-_PATTERN = re.compile(r"[a-z0-9*?]([a-z0-9*?-]{0,61}[a-z0-9*?])?")
-_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_SERVER_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
-_MAX_QUERY_CHARACTERS = 8192
-
-_EXPECTED = {
-    "name": "a name of letters, digits and _ : . -, such as http_requests_per_second",
-    "from": "scrape or query",
-    "kind": "rate or gauge",
-    "series": "the name of a series, such as http_requests_total",
-    "query": "PromQL that gives a value for each namespace and pod",
-    "file": "the name of a file in the scrape Secret, without a folder",
-    "namespaces": "a list of namespaces",
-}
-
-
-def _text_parser(pattern: re.Pattern[str], expected: str) -> Callable[[Any, Path], str]:
-    def parse(value: Any, path: Path) -> str:
-        if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise InvalidValue(path, expected, quote_value(value))
-        return value
-
-    return parse
-
-
-def _list_parser(pattern: re.Pattern[str], expected: str) -> Callable[[Any, Path], tuple[str, ...]]:
-    def parse(value: Any, path: Path) -> tuple[str, ...]:
-        if not isinstance(value, list) or not value or len(value) > 1000:
-            raise InvalidValue(path, expected, quote_value(value))
-        parse_item = _text_parser(pattern, expected)
-        return tuple(parse_item(item, (*path, number)) for number, item in enumerate(value))
-
-    return parse
-
-
-def _parse_age(value: Any, path: Path) -> int:
-    seconds = parse_seconds(value, path)
-    if not 1 <= seconds <= 3600:
-        raise InvalidValue(path, "a duration from 1s to 1h", quote_value(value))
-    return seconds
-
-
-def _parse_query(value: Any, path: Path) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_QUERY_CHARACTERS:
-        raise InvalidValue(path, _EXPECTED["query"], quote_value(value))
-    return value.strip()
-
-
-def _parse_scheme(value: Any, path: Path) -> bool:
-    if value not in ("http", "https"):
-        raise InvalidValue(path, "http or https", quote_value(value))
-    return bool(value == "https")
 
 
 def is_metric_name(name: str) -> bool:
@@ -339,27 +318,3 @@ def is_metric_name(name: str) -> bool:
 def is_namespace_name(name: str) -> bool:
     """Returns whether the API server accepts the name of a namespace."""
     return _NAMESPACE.fullmatch(name) is not None
-
-
-_parse_name = _text_parser(_NAME, _EXPECTED["name"])
-_parse_series = _text_parser(_SERIES, _EXPECTED["series"])
-_parse_file = _text_parser(_FILE, _EXPECTED["file"])
-_parse_plain_namespaces = _list_parser(_NAMESPACE, "a list of names of namespaces, without patterns")
-_PARSERS: Mapping[str, tuple[str, Callable[[Any, Path], Any]]] = {
-    "name": ("name", _parse_name),
-    "from": ("source", lambda value, path: SampleSource(enum_parser(SampleSource)(value, path))),
-    "kind": ("kind", lambda value, path: MetricKind(enum_parser(MetricKind)(value, path))),
-    "maxAge": ("max_age_seconds", _parse_age),
-    "namespaces": ("namespaces", _list_parser(_PATTERN, "a list of namespaces or shell patterns of them")),
-    "pods": ("pod_labels", parse_labels),
-    "series": ("series", _parse_series),
-    "labels": ("series_labels", parse_labels),
-    "query": ("query", _parse_query),
-}
-_ENDPOINT_PARSERS: Mapping[str, tuple[str, Callable[[Any, Path], Any]]] = {
-    "port": ("port", integer_parser(1, 65535)),
-    "path": ("path", _text_parser(_PATH, "a path that begins with a slash")),
-    "scheme": ("is_secure", _parse_scheme),
-    "ca": ("ca_file", _parse_file),
-    "serverName": ("server_name", _text_parser(_SERVER_NAME, "the name in the pods' certificates")),
-}

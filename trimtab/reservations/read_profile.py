@@ -26,16 +26,18 @@ All mistakes of all documents are reported together. Every field except `name`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from trimtab.cluster import quantity
-from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, quote_value, suggest_name
-from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, quote_value
+from trimtab.cluster.documents.read_document import DocumentReader
+from trimtab.cluster.documents.value_types import InvalidValue, Parse, name_of, one_of, whole_number
+from trimtab.cluster.yaml_documents import read_documents
 from trimtab.cluster.yaml_parser import Path
 from trimtab.reservations.profile import (
     ZERO,
@@ -48,8 +50,6 @@ from trimtab.reservations.profile import (
     ReservedAs,
     Rounding,
 )
-
-Parse = Callable[[Any, Path], Any]
 
 _NANO_PER_MILLICORE = 10**6
 _MAX_PIDS = 4_194_304
@@ -83,20 +83,12 @@ def read_profiles(file: str, content: bytes) -> ProfileReading:
     profiles: list[Profile] = []
     mistakes: list[ConfigError] = []
     for document in parsed.documents:
-        reader = _Reader(document)
+        reader = _ProfileReader(document)
         profile = reader.read_profile()
         mistakes += first_mistakes(reader.mistakes)
         if profile is not None and not reader.mistakes:
             profiles.append(profile)
     return ProfileReading(tuple(profiles), tuple(mistakes))
-
-
-class _InvalidField(Exception):
-    """Raised for a value that is not valid; its mistake is recorded where the exception is caught."""
-
-    def __init__(self, path: Path, expected: str, got: str, todo: str = "") -> None:
-        super().__init__(expected)
-        self.path, self.expected, self.got, self.todo = path, expected, got, todo
 
 
 def _parse_memory(value: Any, path: Path) -> Fraction:
@@ -109,64 +101,50 @@ def _parse_cpu(value: Any, path: Path) -> Fraction:
 
 def _parse_amount(value: Any, path: Path, scale: int, expected: str) -> Fraction:
     if not quantity.is_quantity(value) or isinstance(value, bool) or quantity.parse(value) < 0:
-        raise _InvalidField(path, expected, quote_value(value))
+        raise InvalidValue(path, expected, quote_value(value))
     return Fraction(quantity.parse(value), scale)
 
 
 def _parse_share(value: Any, path: Path) -> Fraction:
     """Returns a percentage as an exact share from 0 to 1: the percentage 0.25 is 1/400."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
-        raise _InvalidField(path, "a percentage from 0 to 100", quote_value(value))
+        raise InvalidValue(path, "a percentage from 0 to 100", quote_value(value))
     return Fraction(str(value)) / 100
 
 
 def _parse_text(value: Any, path: Path) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise _InvalidField(path, "text", quote_value(value))
+        raise InvalidValue(path, "text", quote_value(value))
     return value.strip()
 
 
-def _parse_count(value: Any, path: Path) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_PIDS:
-        raise _InvalidField(path, f"a whole number from 0 to {_MAX_PIDS}", quote_value(value))
-    return value
+def _parse_memory_size(value: Any, path: Path) -> bool:
+    return bool(_MEMORY_SIZE.parse(value, path) == "installed")
 
 
-def _parse_word(value: Any, path: Path, *, words: Mapping[str, Any]) -> Any:
-    if value not in words:
-        raise _InvalidField(path, f"one of {', '.join(words)}", quote_value(value), suggest_name(str(value), words))
-    return words[value]
-
-
-def _words_parser(words: Iterable[Any]) -> Parse:
-    return partial(_parse_word, words={str(word): word for word in words})
-
-
+_MEMORY_SIZE = name_of(["capacity", "installed"])
 _PROFILE_FIELDS: Mapping[str, Parse] = {
     "name": _parse_text,
     "title": _parse_text,
     "source": _parse_text,
-    "processIds": _parse_count,
-    "reservedAs": _words_parser(ReservedAs),
-    "memorySize": partial(_parse_word, words={"capacity": False, "installed": True}),
+    "processIds": whole_number(0, _MAX_PIDS).parse,
+    "reservedAs": one_of(ReservedAs).parse,
+    "memorySize": _parse_memory_size,
 }
 _PROFILE_SECTIONS = ("memory", "cpu", "eviction", "ephemeralStorage", "loss", "smallest")
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Reads one document and collects its mistakes."""
-
-    document: Document
-    mistakes: list[ConfigError] = field(default_factory=list)
+class _ProfileReader(DocumentReader):
+    """Reads one document with a profile."""
 
     def read_profile(self) -> Profile | None:
         """Returns the profile, or None if its name, its cpu or its memory is missing."""
-        section = self._section(self.document.value, (), (*_PROFILE_FIELDS, *_PROFILE_SECTIONS))
-        values = self._fields(section, (), _PROFILE_FIELDS)
+        section = self.read_mapping(self.document.value, (), (*_PROFILE_FIELDS, *_PROFILE_SECTIONS))
+        values = self.read_values(section, (), _PROFILE_FIELDS)
         for name in ("name", "memory", "cpu"):
             if name not in section:
-                self._add(_InvalidField((name,), "a value", "none"))
+                self.add_mistake(InvalidValue((name,), "a value", "none"))
         eviction = self._known_fields(section, "eviction", {"memory": _parse_memory, "diskPercent": _parse_share})
         smallest = self._known_fields(section, "smallest", {"memory": _parse_memory, "cpu": _parse_cpu})
         rules = {key: self._amount_rule(section, key, parse) for key, parse in _PARSE_BY_RESOURCE.items()}
@@ -198,8 +176,8 @@ class _Reader:
             "sharedCore": parse,
         }
         roundings = ("roundSize", "roundBrackets", "round")
-        section = self._section(profile.get(key), (key,), (*simple, *roundings, "brackets", "smallMachine"))
-        values = self._fields(section, (key,), simple)
+        section = self.read_mapping(profile.get(key), (key,), (*simple, *roundings, "brackets", "smallMachine"))
+        values = self.read_values(section, (key,), simple)
         small = self._known_fields(section, "smallMachine", {"below": parse, "reserve": parse}, (key,))
         size_rounding, bracket_rounding, rounding = (self._rounding(section, name, parse, (key,)) for name in roundings)
         return AmountRule(
@@ -221,13 +199,13 @@ class _Reader:
         brackets: list[Bracket] = []
         low: Fraction | None = ZERO
         for index, item in enumerate(self._items(value, path)):
-            values = self._fields(self._section(item, (*path, index), fields), (*path, index), fields)
+            values = self.read_values(self.read_mapping(item, (*path, index), fields), (*path, index), fields)
             end = values.get("upTo")
             if "percent" not in values and not self.mistakes:
-                self._add(_InvalidField((*path, index, "percent"), "a percentage from 0 to 100", "none"))
+                self.add_mistake(InvalidValue((*path, index, "percent"), "a percentage from 0 to 100", "none"))
             if low is None or (end is not None and end <= low):
-                self._add(
-                    _InvalidField(
+                self.add_mistake(
+                    InvalidValue(
                         (*path, index),
                         "brackets in ascending order, and only the last one without upTo",
                         "a bracket that begins after its end",
@@ -246,38 +224,37 @@ class _Reader:
         return tuple(brackets)
 
     def _rounding(self, section: Mapping[str, Any], key: str, parse: Parse, path: Path) -> Rounding | None:
-        fields = {"to": parse, "direction": _words_parser(Direction)}
+        fields = {"to": parse, "direction": one_of(Direction).parse}
         values = self._known_fields(section, key, fields, path)
         if key not in section or self.mistakes:
             return None
         if len(values) < len(fields) or not values["to"]:
-            self._add(_InvalidField((*path, key), "`to` with an amount above 0, and `direction`", "less"))
+            self.add_mistake(InvalidValue((*path, key), "`to` with an amount above 0, and `direction`", "less"))
             return None
         return Rounding(values["to"], values["direction"])
 
     def _disk_rule(self, profile: Mapping[str, Any]) -> DiskRule | None:
         path: Path = ("ephemeralStorage",)
-        section = self._section(profile.get("ephemeralStorage"), path, ("smallestOf", "localDisks"))
+        section = self.read_mapping(profile.get("ephemeralStorage"), path, ("smallestOf", "localDisks"))
         fields = {"base": _parse_memory, "percent": _parse_share}
         amounts = []
         for index, item in enumerate(self._items(section.get("smallestOf"), (*path, "smallestOf"))):
             place = (*path, "smallestOf", index)
-            values = self._fields(self._section(item, place, fields), place, fields)
+            values = self.read_values(self.read_mapping(item, place, fields), place, fields)
             amounts.append((values.get("base", ZERO), values.get("percent", ZERO)))
         local: list[Fraction] = []
         for index, item in enumerate(self._items(section.get("localDisks"), (*path, "localDisks"))):
-            if (amount := self._parsed(_parse_memory, item, (*path, "localDisks", index))) is not None:
-                local.append(amount)
+            local += self.read_values({index: item}, (*path, "localDisks"), {index: _parse_memory}).values()
         if section and not amounts:
-            self._add(_InvalidField((*path, "smallestOf"), "a list of amounts, at least one", "none"))
+            self.add_mistake(InvalidValue((*path, "smallestOf"), "a list of amounts, at least one", "none"))
         return DiskRule(smallest_of=tuple(amounts), local_disks=tuple(local)) if amounts else None
 
     def _loss_rule(self, profile: Mapping[str, Any]) -> LossRule | None:
         fields: dict[str, Parse] = {"percent": _parse_share, "arm64": _parse_memory}
-        section = self._section(profile.get("loss"), ("loss",), (*fields, "round"))
+        section = self.read_mapping(profile.get("loss"), ("loss",), (*fields, "round"))
         if not section:
             return None
-        values = self._fields(section, ("loss",), fields)
+        values = self.read_values(section, ("loss",), fields)
         rounding = self._rounding(section, "round", _parse_memory, ("loss",))
         return LossRule(share=values.get("percent", ZERO), arm64=values.get("arm64", ZERO), rounding=rounding)
 
@@ -285,49 +262,15 @@ class _Reader:
         self, section: Mapping[str, Any], key: str, fields: Mapping[str, Parse], path: Path = ()
     ) -> dict[str, Any]:
         place = (*path, key)
-        return self._fields(self._section(section.get(key), place, fields), place, fields)
-
-    def _section(self, value: Any, path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
-        """Returns the mapping at a path; an empty mapping if it is absent or not a mapping. Every unknown key is
-        recorded as a mistake."""
-        names = tuple(keys)
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            self._add(_InvalidField(path, "a mapping", quote_value(value)))
-            return {}
-        for key in value:
-            if key not in names:
-                expected = f"one of {', '.join(names)}"
-                self._add(_InvalidField((*path, key), expected, quote_value(key), suggest_name(key, names)))
-        return value
+        return self.read_values(self.read_mapping(section.get(key), place, fields), place, fields)
 
     def _items(self, value: Any, path: Path) -> list[Any]:
         if value is None:
             return []
         if not isinstance(value, list) or len(value) > MAX_MISTAKES:
-            self._add(_InvalidField(path, f"a list of at most {MAX_MISTAKES}", quote_value(value)))
+            self.add_mistake(InvalidValue(path, f"a list of at most {MAX_MISTAKES}", quote_value(value)))
             return []
         return value
-
-    def _fields(self, section: Mapping[str, Any], path: Path, fields: Mapping[str, Parse]) -> dict[str, Any]:
-        parsed = {
-            name: self._parsed(parse, section[name], (*path, name)) for name, parse in fields.items() if name in section
-        }
-        return {name: value for name, value in parsed.items() if value is not None}
-
-    def _parsed(self, parse: Parse, value: Any, path: Path) -> Any:
-        """Returns the parsed value. If it is not valid, records a mistake and returns None."""
-        try:
-            return parse(value, path)
-        except _InvalidField as invalid:
-            self._add(invalid)
-            return None
-
-    def _add(self, invalid: _InvalidField) -> None:
-        # One more than are reported: `first_mistakes` then says that there are more.
-        if len(self.mistakes) <= MAX_MISTAKES:
-            self.mistakes.append(self.document.error_at(invalid.path, invalid.expected, invalid.got, invalid.todo))
 
 
 _PARSE_BY_RESOURCE: Mapping[str, Parse] = {"memory": _parse_memory, "cpu": _parse_cpu}

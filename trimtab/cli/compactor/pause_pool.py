@@ -8,6 +8,7 @@ import msgspec
 import yaml
 
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import DRY_RUN, MODE
 from trimtab.cluster.pool_config import SETTINGS_KEY
 from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.reason import Unreadable
@@ -80,14 +81,15 @@ def rehearse_settings(pool: str, text: str) -> str:
 
     def change(settings: Any) -> Any:
         # `dryRun` says the same as `mode`; both together are a mistake.
-        return {**{key: value for key, value in settings.items() if key != "dryRun"}, "mode": "rehearse"}
+        return {**{key: value for key, value in settings.items() if key != DRY_RUN.key}, MODE.key: "rehearse"}
 
     try:
         value = yaml.safe_load(text)
-        if value is None or (isinstance(value, dict) and not {"mode", "dryRun"} & value.keys()):
+        if value is None or (isinstance(value, dict) and not {MODE.key, DRY_RUN.key} & value.keys()):
             return text  # without a mode, a pool rehearses
         if isinstance(value, dict):
-            return text if value.get("mode") == "rehearse" or value.get("dryRun") is True else edit_yaml(text, change)
+            is_rehearsing = value.get(MODE.key) == "rehearse" or value.get(DRY_RUN.key) is True
+            return text if is_rehearsing else edit_yaml(text, change)
     except yaml.YAMLError:
         pass
     expected = f"a pool with valid settings under {SETTINGS_KEY} of its ConfigMap"

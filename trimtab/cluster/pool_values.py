@@ -1,0 +1,147 @@
+"""What the settings of a pool take, where no other document takes it: the mode, prices, weekly times and others."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from trimtab.cluster.config_error import quote_value, suggest_name
+from trimtab.cluster.documents.value_types import (
+    DURATION,
+    FLAG,
+    PERCENT,
+    InvalidValue,
+    Schema,
+    ValueType,
+    one_of,
+    whole_number,
+)
+from trimtab.cluster.schedulers import SchedulerPlacement
+from trimtab.cluster.timestamps import DAYS, WeeklyWindow
+from trimtab.cluster.yaml_parser import Path
+
+MIN_PRICE = 0.000_001
+"""The smallest price in dollars an hour, because prices are stored in whole micro-dollars."""
+NEGATED_FLAG = ValueType(
+    lambda value, path: not FLAG.parse(value, path), FLAG.schema, lambda value: FLAG.write(not value)
+)
+"""The setting says what is protected, but the field of `Pool` says what is permitted."""
+_DRY_RUN_BY_MODE = {"rehearse": True, "act": False}
+
+
+def _parse_mode(value: Any, path: Path) -> bool:
+    if not isinstance(value, str) or value not in _DRY_RUN_BY_MODE:
+        raise InvalidValue(path, "rehearse or act", quote_value(value), suggest_name(str(value), _DRY_RUN_BY_MODE))
+    return _DRY_RUN_BY_MODE[value]
+
+
+MODE = ValueType(_parse_mode, {"enum": [*_DRY_RUN_BY_MODE]}, lambda value: "rehearse" if value else "act")
+"""The value is whether the mode means a dry run."""
+
+
+def _parse_all(value: Any, path: Path) -> bool:
+    if value != "all":
+        raise InvalidValue(path, "all", quote_value(value))
+    return True
+
+
+ALL = ValueType(_parse_all, {"const": "all"})
+
+
+def _parse_prices(value: Any, path: Path) -> Mapping[str, int]:
+    if not isinstance(value, dict):
+        raise InvalidValue(path, "instance types with dollars an hour", quote_value(value))
+    micro_dollars = {}
+    for name, price in sorted(value.items()):
+        if isinstance(price, bool) or not isinstance(price, int | float) or not MIN_PRICE <= price < 100_000:
+            raise InvalidValue((*path, name), f"dollars an hour, at least {MIN_PRICE:f}", quote_value(price))
+        # Integers from here on: sums of floating-point prices would depend on the order of the nodes.
+        micro_dollars[name] = round(price * 1_000_000)
+    return micro_dollars
+
+
+_PRICE: Schema = {"type": "number", "minimum": MIN_PRICE, "exclusiveMaximum": 100_000}
+PRICES = ValueType(_parse_prices, {"type": "object", "additionalProperties": _PRICE})
+"""Instance type → dollars an hour; the value is in micro-dollars an hour."""
+_COUNT = whole_number()
+
+
+def _parse_commitments(value: Any, path: Path) -> Mapping[str, int]:
+    if not isinstance(value, dict):
+        raise InvalidValue(path, "instance types with a number of nodes", quote_value(value))
+    return {str(name): _COUNT.parse(nodes, (*path, str(name))) for name, nodes in sorted(value.items())}
+
+
+COMMITMENTS = ValueType(_parse_commitments, {"type": "object", "additionalProperties": _COUNT.schema})
+"""Instance type → number of nodes that are paid for whether they run or not."""
+
+
+def _option_of(kind: ValueType, write: Callable[[Any], str]) -> ValueType:
+    """Returns the type of an option of a node group (NodeGroupAutoscalingOptions). Its value is text, as the
+    autoscaler's flag that has the same effect for all groups would be written."""
+    return ValueType(lambda value, path: write(kind.parse(value, path)), kind.schema)
+
+
+GROUP_SHARE = _option_of(PERCENT, lambda percent: f"{percent / 100:.2f}")
+GROUP_DURATION = _option_of(DURATION, lambda seconds: f"{seconds}s")
+# In the form in which the autoscaler itself would get the flag: `cluster_autoscaler.with_options` parses both alike.
+GROUP_FLAG = _option_of(FLAG, FLAG.write)
+_PLACEMENT = one_of(SchedulerPlacement)
+
+
+def _parse_schedulers(value: Any, path: Path) -> Mapping[str, SchedulerPlacement]:
+    if not isinstance(value, dict) or not all(isinstance(name, str) and name for name in value):
+        raise InvalidValue(path, "scheduler names, each with spread, pack or unknown", quote_value(value))
+    # Any scheduler name is valid here: kube-scheduler profiles can have any name.
+    return {name: _PLACEMENT.parse(placement, (*path, name)) for name, placement in sorted(value.items())}
+
+
+SCHEDULERS = ValueType(_parse_schedulers, {"type": "object", "additionalProperties": _PLACEMENT.schema})
+"""Scheduler name → how that scheduler places pods."""
+
+
+def _parse_windows(value: Any, path: Path) -> tuple[WeeklyWindow, ...]:
+    if not isinstance(value, list):
+        raise InvalidValue(path, "a list of windows", quote_value(value))
+    return tuple(_parse_window(item, (*path, number)) for number, item in enumerate(value))
+
+
+_TIME: Schema = {"type": "string", "pattern": "^0*([0-9]|1[0-9]|2[0-3]):[0-5][0-9]$"}
+_WINDOW: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["from", "to"],
+    "properties": {
+        "days": {"type": "array", "minItems": 1, "items": {"enum": [*DAYS]}},
+        "from": _TIME,
+        "to": _TIME,
+        "timeZone": {"type": "string"},
+    },
+}
+WINDOWS = ValueType(_parse_windows, {"type": "array", "items": _WINDOW})
+"""Weekly windows."""
+
+
+def _parse_window(value: Any, path: Path) -> WeeklyWindow:
+    if not isinstance(value, dict) or not set(value) <= set(_WINDOW["properties"]) or not {"from", "to"} <= set(value):
+        raise InvalidValue(path, "a window with from and to, and optionally days and timeZone", quote_value(value))
+    days = value.get("days", list(DAYS))
+    if not isinstance(days, list) or not days or not all(day in DAYS for day in days):
+        other_days = [quote_value(day) for day in days if day not in DAYS] if isinstance(days, list) else []
+        raise InvalidValue((*path, "days"), f"some of {', '.join(DAYS)}", ", ".join(other_days) or quote_value(days))
+    zone = value.get("timeZone", "UTC")
+    try:
+        # The zones are those of the machine that reads the settings; a JSON Schema cannot check them.
+        ZoneInfo(str(zone))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidValue((*path, "timeZone"), "a time zone such as Europe/Berlin", quote_value(zone)) from None
+    start, end = (_parse_minute(value[key], (*path, key)) for key in ("from", "to"))
+    # In the order of the week, whatever order the author chose.
+    return WeeklyWindow(days=tuple(day for day in DAYS if day in days), start=start, end=end, zone=zone)
+
+
+def _parse_minute(value: Any, path: Path) -> int:
+    hour, _, minute = value.partition(":") if isinstance(value, str) else ("", "", "")
+    # Many YAML 1.1 parsers read an unquoted 22:00 as a number in base 60, so the message asks for quotes.
+    if not (hour.isdecimal() and minute.isdecimal() and len(minute) == 2 and int(hour) < 24 and int(minute) < 60):
+        raise InvalidValue(path, 'a time of day such as "22:00", in quotes', quote_value(value))
+    return int(hour) * 60 + int(minute)

@@ -1,11 +1,17 @@
 """What the decisions about all pods of one moment have in common."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from trimtab.admission.response_cache import ResponseCache
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, AdmissionSettings
 from trimtab.policy.podpolicy import Policies
+
+if TYPE_CHECKING:
+    from trimtab.admission.response_cache import ResponseCache
 
 
 # A struct, because building a frozen dataclass costs more, and every review builds one.

@@ -16,7 +16,7 @@ from typing import Any
 from tests.controlplane import environ
 from tests.controlplane.cluster import Cluster
 from tests.e2e.test_webhook import ROOT
-from trimtab.installation import rbac
+from trimtab.installation import installed_processes
 from trimtab.runtime.environment import variable_name
 
 USER = "system:serviceaccount:trimtab-system:trimtab-recommender"
@@ -112,8 +112,8 @@ def allow(whole: Cluster, own: Cluster) -> None:
     """What `trimtab install` grants it, and nothing else."""
     subject = {"kind": "User", "name": USER, "apiGroup": GROUP}
     for kind, rules in (
-        ("ClusterRole", rbac.CLUSTER_RULES["recommender"]),
-        ("Role", rbac.NAMESPACE_RULES["recommender"]),
+        ("ClusterRole", installed_processes.CLUSTER_RULES["recommender"]),
+        ("Role", installed_processes.NAMESPACE_RULES["recommender"]),
     ):
         meta = {"name": f"recommender-{own.namespace}", **({"namespace": own.namespace} if kind == "Role" else {})}
         role = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": meta, "rules": [r.to_manifest() for r in rules]}

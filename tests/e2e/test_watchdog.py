@@ -25,7 +25,7 @@ from tests.e2e.installed import vacated
 from tests.e2e.test_webhook import ROOT, Running, policy, trimtab
 from tests.reasons import has_facts
 from trimtab.cluster.timestamps import format_timestamp
-from trimtab.installation import rbac
+from trimtab.installation import installed_processes
 from trimtab.policy.schema import build_crd
 from trimtab.runtime.environment import variable_name
 
@@ -95,7 +95,10 @@ def allow(cluster: Cluster) -> None:
     name = f"watchdog-{cluster.namespace}"
     group = "rbac.authorization.k8s.io"
     subject = {"kind": "User", "name": USER, "apiGroup": group}
-    for kind, rules in (("ClusterRole", rbac.CLUSTER_RULES["watchdog"]), ("Role", rbac.NAMESPACE_RULES["watchdog"])):
+    for kind, rules in (
+        ("ClusterRole", installed_processes.CLUSTER_RULES["watchdog"]),
+        ("Role", installed_processes.NAMESPACE_RULES["watchdog"]),
+    ):
         meta = {"name": name, **({"namespace": OURS} if kind == "Role" else {})}
         cluster.apply(
             {"apiVersion": f"{group}/v1", "kind": kind, "metadata": meta, "rules": [r.to_manifest() for r in rules]}

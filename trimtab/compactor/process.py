@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
@@ -107,10 +106,11 @@ class Process:
 
         Nothing is done without the keys, because any client could have written the annotations and states.
         """
+        signer: NodeSigner | None = None
         trouble = ""
 
-        def read_keys() -> NodeSigner | None:
-            nonlocal trouble
+        def read_keys() -> bool:
+            nonlocal signer, trouble
             try:
                 signer = opened_keys(self.replica.fenced_writer, self.settings.namespace)
             except KubeFault as error:
@@ -122,20 +122,21 @@ class Process:
                         error=trouble,
                         effect="the compactor does nothing until it has read the signing keys",
                     )
-                return None
+                return False
             self.metrics.keys.set(1)
-            return signer
+            return True
 
-        return self.replica.retry_while_leading(read_keys, self.settings.retry_period_seconds)
+        self.replica.retry_while_leading(read_keys, self.settings.retry_period_seconds)
+        return signer
 
-    def _load_states(self, loop: Loop) -> Literal[True] | None:
-        """Reads the stored states of pools. Returns None if that failed."""
+    def _load_states(self, loop: Loop) -> bool:
+        """Reads the stored states of pools. Returns whether that succeeded."""
         try:
             outcome = self.error_guard.run_guarded("look", lambda: loop.pool_states.load_states(_now()))
-            return True if isinstance(outcome, Ok) else None
+            return isinstance(outcome, Ok)
         except ActuatorError as error:
             self.log.warning("state.not-read", error=str(error))
-            return None
+            return False
 
     def _run_rounds(self, loop: Loop, signing: NodeSigner) -> None:
         """Runs rounds while this replica leads and the Secret holds the keys of `signing`. When these keys change,

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
@@ -98,20 +97,20 @@ class Process:
         """Waits until all lists are read and the stored history is restored. Returns False if the replica no longer
         leads."""
 
-        def restore_state() -> Literal[True] | None:
+        def restore_state() -> bool:
             if not watcher.is_synced:
-                return None
+                return False
             try:
                 watcher.apply_changes()
                 loop.restore_state()
             except StoreUnavailable as error:
                 self.log.warning("state.not-read", error=str(error))
                 self.replica.wait_while_leading(self.settings.retry_period_seconds)
-                return None
+                return False
             self.loop = loop
             return True
 
-        return self.replica.retry_while_leading(restore_state) is True
+        return self.replica.retry_while_leading(restore_state)
 
     def _run_rounds(self, loop: Loop, watcher: PodWatcher, wait: Wait) -> bool:
         import_batch: Callable[[], BatchHistory] | None = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 from prometheus_client import CollectorRegistry
 
@@ -76,7 +75,7 @@ class Process:
         """Waits until every list has been read, and returns True; False if the replica no longer leads."""
         started, is_logged = clock.elapsed_seconds(), False
 
-        def apply_lists() -> Literal[True] | None:
+        def apply_lists() -> bool:
             nonlocal is_logged
             # Read before `apply_events`, so that all listed objects are among the changes that it applies.
             was_synced = watcher.is_synced
@@ -86,9 +85,9 @@ class Process:
             if not is_logged and clock.elapsed_seconds() - started > PATIENCE_SECONDS:
                 self.log.warning("watchdog.waits", troubles=watcher.list_errors())
                 is_logged = True
-            return None
+            return False
 
-        return self.replica.retry_while_leading(apply_lists) is True
+        return self.replica.retry_while_leading(apply_lists)
 
     def _run_round(self, watcher: AuditWatcher, loop: Loop) -> float:
         try:

@@ -148,16 +148,13 @@ class LeaderProcess:
         while self.may_continue() and (seconds_left := deadline - self.elapsed()) > 0:
             self.shutdown.wait_for_stop(min(seconds_left, 1.0))
 
-    def retry_while_leading(
-        self, attempt: Callable[[], T | None], pause_seconds: float = LEADING_CHECK_SECONDS
-    ) -> T | None:
-        """Returns the first result of `attempt` that is not None; None if the work may not continue."""
+    def retry_while_leading(self, attempt: Callable[[], bool], pause_seconds: float = LEADING_CHECK_SECONDS) -> bool:
+        """Calls `attempt` until it returns True. Returns whether it did; False if the work may not continue."""
         while self.may_continue():
-            result = attempt()
-            if result is not None:
-                return result
+            if attempt():
+                return True
             self.wait_while_leading(pause_seconds)
-        return None
+        return False
 
     def run_rounds(self, run_round: Callable[[], float], is_over: Callable[[], bool] = lambda: False) -> None:
         """Calls `run_round`, which returns the seconds until the next round, until the work may not continue or

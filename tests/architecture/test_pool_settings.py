@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from docs.pages.reason_codes import product_codes
 from tests.architecture.source_words import ROOT, source_files
-from trimtab.cluster.documents.declared_fields import iterate_fields
+from trimtab.cluster.documents.declared_fields import ANY_KEY, iterate_fields
 from trimtab.cluster.documents.document_schema import schema_of
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_config import pool_settings
@@ -89,6 +90,22 @@ def test_a_word_of_another_subject_is_used_there() -> None:
 def test_the_generated_page_has_the_key(key: str) -> None:
     page = (ROOT / "docs" / "reference" / "pool.md").read_text(encoding="utf-8")
     assert re.search(rf"[`.{{ ]{key}\b", page)
+
+
+def test_no_reference_page_that_is_written_by_hand_names_a_key() -> None:
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")}
+    words = {name: {*re.findall(r"\w+", text)} for name, text in pages.items() if not text.startswith("<!-- Generated")}
+    keys = {key for key in KEYS if not key.islower()} - OTHER_MEANINGS.keys()
+    assert keys
+    assert {name: keys & own for name, own in words.items() if keys & own} == {}
+
+
+def test_a_reason_names_only_settings_that_are_declared() -> None:
+    sections = {path.rpartition(".")[0] for path in PATHS if "." in path}
+    names = re.compile(rf"\b(?:{'|'.join(sorted(sections, reverse=True))})[.][a-z]\w*")
+    texts = [f"{code.means} {code.todo}" for code in product_codes()]
+    paths = PATHS | sections | {path.replace(ANY_KEY, name) for path in PATHS for name in RESOURCES}
+    assert {name for text in texts for name in names.findall(text)} - paths == set()
 
 
 def test_a_planted_key_is_seen() -> None:

@@ -23,9 +23,9 @@ from trimtab.cluster.documents.value_types import (
     LABELS,
     NAMES,
     PERCENT,
-    name_of,
     one_of,
     whole_number,
+    word_of,
 )
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool_labels import POOL_ANNOTATIONS, POOL_LABELS
@@ -371,7 +371,7 @@ PRESETS: Mapping[str, Pool] = {
 
 PRESET = DocumentField(
     "preset",
-    name_of(PRESETS),
+    word_of({name: name for name in PRESETS}),
     default="`balanced`",
     words="`careful`: half-empty nodes only, an hour old, 15 % headroom, a node's death survived. `balanced`. `keen`: "
     "no threshold, four drains at a time, single replicas may move",

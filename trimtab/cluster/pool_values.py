@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from trimtab.cluster.config_error import quote_value, suggest_name
+from trimtab.cluster.config_error import quote_value
 from trimtab.cluster.documents.value_types import (
     DURATION,
     FLAG,
@@ -12,8 +12,10 @@ from trimtab.cluster.documents.value_types import (
     InvalidValue,
     Schema,
     ValueType,
+    mapping_of,
     one_of,
     whole_number,
+    word_of,
 )
 from trimtab.cluster.schedulers import SchedulerPlacement
 from trimtab.cluster.timestamps import DAYS, WeeklyWindow
@@ -21,57 +23,28 @@ from trimtab.cluster.yaml_parser import Path
 
 MIN_PRICE = 0.000_001
 """The smallest price in dollars an hour, because prices are stored in whole micro-dollars."""
+MAX_PRICE = 100_000
+"""An amount in dollars an hour that is higher than any price."""
 NEGATED_FLAG = ValueType(
     lambda value, path: not FLAG.parse(value, path), FLAG.schema, lambda value: FLAG.write(not value)
 )
 """The setting says what is protected, but the field of `Pool` says what is permitted."""
-_DRY_RUN_BY_MODE = {"rehearse": True, "act": False}
-
-
-def _parse_mode(value: Any, path: Path) -> bool:
-    if not isinstance(value, str) or value not in _DRY_RUN_BY_MODE:
-        raise InvalidValue(path, "rehearse or act", quote_value(value), suggest_name(str(value), _DRY_RUN_BY_MODE))
-    return _DRY_RUN_BY_MODE[value]
-
-
-MODE = ValueType(_parse_mode, {"enum": [*_DRY_RUN_BY_MODE]}, lambda value: "rehearse" if value else "act")
+MODE = word_of({"rehearse": True, "act": False}, "rehearse or act")
 """The value is whether the mode means a dry run."""
+ALL = word_of({"all": True})
 
 
-def _parse_all(value: Any, path: Path) -> bool:
-    if value != "all":
-        raise InvalidValue(path, "all", quote_value(value))
-    return True
+def _parse_price(value: Any, path: Path) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not MIN_PRICE <= value < MAX_PRICE:
+        raise InvalidValue(path, f"dollars an hour, at least {MIN_PRICE:f}", quote_value(value))
+    # Integers from here on: sums of floating-point prices would depend on the order of the nodes.
+    return round(value * 1_000_000)
 
 
-ALL = ValueType(_parse_all, {"const": "all"})
-
-
-def _parse_prices(value: Any, path: Path) -> Mapping[str, int]:
-    if not isinstance(value, dict):
-        raise InvalidValue(path, "instance types with dollars an hour", quote_value(value))
-    micro_dollars = {}
-    for name, price in sorted(value.items()):
-        if isinstance(price, bool) or not isinstance(price, int | float) or not MIN_PRICE <= price < 100_000:
-            raise InvalidValue((*path, name), f"dollars an hour, at least {MIN_PRICE:f}", quote_value(price))
-        # Integers from here on: sums of floating-point prices would depend on the order of the nodes.
-        micro_dollars[name] = round(price * 1_000_000)
-    return micro_dollars
-
-
-_PRICE: Schema = {"type": "number", "minimum": MIN_PRICE, "exclusiveMaximum": 100_000}
-PRICES = ValueType(_parse_prices, {"type": "object", "additionalProperties": _PRICE})
+_PRICE = ValueType(_parse_price, {"type": "number", "minimum": MIN_PRICE, "exclusiveMaximum": MAX_PRICE})
+PRICES = mapping_of(_PRICE, "instance types with dollars an hour")
 """Instance type → dollars an hour; the value is in micro-dollars an hour."""
-_COUNT = whole_number()
-
-
-def _parse_commitments(value: Any, path: Path) -> Mapping[str, int]:
-    if not isinstance(value, dict):
-        raise InvalidValue(path, "instance types with a number of nodes", quote_value(value))
-    return {str(name): _COUNT.parse(nodes, (*path, str(name))) for name, nodes in sorted(value.items())}
-
-
-COMMITMENTS = ValueType(_parse_commitments, {"type": "object", "additionalProperties": _COUNT.schema})
+COMMITMENTS = mapping_of(whole_number(), "instance types with a number of nodes")
 """Instance type → number of nodes that are paid for whether they run or not."""
 
 
@@ -85,17 +58,19 @@ GROUP_SHARE = _option_of(PERCENT, lambda percent: f"{percent / 100:.2f}")
 GROUP_DURATION = _option_of(DURATION, lambda seconds: f"{seconds}s")
 # In the form in which the autoscaler itself would get the flag: `cluster_autoscaler.with_options` parses both alike.
 GROUP_FLAG = _option_of(FLAG, FLAG.write)
-_PLACEMENT = one_of(SchedulerPlacement)
+_EXPECTED_PLACEMENTS = "scheduler names, each with spread, pack or unknown"
+_PLACEMENTS = mapping_of(one_of(SchedulerPlacement), _EXPECTED_PLACEMENTS)
 
 
 def _parse_schedulers(value: Any, path: Path) -> Mapping[str, SchedulerPlacement]:
-    if not isinstance(value, dict) or not all(isinstance(name, str) and name for name in value):
-        raise InvalidValue(path, "scheduler names, each with spread, pack or unknown", quote_value(value))
-    # Any scheduler name is valid here: kube-scheduler profiles can have any name.
-    return {name: _PLACEMENT.parse(placement, (*path, name)) for name, placement in sorted(value.items())}
+    # Any scheduler name is valid here, because kube-scheduler profiles can have any name; but each has one.
+    if isinstance(value, dict) and "" in value:
+        raise InvalidValue(path, _EXPECTED_PLACEMENTS, quote_value(value))
+    placements: Mapping[str, SchedulerPlacement] = _PLACEMENTS.parse(value, path)
+    return placements
 
 
-SCHEDULERS = ValueType(_parse_schedulers, {"type": "object", "additionalProperties": _PLACEMENT.schema})
+SCHEDULERS = ValueType(_parse_schedulers, _PLACEMENTS.schema)
 """Scheduler name → how that scheduler places pods."""
 
 

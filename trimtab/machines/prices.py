@@ -27,6 +27,7 @@ from typing import TypeVar
 from trimtab.cluster.config_error import ConfigError, quote_value
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
 from trimtab.cluster.node_nature import NodeKind
+from trimtab.cluster.pool_values import MAX_PRICE
 from trimtab.cluster.reason import Code, NotYet
 
 T = TypeVar("T")
@@ -219,8 +220,6 @@ def _is_spot(labels: Mapping[str, str]) -> bool:
 
 
 REQUIRED_COLUMNS = ("InstanceID", "AssetClass", "InstanceIDField", "InstanceType", "MarketPriceHourly")
-MAX_PRICE = 100_000
-"""An amount in dollars an hour that is higher than any price."""
 # AWS writes spec.providerID as aws:///ZONE/INSTANCE; OpenCost's InstanceID is the last part alone.
 _AWS = re.compile(r"aws:///[^/]+/([^/]+)")
 _COMMENT = "#"

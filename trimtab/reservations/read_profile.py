@@ -36,7 +36,7 @@ from typing import Any
 from trimtab.cluster import quantity
 from trimtab.cluster.config_error import MAX_MISTAKES, ConfigError, first_mistakes, quote_value
 from trimtab.cluster.documents.read_document import DocumentReader
-from trimtab.cluster.documents.value_types import InvalidValue, Parse, name_of, one_of, whole_number
+from trimtab.cluster.documents.value_types import InvalidValue, Parse, one_of, whole_number, word_of
 from trimtab.cluster.yaml_documents import read_documents
 from trimtab.cluster.yaml_parser import Path
 from trimtab.reservations.profile import (
@@ -118,18 +118,13 @@ def _parse_text(value: Any, path: Path) -> str:
     return value.strip()
 
 
-def _parse_memory_size(value: Any, path: Path) -> bool:
-    return bool(_MEMORY_SIZE.parse(value, path) == "installed")
-
-
-_MEMORY_SIZE = name_of(["capacity", "installed"])
 _PROFILE_FIELDS: Mapping[str, Parse] = {
     "name": _parse_text,
     "title": _parse_text,
     "source": _parse_text,
     "processIds": whole_number(0, _MAX_PIDS).parse,
     "reservedAs": one_of(ReservedAs).parse,
-    "memorySize": _parse_memory_size,
+    "memorySize": word_of({"capacity": False, "installed": True}).parse,
 }
 _PROFILE_SECTIONS = ("memory", "cpu", "eviction", "ephemeralStorage", "loss", "smallest")
 

@@ -98,8 +98,9 @@ class DocumentReader:
     def _refuse_both(self, declared: DeclaredField, entries: Mapping[str, Any], path: Path) -> None:
         """Records a mistake if the section also has the key that sets the same field: one of them would silently
         win."""
-        key, other = declared.document.key, declared.document.instead_of
+        other = declared.document.instead_of
         if other and other in entries:
+            key = declared.document.key
             expected = f"{other} or {key}, not both"
             self.add_mistake(InvalidValue((*path, key), expected, quote_value(entries[key]), f"remove {key}"))
 
@@ -113,6 +114,8 @@ class DocumentReader:
         values: Values,
     ) -> None:
         for key in sorted(set(entries) - set(names)):
+            if len(self.mistakes) > MAX_MISTAKES:
+                break
             if keys.has_key(key):
                 entry = DeclaredField(declared.document, (*declared.target, key))
                 self._read_field(entry, entries[key], (*path, key), values)

@@ -4,7 +4,7 @@ A parser returns the value that Trimtab works with, or raises `InvalidValue`. Th
 rejects. Types that only one kind of document has are beside that kind, as those of pools in `pool_values`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -100,23 +100,33 @@ DURATION = ValueType(
 """A duration such as "10m"; the value is in seconds."""
 
 
-def one_of(kind: type[StrEnum]) -> ValueType:
-    """Returns the type of the members of an enumeration."""
-    type_of_names = name_of([item.value for item in kind])
-    return ValueType(lambda value, path: kind(type_of_names.parse(value, path)), type_of_names.schema)
-
-
-def name_of(names: Iterable[str]) -> ValueType:
-    """Returns the type of these names."""
-    known_names = list(names)
+def word_of(values: Mapping[str, Any], expected: str = "") -> ValueType:
+    """Returns the type of these words, each of which stands for a value."""
 
     def parse(value: Any, path: Path) -> Any:
-        if value not in known_names:
-            todo = suggest_name(str(value), known_names)
-            raise InvalidValue(path, f"one of {', '.join(known_names)}", quote_value(value), todo)
-        return value
+        if not isinstance(value, str) or value not in values:
+            todo = suggest_name(str(value), values)
+            raise InvalidValue(path, expected or f"one of {', '.join(values)}", quote_value(value), todo)
+        return values[value]
 
-    return ValueType(parse, {"enum": known_names})
+    schema = {"enum": [*values]} if len(values) > 1 else {"const": next(iter(values))}
+    return ValueType(parse, schema, lambda value: next(word for word, meant in values.items() if meant == value))
+
+
+def one_of(kind: type[StrEnum]) -> ValueType:
+    """Returns the type of the members of an enumeration."""
+    return word_of({item.value: item for item in kind})
+
+
+def mapping_of(kind: ValueType, expected: str) -> ValueType:
+    """Returns the type of mappings, sorted by key, from any name to values of a type."""
+
+    def parse(value: Any, path: Path) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise InvalidValue(path, expected, quote_value(value))
+        return {name: kind.parse(item, (*path, name)) for name, item in sorted(value.items())}
+
+    return ValueType(parse, {"type": "object", "additionalProperties": kind.schema})
 
 
 def _parse_names(value: Any, path: Path) -> tuple[str, ...]:

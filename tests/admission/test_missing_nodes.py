@@ -1,6 +1,6 @@
 """The sentence of a placement that no node satisfies names the labels that no node has, or the taints.
 
-Whether such a placement is taken back is tested in `test_consequences.py`.
+Whether such a placement is taken back is tested in `test_pod_decision.py`.
 """
 
 import pytest

@@ -28,8 +28,8 @@ from trimtab.cli.reports.machine_ranking import pack_best_sets
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.inputs.machine_types import SelectedNodes
-from trimtab.machines.machine_types import machine_types, types_of_region
-from trimtab.machines.prices import price_table
+from trimtab.machines.machine_types import machine_types
+from trimtab.machines.prices import listed_region, price_table
 from trimtab.reservations.read_profile import shipped_profiles
 from trimtab.sizing.ranking.candidates import DEFAULT_PROFILES, CandidateRules, list_candidates
 from trimtab.sizing.ranking.capacity import CapacityRules, measure_capacity
@@ -61,7 +61,8 @@ def count_unbuffered(workload, score):
 def ranked(workload, region):
     profiles = {cloud: shipped_profiles()[name] for cloud, name in DEFAULT_PROFILES.items()}
     rules = CandidateRules(architectures=workload.architectures)
-    candidate_list = list_candidates(types_of_region(region), price_table(), {**profiles, "": profiles["gcp"]}, rules)
+    types = [kind for name, kind in sorted(machine_types().items()) if listed_region(name) == region]
+    candidate_list = list_candidates(types, price_table(), {**profiles, "": profiles["gcp"]}, rules)
     return rank_types(workload, candidate_list.candidates, RankingRules())
 
 

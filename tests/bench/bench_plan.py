@@ -25,6 +25,7 @@ import verify
 
 from tests.bench.bench_data import OPENB_FILES, OPENB_SNAPSHOT, say_generated
 from tests.bench.full_cluster import full_cluster
+from tests.bench.node_drains import DrainSimulation
 from tests.bench.results import choose_size, report_result
 from tests.bench.synthetic_cluster import encode_list, generate_cluster
 from trimtab.cluster.cluster_state import snapshot_inventory
@@ -36,7 +37,6 @@ from trimtab.compaction.plan import first_wave, make_plan
 from trimtab.compaction.search.problem import prepare_problem
 from trimtab.compaction.simulate import Scheduler, simulate_rounds
 from trimtab.scheduling.cluster_model import build_cluster_model
-from trimtab.scheduling.drain_simulation import DrainSimulation
 
 ALL = replace(pool_from_preset("keen", "all"), everything=True)
 SMALL = choose_size(40, 5)

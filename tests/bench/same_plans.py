@@ -64,7 +64,8 @@ build_cluster_model = first_of(
     "trimtab.packing.world:build",
 )
 DrainSimulation = first_of(
-    "trimtab.scheduling.drain_simulation:DrainSimulation", "trimtab.packing.drain:Drains"
+    "tests.bench.node_drains:DrainSimulation", "trimtab.scheduling.drain_simulation:DrainSimulation",
+    "trimtab.packing.drain:Drains",
 )
 
 def member_of(it, *names):

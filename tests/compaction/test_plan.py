@@ -8,11 +8,17 @@ from tests.cluster_of import ALL, NOW, ZONE, Item, apart, budget, cluster, node,
 from tests.compaction.plans import goes, keeper, planned
 from tests.reasons import has_facts
 from trimtab.cluster.pool import Goal
+from trimtab.cluster.reason import Reason
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain.start import steps_within_pace
-from trimtab.compaction.plan_types import Observations
-from trimtab.compaction.recheck import recheck_step
+from trimtab.compaction.plan_types import DrainStep, Observations
+from trimtab.compaction.recheck import Recheck
 from trimtab.scheduling.cluster_model import build_cluster_model
+
+
+def rejection_of(step: DrainStep, *items: Item) -> Reason | None:
+    """Why this step alone may not be executed in a cluster of these items."""
+    return Recheck.prepare(build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW)).rejection_reason(step)
 
 
 def test_case_36_an_empty_node_goes() -> None:
@@ -41,7 +47,7 @@ def test_case_40_a_node_that_is_gone_at_the_recheck_has_that_reason() -> None:
     items = [node("a"), node("b"), pod("x-1", "a"), pod("x-2", "b", "1"), pod("x-3", "b", "1")]
     step = planned(*items).all_steps[0]
     assert step.node == "a"
-    reason = recheck_step(step, build_cluster_model(cluster(*items[1:])), [ALL], PlanningContext(now=NOW))
+    reason = rejection_of(step, *items[1:])
     assert reason is not None
     assert reason.code.name == "node-not-found"
 
@@ -212,7 +218,7 @@ def test_evictions_per_hour_are_a_ceiling_but_one_large_node_may_go_alone() -> N
     pool = replace(ALL, drains=5, evictions_per_hour=4)
     assert len(steps_within_pace(wave, pool, Observations(), NOW)) == 1
     assert len(steps_within_pace(wave, replace(pool, evictions_per_hour=2), Observations(), NOW)) == 1
-    assert steps_within_pace(wave, pool, Observations().with_evictions(3, NOW - 60), NOW) == ()
+    assert steps_within_pace(wave, pool, Observations(evictions=(NOW - 60,) * 3), NOW) == ()
 
 
 def test_case_71b_a_minimum_leaves_only_the_empty_node() -> None:
@@ -295,10 +301,8 @@ def test_a_pod_that_was_moved_is_left_in_peace() -> None:
 def test_a_step_does_not_hold_when_a_new_pod_arrived() -> None:
     items = [node("a"), node("b"), pod("x-1", "a", "1"), keeper("k-1", "b", "1")]
     step = planned(*items).all_steps[0]
-    assert recheck_step(step, build_cluster_model(cluster(*items)), [ALL], PlanningContext(now=NOW)) is None
-    reason = recheck_step(
-        step, build_cluster_model(cluster(*items, pod("x-2", "a", "1"))), [ALL], PlanningContext(now=NOW)
-    )
+    assert rejection_of(step, *items) is None
+    reason = rejection_of(step, *items, pod("x-2", "a", "1"))
     assert reason is not None
     assert reason.code.name == "node-changed"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import click
 
 from tests.golden.snapshots import NOW
-from trimtab.cli.command_tree import can_run, iterate_contexts
+from trimtab.cli.command_tree import iterate_contexts
 
 _CLUSTER = ("--cluster", "cluster.json")
 _IMAGE = ("--image", "registry.example.com/trimtab:1")
@@ -122,6 +122,11 @@ class Form:
 
     def __str__(self) -> str:
         return f"{self.name}, {self.columns} columns" if self.columns else f"{self.name}, in a pipe"
+
+
+def can_run(command: click.Command) -> bool:
+    """Returns whether the command does something by itself: a group often only holds other commands."""
+    return not isinstance(command, click.Group) or command.invoke_without_command
 
 
 def iter_commands() -> Iterator[tuple[str, click.Command]]:

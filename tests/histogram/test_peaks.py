@@ -22,11 +22,3 @@ def test_a_late_value_is_not_lost() -> None:
     it.add_value("a", PEAK_INTERVAL_SECONDS, 5.0)
     it.add_value("a", PEAK_INTERVAL_SECONDS - 1, 9.0)
     assert it.running["a"] == (1, 9.0)
-
-
-def test_a_pod_that_is_gone_tells_its_last_peak() -> None:
-    it = MemoryPeaks()
-    it.add_value("a", 0, 5.0)
-    it.add_value("b", 0, 6.0)
-    assert list(it.close_missing_pods(["b"])) == [(0, 5.0)]
-    assert list(it.running) == ["b"]

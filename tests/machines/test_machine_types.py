@@ -2,7 +2,7 @@
 
 import pytest
 
-from trimtab.machines.machine_types import Use, estimate_visible_memory, family_of, machine_types, types_of_region
+from trimtab.machines.machine_types import Use, estimate_visible_memory, family_of, machine_types
 from trimtab.machines.prices import price_table
 
 
@@ -66,8 +66,3 @@ def test_visible_memory_is_measured_else_estimated_by_size() -> None:
     assert table["Standard_E8s_v5"].kernel_mib == pytest.approx(65536 * (1 - 0.037))
     assert estimate_visible_memory(4096) == pytest.approx(4096 * 0.926)
     assert estimate_visible_memory(1 << 20) == pytest.approx((1 << 20) * 0.968)
-
-
-def test_types_of_a_region_are_those_with_its_price() -> None:
-    assert len(types_of_region("us-east-1")) == 1345
-    assert types_of_region("nowhere") == ()

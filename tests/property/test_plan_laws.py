@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.bench import verify
+from tests.bench.node_drains import DrainSimulation
 from tests.cluster_of import ALL, HOST, NOW, SAFE, ZONE, Item, apart, budget, cluster, node, pod, spread
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.pool import Goal, Headroom, Pool, Spare
@@ -25,7 +26,7 @@ from trimtab.compaction.search.problem import prepare_problem
 from trimtab.compaction.simulate import Scheduler, simulate_rounds
 from trimtab.scheduling.best_fit_index import BestFitIndex
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
-from trimtab.scheduling.drain_simulation import DrainPlacement, DrainSimulation
+from trimtab.scheduling.drain_simulation import DrainPlacement
 from trimtab.scheduling.filters import fits_on_node, rejection_reason
 
 KINDS = (

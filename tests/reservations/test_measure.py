@@ -8,7 +8,6 @@ import pytest
 from tests.reasons import has_facts
 from tests.reservations.loads import AT, CONTAINERD, DOCKER, Runtime, history_of, samples
 from trimtab.cluster.reason import NotYet
-from trimtab.reservations.formula import NodeSize, calculate_reservations
 from trimtab.reservations.measure import (
     MEMORY_STEP,
     ChangeKind,
@@ -16,7 +15,6 @@ from trimtab.reservations.measure import (
     Reserved,
     decide_change,
     measure_pool,
-    profile_of_use,
     recommend_reservation,
 )
 from trimtab.reservations.overhead_fit import OverheadFit, OverheadPoint, fit_overhead
@@ -184,13 +182,6 @@ def test_old_days_go() -> None:
     history.drop_old_days(history.last or 0)
     assert {day for day, _ in history.iter_groups("cpu")} == {AT // 86400 + n for n in range(3, 10)}
     assert history.span_seconds < WEEK
-
-
-def test_the_measured_use_is_a_profile_for_the_ranking_of_machine_types() -> None:
-    profile = profile_of_use("web", use_of(history_of(samples(CONTAINERD))))
-    size = NodeSize(millicores=8000, memory_bytes=32 * GIB, max_pods=60)
-    reserved = calculate_reservations(profile, size).memory.kube
-    assert float(reserved) / 1e6 == pytest.approx(3222 + 60 * 13.5, rel=0.02)
 
 
 def test_a_line_that_would_begin_below_zero_begins_at_zero() -> None:

@@ -8,15 +8,12 @@ import pytest
 
 from trimtab.reservations.eni_table import interfaces_by_type
 from trimtab.reservations.pod_limits import (
-    PodLimit,
-    PodLimitKind,
     count_cidr_pods,
     count_cilium_pods,
     count_interface_pods,
     count_prefix_pods,
     exceeds_arp_table,
     max_pods_for_cidr,
-    smallest_limit,
 )
 
 SHARED = Path(os.environ.get("TRIMTAB_SHARED", Path(__file__).resolve().parents[3] / "shared"))
@@ -61,9 +58,3 @@ def test_four_fifths_of_a_range_are_for_pods() -> None:
 def test_four_hundred_pods_need_larger_arp_thresholds() -> None:
     assert not exceeds_arp_table(399)
     assert exceeds_arp_table(400)
-
-
-def test_the_smallest_limit_binds() -> None:
-    limits = [PodLimit(PodLimitKind.KUBELET, 110), PodLimit(PodLimitKind.INTERFACES, 58)]
-    assert smallest_limit(limits) == limits[1]
-    assert smallest_limit([]) is None

@@ -1,8 +1,9 @@
 """If this node went, where would all its pods go, together?"""
 
+from tests.bench.node_drains import DrainSimulation
 from tests.cluster_of import HOST, Item, cluster, node, pod, spread
 from trimtab.scheduling.cluster_model import build_cluster_model
-from trimtab.scheduling.drain_simulation import DrainPlacement, DrainSimulation, NoPlacement
+from trimtab.scheduling.drain_simulation import DrainPlacement, NoPlacement
 
 
 def asked(name: str, *items: Item) -> tuple[DrainSimulation, DrainPlacement | NoPlacement]:

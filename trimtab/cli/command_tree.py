@@ -22,8 +22,3 @@ def _iterate_below(context: click.Context) -> Iterator[click.Context]:
             command = group.get_command(context, name)
             assert command is not None
             yield from _iterate_below(click.Context(command, info_name=name, parent=context))
-
-
-def can_run(command: click.Command) -> bool:
-    """Returns whether the command does something by itself: a group often only holds other commands."""
-    return not isinstance(command, click.Group) or command.invoke_without_command

@@ -42,11 +42,6 @@ class AutoscalerFlag:
     """The functions (module:qualified name) that follow the flag, first the one that reads it; empty if Trimtab does
     not use it."""
 
-    @property
-    def is_obeyed(self) -> bool:
-        """Whether Trimtab follows the flag."""
-        return bool(self.readers)
-
     def text_in(self, flags: Mapping[str, str]) -> str:
         """Returns the flag's value as text; the default if the flag is absent."""
         return flags.get(self.name, self.default)

@@ -224,14 +224,6 @@ def _sort_key(shape: NodeShape) -> tuple[object, ...]:
     return amount.get("cpu", 0), amount.get("memory", 0), sorted(shape.labels.items()), sorted(amount.items())
 
 
-def shapes_of(nodes: Iterable[Node]) -> tuple[NodeShape, ...]:
-    """Returns the shapes of these nodes, including those of cordoned nodes."""
-    shape_by_key: Mapping[Key, NodeShape] = {
-        shape_key(s.shape): s.shape for s in map(shaped_node, nodes) if s is not None
-    }
-    return largest_first(shape_by_key.values())
-
-
 def shapes_by_state(shapes: Iterable[NodeShape]) -> tuple[tuple[NodeShape, ...], tuple[NodeShape, ...]]:
     """Returns (shapes that accept pods, shapes of which all nodes are cordoned)."""
     all_shapes = tuple(shapes)

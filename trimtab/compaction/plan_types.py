@@ -4,7 +4,7 @@
 them. An offline plan has none: it assumes that no pod of the pools is moving, and notes that.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -167,22 +167,11 @@ class Observations:
     draining: Mapping[str, str] = field(default_factory=dict)
     """Node → pool, for the nodes that are being drained now."""
 
-    def with_under_threshold(self, under: Iterable[str], now: Seconds) -> "Observations":
-        """Returns the observations after one more round. A node under the threshold keeps the time since when it has
-        been, or gets `now` if it has none; for other nodes, the time is removed."""
-        return replace(self, under_since={node: self.under_since.get(node, now) for node in sorted(under)})
-
     def with_failure(self, node: str, now: Seconds) -> "Observations":
         """Returns the observations after a failed drain of the node."""
         before = self.failures.get(node)
         failure = Failure(times=before.times + 1 if before else 1, last=now)
         return replace(self, failures={**self.failures, node: failure})
-
-    def with_evictions(self, count: int, now: Seconds) -> "Observations":
-        """Returns the observations with `count` evictions at the time `now` added. Evictions older than an hour are
-        removed."""
-        recent = tuple(when for when in self.evictions if when > now - HOUR_SECONDS)
-        return replace(self, evictions=recent + (now,) * count)
 
     def recent_evictions(self, now: Seconds) -> int:
         """Returns the number of evictions in the last hour."""

@@ -23,11 +23,6 @@ from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 
 
-def recheck_step(step: DrainStep, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Reason | None:
-    """Returns why this step, considered alone, may not be executed now, or None if it may."""
-    return Recheck.prepare(model, pools, now).rejection_reason(step)
-
-
 def holds_as_planned(plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> bool:
     """Returns whether every step of the plan is possible in this model, with exactly the moves of the plan. Each wave
     starts with full disruption budgets."""

@@ -4,6 +4,7 @@ pools."""
 from collections.abc import Iterator
 from datetime import UTC
 
+from trimtab.admission.handler import PROBE_WARNING
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.processes import PROCESSES, ProcessDeclaration, account_name
 from trimtab.cluster.reason import Unreadable
@@ -42,8 +43,6 @@ from trimtab.installation.names import WORKERS
 from trimtab.policy.schema import VERSION
 
 PAUSED_SETTING = "TRIMTAB_WEBHOOK_PAUSED"
-PROBE_WARNING = "trimtab: here"
-"""The beginning of the webhook's warning for a trial pod."""
 
 
 def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:

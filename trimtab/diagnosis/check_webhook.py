@@ -4,9 +4,9 @@ runs."""
 from collections.abc import Iterator
 
 import certs
+from trimtab.admission.handler import PROBE_WARNING
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Unreadable
-from trimtab.diagnosis.check_installation import PROBE_WARNING
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.observed import ObservedCluster, Read, WebhookConfigurationState, WebhookState
 from trimtab.diagnosis.reasons import (

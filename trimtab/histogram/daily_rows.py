@@ -18,7 +18,7 @@ from trimtab.histogram.histogram import UsageHistogram
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.oom_kills import OomRecord
 from trimtab.histogram.pod_averages import Average
-from trimtab.histogram.time_buckets import ALL_HOURS, DAY, HOURS_PER_DAY
+from trimtab.histogram.time_buckets import ALL_HOURS, DAY
 
 PodAverages = dict[str, Average]
 """Pod → (last second, number of values, average), for workloads with several pods."""
@@ -198,31 +198,3 @@ def merge_kills(records: Iterable[OomRecord], window_seconds: int) -> OomRecord 
         return None
     now = max(record.last for record in all_kills)
     return max(all_kills, key=lambda one: (one.floor_at(now, window_seconds), one.last, one.count, one.at, one.used))
-
-
-def merge_day_rows(rows: Iterable[DailyRow]) -> list[DailyRow]:
-    """Returns rows of any containers merged to one row for each container, resource and day, sorted. Raises
-    DamagedHistogram."""
-    groups: dict[tuple[ContainerKey, str, int], list[DailyRow]] = {}
-    for row in rows:
-        groups.setdefault((row.container, row.resource, check_row(row)), []).append(row)
-    return [_merge_day(day, group) for (_, _, day), group in sorted(groups.items(), key=lambda item: item[0])]
-
-
-def _merge_day(day: int, group: list[DailyRow]) -> DailyRow:
-    if len(group) == 1:
-        return group[0]
-    parts = _Parts({}, {}, {})
-    for row in group:
-        parts.add_row(row)
-    kills = merge_kills([row.oom for row in group if row.oom is not None], HOURS_PER_DAY * DAY)
-    return DailyRow(
-        group[0].container,
-        group[0].resource,
-        parts.first,
-        parts.last,
-        parts.hours[day],
-        pack_canonical_day(day, parts.histograms[day]),
-        encode_pods(parts.pods),
-        kills,
-    )

@@ -133,10 +133,5 @@ class MemoryPeaks:
         self.running[pod] = (number, value)
         return self._peak_at_start(current) if current is not None else None
 
-    def close_missing_pods(self, living: Iterable[str]) -> Iterator[Peak]:
-        """Removes pods that no longer exist, and yields their last peaks."""
-        for pod in self.running.keys() - set(living):
-            yield self._peak_at_start(self.running.pop(pod))
-
     def _peak_at_start(self, interval_peak: tuple[int, float]) -> Peak:
         return interval_peak[0] * self.interval, interval_peak[1]

@@ -272,10 +272,6 @@ class AggregateContainerState:
         else:
             self.peak = used_bytes
 
-    def is_expired(self, now: float) -> bool:
-        """Returns whether there has been no sample for eight intervals."""
-        return self.last_cpu is not None and now - self.last_cpu >= MEMORY_INTERVAL_COUNT * self.interval
-
 
 CHECKPOINT_VERSION = "v3"
 

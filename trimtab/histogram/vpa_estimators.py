@@ -8,7 +8,7 @@ pod's minimum; rounding up; the cap. Amounts are millicores and bytes, cut to in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import log2
 
 from trimtab.cluster.quantity import NotAQuantity, scheduler_value
@@ -147,15 +147,6 @@ def _parse_value(text: str, form: str) -> float | int | None:
     if form == "count":
         return int(number) if number >= 1 and number.is_integer() else None
     return number if number >= 0 and (form == "number" or number <= 1) and number < float(MAX_AMOUNT) else None
-
-
-def describe_changed_flags(flags: RecommenderFlags) -> tuple[str, ...]:
-    """Returns "name: value" for each flag that differs from its default."""
-    return tuple(
-        f"{field.name}: {getattr(flags, field.name):g}"
-        for field in fields(flags)
-        if getattr(flags, field.name) != field.default
-    )
 
 
 @dataclass(frozen=True, slots=True)

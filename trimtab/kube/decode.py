@@ -54,11 +54,6 @@ class _MinimalObject(msgspec.Struct, frozen=True):
     metadata: _MinimalMetadata = _MinimalMetadata()
 
 
-class _OfKind(msgspec.Struct, frozen=True, rename="camel"):
-    kind: str = ""
-    api_version: str = ""
-
-
 _page_decoder = msgspec.json.Decoder(ListPage)
 _event_decoder = msgspec.json.Decoder(Event)
 _minimal_decoder = msgspec.json.Decoder(_MinimalObject)

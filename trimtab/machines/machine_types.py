@@ -13,7 +13,6 @@ from enum import StrEnum
 from functools import lru_cache
 from importlib.resources import files
 
-from trimtab.machines.prices import listed_region
 from trimtab.reservations.kernel import gce_kernel_bytes, typical_kernel_bytes
 
 _UNKNOWN = "."
@@ -135,9 +134,3 @@ def _parse_table(text: str) -> Iterable[MachineType]:
 
 def _number(text: str) -> int | None:
     return None if text == _UNKNOWN else int(text)
-
-
-def types_of_region(region: str) -> tuple[MachineType, ...]:
-    """Returns the types whose list price is for this region, sorted by name; an empty tuple if the table has no such
-    region."""
-    return tuple(kind for name, kind in sorted(machine_types().items()) if listed_region(name) == region)

@@ -81,11 +81,6 @@ def join_all(expressions: Iterable[str]) -> str:
     return " && ".join(parts) or "true"
 
 
-def map_or_empty(path: str) -> str:
-    """Returns a CEL expression for the map at this path of the object, or for an empty map if the object has none."""
-    return f"(has({path}) ? {path} : {{}})"
-
-
 def has_entry(path: str, key: str) -> str:
     """Returns a CEL expression that is true if the map at this path exists and has the key."""
     return f"has({path}) && {cel_string(key)} in {path}"

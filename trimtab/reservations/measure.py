@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.reservations import reasons
 from trimtab.reservations.overhead_fit import OverheadFit, fit_overhead, weighted_percentile
 from trimtab.reservations.overhead_history import CPU, DAY_SECONDS, MEMORY, OverheadHistory
-from trimtab.reservations.profile import MIB, AmountRule, Profile
+from trimtab.reservations.profile import MIB
 
 CPU_STEP = 10
 """A cpu reservation is rounded up to a multiple of this many millicores."""
@@ -217,21 +216,3 @@ def _describe_change(now: Reserved, wanted: Reserved) -> str:
     if wanted.memory_bytes != now.memory_bytes:
         parts.append(f"memory from {now.memory_bytes // MIB}Mi to {wanted.memory_bytes // MIB}Mi")
     return " and ".join(parts)
-
-
-def profile_of_use(name: str, use: PoolUse) -> Profile:
-    """Returns the measured usage as a profile: a base and, if a line was fitted, an amount for each pod.
-
-    The profile is for the number of pods that a node really has, not for its maxPods: set `NodeSize.max_pods` to the
-    number that a model predicts.
-    """
-    rules = {resource: _measured_rule(use) for resource, use in ((CPU, use.cpu), (MEMORY, use.memory))}
-    return Profile(
-        name=name, title="Measured usage", source="trimtab reserved measure", cpu=rules[CPU], memory=rules[MEMORY]
-    )
-
-
-def _measured_rule(use: ResourceUse) -> AmountRule:
-    if isinstance(use.fit, NotYet):
-        return AmountRule(base=Fraction(use.maximum))
-    return AmountRule(base=Fraction(use.fit.base), per_pod=Fraction(use.fit.per_pod))

@@ -7,7 +7,6 @@ prefix of 16. Sources: amazon-eks-ami (nodeadm, internal/kubelet), Amazon's max-
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -96,8 +95,3 @@ def exceeds_arp_table(pods: int) -> bool:
     """Returns whether a node with this number of pods needs larger ARP thresholds
     (net.ipv4.neigh.default.gc_thresh*)."""
     return pods >= ARP_PODS
-
-
-def smallest_limit(limits: Iterable[PodLimit]) -> PodLimit | None:
-    """Returns the smallest limit; the first one if several are equal, and None if there are none."""
-    return min(limits, key=lambda limit: limit.pods, default=None)

@@ -7,11 +7,8 @@ import pytest
 from trimtab.autoscaling.simulation.vpa_updater import (
     ContainerEstimate,
     UpdatePriority,
-    cap_to_limits,
-    cap_to_policy,
     compute_update_priority,
     count_evictable_pods,
-    effective_request,
     is_update_due,
     scale_limit,
 )
@@ -56,12 +53,6 @@ def test_u_the_priority_of_an_update(
         outside,
         up,
     ), case
-
-
-def test_u11_the_request_of_the_status_wins() -> None:
-    request = effective_request(spec=10_000_000, status=2000)
-    assert request is not None
-    assert compute_update_priority([container({"cpu": request}, cpu=10_000)]).difference == 4.0
 
 
 def test_a_missing_request_is_outside_of_every_bound() -> None:
@@ -112,18 +103,3 @@ def test_a_single_replica_may_go_where_the_flag_says_so() -> None:
 )
 def test_lm_a_limit_keeps_its_ratio(case: str, arguments: Any, expected: int | None) -> None:
     assert scale_limit(*arguments) == expected, case
-
-
-def test_c2_requests_only_stay_below_the_limits() -> None:
-    estimates = {"cpu": VpaEstimate(10, 20, 100), "memory": VpaEstimate(100, 80_000, 90_000)}
-    result = cap_to_limits(estimates, {"cpu": 30, "memory": 70_000})
-    assert {name: (each.target, each.upper_bound) for name, each in result.items()} == {
-        "cpu": (20, 30),
-        "memory": (70_000, 70_000),
-    }
-    assert cap_to_limits(estimates, {}) == estimates
-
-
-def test_a_policy_caps_all_three_and_its_maximum_wins() -> None:
-    assert cap_to_policy(VpaEstimate(10, 20, 100), 15, 50) == VpaEstimate(15, 20, 50)
-    assert cap_to_policy(VpaEstimate(10, 20, 100), 80, 50) == VpaEstimate(50, 50, 50)

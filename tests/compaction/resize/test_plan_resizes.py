@@ -26,7 +26,7 @@ def test_a_resize_that_frees_a_node_is_planned_before_its_moves():
     items = [node("a", cpu="1"), node("b", cpu="1"), pod("x-1", "a", "600m"), keeper("k-1", "b", "500m")]
     resize_plan = planned(items, shrinks("k-1", "500m", "300m", node="b"))
     assert not resize_plan.without.all_steps
-    assert resize_plan.added_nodes == ("a",)
+    assert [step.node for step in resize_plan.plan.all_steps] == ["a"]
     assert [proposal.pod for proposal in resize_plan.resizes_by_node["a"]] == ["default/k-1"]
 
 

@@ -11,7 +11,6 @@ from trimtab.histogram.vpa_estimators import (
     add_margin,
     compute_reaction_times,
     confidence_factor,
-    describe_changed_flags,
     estimate_request,
     estimate_target,
     parse_recommender_flags,
@@ -133,11 +132,6 @@ def test_flags_are_those_of_the_recommender_and_the_updater() -> None:
     flags, mistakes = parse_recommender_flags(words.split())
     expected = RecommenderFlags(cpu_half_life_seconds=900, lower_bound_cpu_percentile=0.7, min_replicas=1)
     assert (flags, mistakes) == (expected, ())
-    assert describe_changed_flags(flags) == (
-        "cpu_half_life_seconds: 900",
-        "lower_bound_cpu_percentile: 0.7",
-        "min_replicas: 1",
-    )
 
 
 def test_every_flag_that_is_not_understood_is_named() -> None:

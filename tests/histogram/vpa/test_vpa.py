@@ -107,12 +107,6 @@ def test_m12_a_kill_long_before_the_last_sample_is_refused(heard: Heard) -> None
         it.record_oom(T - 2 * HOUR, 1000 * MI)
 
 
-def test_m13_a_container_is_forgotten_after_eight_days() -> None:
-    it = AggregateContainerState()
-    it.add_cpu_sample(T, 1)
-    assert [it.is_expired(T + days * DAY) for days in (7, 8)] == [False, True]
-
-
 # ── the API object ───────────────────────────────────────────────────────
 def test_k10_a_checkpoint_of_another_version_is_refused() -> None:
     with pytest.raises(CheckpointRejected, match="v3"):

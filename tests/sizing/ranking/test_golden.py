@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sizing.ranking.golden import ETCD, TABLE, WORKLOAD, candidate_of
+from tests.sizing.ranking.golden import ETCD, PRICES, TABLE, WORKLOAD, candidate_of
 from trimtab.sizing.ranking.capacity import CapacityRules, Limit, measure_capacity
 from trimtab.sizing.ranking.rank_types import RankingRules, decide_switch, rank_types
 from trimtab.sizing.ranking.score import SurchargeRules, TypeScore, score_type
@@ -16,6 +16,13 @@ def scored(name: str, workload: PoolWorkload = WORKLOAD) -> TypeScore:
     return score_type(workload, candidate, measure_capacity(workload, candidate, CapacityRules()), SurchargeRules())
 
 
+def blog_key(score: TypeScore) -> float:
+    """The key from Gardener's blog, efficiency by the price of a core: the same order at equal speed and weight."""
+    candidate = score.candidate
+    core_price = PRICES[candidate.name] / (candidate.cores + candidate.gib / candidate.memory_weight)
+    return score.efficiency / core_price
+
+
 def figures(score: TypeScore) -> list[float]:
     capacity = score.capacity
     limits = [capacity.limits[limit] for limit in (Limit.CPU, Limit.MEMORY, Limit.VOLUMES)]
@@ -25,7 +32,7 @@ def figures(score: TypeScore) -> list[float]:
         *limits,
         capacity.usable_gib,
         score.efficiency,
-        score.blog_key,
+        blog_key(score),
         score.gib_per_dollar,
         score.total_price / 1_000_000,
         score.node_count,

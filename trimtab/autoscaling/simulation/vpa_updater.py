@@ -6,7 +6,7 @@ Amounts are in the scheduler's units: millicores and bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trimtab.histogram.vpa_estimators import RecommenderFlags, VpaEstimate
 
@@ -78,12 +78,6 @@ def count_evictable_pods(replicas: int, flags: RecommenderFlags) -> int:
     return max(1, int(replicas * flags.eviction_tolerance))
 
 
-def effective_request(spec: int | None, status: int | None) -> int | None:
-    """Returns the request that the scheduler counts: the request in the pod's status if there is one (in-place resize),
-    otherwise the request in its spec."""
-    return spec if status is None else status
-
-
 def scale_limit(
     limit: int | None, request: int | None, recommended: int, default_limit: int | None = None
 ) -> int | None:
@@ -97,30 +91,3 @@ def scale_limit(
     if request is None or request == 0 or request == original:
         return recommended
     return original * recommended // request
-
-
-def cap_to_limits(estimates: Mapping[str, VpaEstimate], limits: Amounts) -> dict[str, VpaEstimate]:
-    """Returns the recommendation for a container with controlledValues RequestsOnly, which is never above its
-    limits."""
-    return {
-        resource: estimate
-        if resource not in limits
-        else replace(
-            estimate,
-            lower_bound=min(estimate.lower_bound, limits[resource]),
-            target=min(estimate.target, limits[resource]),
-            upper_bound=min(estimate.upper_bound, limits[resource]),
-        )
-        for resource, estimate in estimates.items()
-    }
-
-
-def cap_to_policy(estimate: VpaEstimate, min_allowed: int = 0, max_allowed: int | None = None) -> VpaEstimate:
-    """Returns the recommendation within minAllowed and maxAllowed. If the minimum is above the maximum, the maximum
-    counts."""
-
-    def cap(amount: int) -> int:
-        raised = max(amount, min_allowed)
-        return raised if max_allowed is None else min(raised, max_allowed)
-
-    return VpaEstimate(cap(estimate.lower_bound), cap(estimate.target), cap(estimate.upper_bound))

@@ -37,12 +37,6 @@ class ResizePlan:
     resizes_by_node: Mapping[str, tuple[ResizeProposal, ...]] = field(default_factory=dict)
     """Drained node → the resizes that its drain needs, except those that an earlier node needs already."""
 
-    @property
-    def added_nodes(self) -> tuple[str, ...]:
-        """The nodes that can be emptied only with resizes."""
-        nodes_without = {step.node for step in self.without.all_steps}
-        return tuple(step.node for step in self.plan.all_steps if step.node not in nodes_without)
-
 
 def plan_with_resizes(
     inventory: Inventory,

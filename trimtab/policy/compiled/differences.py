@@ -77,8 +77,3 @@ DIFFERENCES = (
     ),
 )
 """All differences, the most frequent first."""
-
-
-def find_difference(code: str) -> Difference:
-    """Returns the difference with this code. Raises KeyError if there is none."""
-    return {difference.code: difference for difference in DIFFERENCES}[code]

@@ -8,9 +8,7 @@ the workload can use of a node is the used price. If capacity stays empty, a nod
     scale-down   nodes that the autoscaler may not remove stay when the workload shrinks
 
 Types are compared by the GiB of the workload that a dollar an hour pays for: usable GiB / (price + surcharges). A node
-that could hold more than a zone's share of the workload counts as holding that share. The key from Gardener's blog,
-efficiency divided by the price of a core, gives the same order if speed and weight are equal, and is shown for people
-who know it.
+that could hold more than a zone's share of the workload counts as holding that share.
 """
 
 from dataclasses import dataclass
@@ -59,8 +57,6 @@ class TypeScore:
     surcharges: Surcharges
     efficiency: float
     """The share of the price with surcharges that pays for used capacity; from 0 to 1."""
-    core_price: float
-    """The price of a core in dollars an hour, after the price is split into cores and memory."""
     gib_per_dollar: float
     """The GiB of the workload that a dollar an hour pays for, by which types are ranked."""
     nodes_per_zone: float
@@ -77,11 +73,6 @@ class TypeScore:
     def total_price(self) -> int:
         """The price of all nodes in micro-dollars an hour."""
         return self.node_count * self.candidate.price
-
-    @property
-    def blog_key(self) -> float:
-        """The key from Gardener's blog: efficiency divided by the price of a core."""
-        return self.efficiency / self.core_price
 
 
 def score_type(
@@ -107,7 +98,6 @@ def score_type(
         capacity=capacity,
         surcharges=surcharges,
         efficiency=used / full_price,
-        core_price=core_price,
         gib_per_dollar=usable / full_price,
         nodes_per_zone=nodes_per_zone,
         zones=workload.zones,

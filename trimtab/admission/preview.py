@@ -17,7 +17,7 @@ from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.admission_result import AdmissionOutcome, PodDecision
 from trimtab.admission.apiserver.admission_chain import run_admission_chain
 from trimtab.admission.apiserver.outcome import PodAdmitted, PodRejected
-from trimtab.admission.json_patch import Operation, diff_pods, to_plain_json
+from trimtab.admission.json_patch import Operation, to_plain_json
 from trimtab.admission.pod_decision import decide_pod
 from trimtab.cluster.api.meta import ResourceList, change
 from trimtab.cluster.api.pod import Container, Pod
@@ -87,11 +87,6 @@ class Preview:
             kept_field: None for call in self.calls[1:] for kept_field in call.decision.fields_kept if kept_field.loud
         }
         return tuple({**first_call, **later})
-
-    @property
-    def patch_from_sent(self) -> tuple[Operation, ...]:
-        """The patch from the submitted pod to the stored pod; empty if the pod is rejected."""
-        return diff_pods(self.sent, self.result.pod) if isinstance(self.result, PodAdmitted) else ()
 
 
 @dataclass(slots=True)

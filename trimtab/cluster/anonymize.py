@@ -20,6 +20,7 @@ from msgspec import convert, structs, to_builtins
 
 from trimtab.cluster import cluster_autoscaler, recommendation
 from trimtab.cluster.kinds import GROUPS_BY_KIND
+from trimtab.cluster.node import CAPACITY_TYPE_LABEL
 from trimtab.cluster.node_nature import SIGN_ANNOTATIONS, SIGN_KEYS
 from trimtab.cluster.pool import ALL_NODES, CAPI_OWNER_KIND, NODE_LABELS, OPENSHIFT_MACHINE, PLACEMENTS, machine_set_of
 from trimtab.cluster.pool_config import SETTINGS_KEY, read_settings
@@ -108,7 +109,7 @@ PUBLIC_LABELS = frozenset(
     | {"node.kubernetes.io/windows-build", "endpointslice.kubernetes.io/managed-by"}
     # How a node is paid for, and what it is: documentation of Karpenter, EKS, AKS and GKE.
     | SIGN_KEYS
-    | {"karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType"}
+    | {CAPACITY_TYPE_LABEL, "eks.amazonaws.com/capacityType"}
     | {"kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible"}
     | {"cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-accelerator"}
     | {"cloud.google.com/gke-provisioning", "cloud.google.com/machine-family"}

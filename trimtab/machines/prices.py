@@ -25,7 +25,7 @@ from math import isfinite
 from typing import TypeVar
 
 from trimtab.cluster.config_error import ConfigError, quote_value
-from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
+from trimtab.cluster.node import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pool_values import MAX_PRICE
 from trimtab.cluster.reason import Code, NotYet
@@ -50,7 +50,7 @@ NOT_A_MACHINE = Code(
     "Nothing to do: a serverless platform bills the pods on the node.",
 )
 SPOT_LABELS = (
-    "karpenter.sh/capacity-type",
+    CAPACITY_TYPE_LABEL,
     "eks.amazonaws.com/capacityType",
     "cloud.google.com/gke-spot",
     "kubernetes.azure.com/scalesetpriority",

@@ -31,7 +31,6 @@ INSTALL_HINT = (
     "'.[fleet]'`."
 )
 KEY_COLUMNS = ("namespace", "kind", "workload", "container", "resource")
-_OOM_COLUMNS = ("oom_at", "oom_used", "oom_count", "oom_last")
 
 
 class MissingExtra(UsageFault):

@@ -7,6 +7,7 @@
 
 The declaration is the only place that names the key of a field. The reader, its messages, the JSON Schema and the
 reference page follow from it, in the order of the declarations. A field of a class without a declaration is not read.
+The module of the class must not postpone its annotations (`from __future__ import annotations`).
 """
 
 from collections.abc import Iterator
@@ -104,6 +105,7 @@ class DocumentSection:
         if rest:
             self.sections.setdefault(key, DocumentSection()).add_field(declared, tuple(rest))
         else:
+            assert key not in self.fields, f"{declared.document.path} is declared twice"
             self.fields[key] = declared
 
 

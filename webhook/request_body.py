@@ -41,7 +41,7 @@ class ClientDisconnected(Exception):
 
 
 async def read_body(
-    receive: Receive, seconds: float, room: BodyBudget, address: str = "", max_bytes: int = MAX_BODY_BYTES
+    receive: Receive, seconds: float, budget: BodyBudget, address: str = "", max_bytes: int = MAX_BODY_BYTES
 ) -> bytes | None:
     """Returns the body, or None if it exceeds `max_bytes`.
 
@@ -55,7 +55,7 @@ async def read_body(
     first: bytes = message.get("body", b"")
     if not message.get("more_body", False):
         return first if len(first) <= max_bytes else None
-    share = _BudgetShare(room, address)
+    share = _BudgetShare(budget, address)
     try:
         async with asyncio.timeout(seconds):
             return await _read_chunks(receive, first, share, max_bytes)
@@ -66,8 +66,8 @@ async def read_body(
 class _BudgetShare:
     """The bytes that one unfinished body takes from the budget."""
 
-    def __init__(self, room: BodyBudget, address: str) -> None:
-        self._room, self._address, self._size = room, address, 0
+    def __init__(self, budget: BodyBudget, address: str) -> None:
+        self._room, self._address, self._size = budget, address, 0
 
     def take_bytes(self, size: int) -> None:
         """Raises `TooManyBodies`."""

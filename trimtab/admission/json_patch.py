@@ -277,14 +277,14 @@ _ADMISSION_STEPS = (
 _RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
 
 
-def _first_rejection(subject: PodContext) -> PodRejected | None:
+def _first_rejection(pod_context: PodContext) -> PodRejected | None:
     """Returns the first rejection of the pod by the API server's steps after the webhook, or None. The steps also fill
     in fields (such as the overhead of a class), as the server's do."""
-    pod = subject.pod
+    pod = pod_context.pod
     for step in _ADMISSION_STEPS:
-        if step in _RUNTIME_CLASS_STEPS and subject.settings.overhead != "server":
+        if step in _RUNTIME_CLASS_STEPS and pod_context.settings.overhead != "server":
             continue
-        result = step(pod, subject.facts, subject.namespace)
+        result = step(pod, pod_context.facts, pod_context.namespace)
         if isinstance(result, PodRejected):
             return result
         pod = result

@@ -44,7 +44,7 @@ from trimtab.policy.podpolicy import Policies
 
 
 def decide_pod(
-    subject: PodContext,
+    pod_context: PodContext,
     policies: Policies,
     marked: ChangedAnnotation | None = None,
     answers: QuotaAnswers = NO_ANSWERS,
@@ -54,27 +54,29 @@ def decide_pod(
     `marked`: what earlier calls of the webhook changed in the pod; it is passed to `decide_with_policies`. `answers`:
     the decisions about quotas that the pod's siblings got; those for this pod are added.
     """
-    pod = subject.pod
+    pod = pod_context.pod
     size_excess = find_excess(pod)
-    if size_excess is not None and (oversized := _oversized_decision(size_excess, subject, policies)) is not None:
+    if size_excess is not None and (oversized := _oversized_decision(size_excess, pod_context, policies)) is not None:
         return oversized
     if marked is None:
         # The marker is read once for all decisions below: the author of the pod chose how large it is.
-        marked = read_trusted_annotation(pod, subject.namespace, subject.settings.signer)
+        marked = read_trusted_annotation(pod, pod_context.namespace, pod_context.settings.signer)
     watched: list[Watched] = []
-    decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True, watched=watched)
+    decision, applicable = decide_with_policies(
+        pod_context, policies, marked=marked, is_marker_read=True, watched=watched
+    )
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=with_watched_changes(decision, watched))
     if decision.skipped is not None:
         return PodDecision(outcome=AdmissionOutcome.SKIPPED, decision=decision)
 
     def decide_without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
-        context, of_this = subject.with_withheld(withheld), watched if watching else []
+        context, of_this = pod_context.with_withheld(withheld), watched if watching else []
         return decide_with_policies(
             context, policies, watching=watching, marked=marked, is_marker_read=True, watched=of_this
         )
 
-    decision, applicable = withhold_harmful_actions(subject, decision, applicable, decide_without, answers)
+    decision, applicable = withhold_harmful_actions(pod_context, decision, applicable, decide_without, answers)
     decision = with_watched_changes(decision, watched)
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=decision)
@@ -92,7 +94,7 @@ def decide_pod(
         )[0].pod
 
     is_warned = any(kept_field.reason.code is QUOTA_MAY_REFUSE for kept_field in decision.fields_kept)
-    pods = PodBeforeAndAfter(before=subject, after=subject.with_pod(decision.pod))
+    pods = PodBeforeAndAfter(before=pod_context, after=pod_context.with_pod(decision.pod))
     patch_problem = check_patch(pods, operations, decide_again, quota_may_refuse=is_warned)
     if patch_problem is not None and (requiring := required_actions.requiring_policy_names(applicable)):
         denied = change(
@@ -106,13 +108,15 @@ def decide_pod(
     return PodDecision(outcome=AdmissionOutcome.CHANGED, decision=decision, operations=operations)
 
 
-def _oversized_decision(size_excess: SizeExcess, subject: PodContext, policies: Policies) -> PodDecision | None:
+def _oversized_decision(size_excess: SizeExcess, pod_context: PodContext, policies: Policies) -> PodDecision | None:
     """Returns the decision on a pod that is too large to be decided. None if the pod is not too large, or if no policy
     would be evaluated for it anyway."""
-    if always_left_alone(subject) is not None:
+    if always_left_alone(pod_context) is not None:
         return None
-    pod = subject.pod
-    names = required_actions.required_policies_for(policies, subject.facts, subject.namespace, subject.settings, pod)
+    pod = pod_context.pod
+    names = required_actions.required_policies_for(
+        policies, pod_context.facts, pod_context.namespace, pod_context.settings, pod
+    )
     if names:
         denied = required_actions.undecided_reason(names, str(size_excess))
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=Decision(pod=pod, denied=denied))
@@ -197,13 +201,13 @@ def _max_trials(pod: Pod) -> int:
 
 
 def withhold_harmful_actions(
-    subject: PodContext,
+    pod_context: PodContext,
     decision: Decision,
     applicable: ApplicablePolicies | None,
     without: Without,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """Returns the decision about `subject` without the actions that would keep the pod, or its siblings, from running.
+    """Returns the decision about `pod_context` without the actions that would keep the pod, or its siblings, from running.
 
     As few actions as possible are withheld, beginning with those of the policies that were applied last. An action that
     a policy requires is never withheld: the API server's quota may then reject the pod, and a warning says why.
@@ -211,12 +215,14 @@ def withhold_harmful_actions(
     withheld: dict[tuple[str, str], Reason] = {}
     over_quota: Obstacle | None = None
     objections = OBJECTIONS
-    trials, max_trials = 0, _max_trials(subject.pod)
+    trials, max_trials = 0, _max_trials(pod_context.pod)
 
     def obstacle_to(after: Pod) -> Obstacle | None:
-        if after is subject.pod:
+        if after is pod_context.pod:
             return None
-        return find_obstacle(PodBeforeAndAfter(before=subject, after=subject.with_pod(after)), answers, objections)
+        return find_obstacle(
+            PodBeforeAndAfter(before=pod_context, after=pod_context.with_pod(after)), answers, objections
+        )
 
     current = obstacle_to(decision.pod)
     while current is not None:
@@ -254,7 +260,7 @@ def withhold_harmful_actions(
     if over_quota is None:
         return decision, applicable
     required = _culprits(decision, applicable, over_quota.actions, required=True)
-    over_quota = _required_obstacle(subject, decision.pod, over_quota, required)
+    over_quota = _required_obstacle(pod_context, decision.pod, over_quota, required)
     return _with_warning(decision, over_quota, required), applicable
 
 
@@ -285,16 +291,18 @@ def _culprits(
     ]
 
 
-def _required_obstacle(subject: PodContext, after: Pod, base: Obstacle, required: list[tuple[str, str]]) -> Obstacle:
+def _required_obstacle(
+    pod_context: PodContext, after: Pod, base: Obstacle, required: list[tuple[str, str]]
+) -> Obstacle:
     """Returns the obstacle; if a policy requires the change, with another reason, which says how much of the amount
     the policy adds. In that case the API server's quota decides whether the pod is created, and the author should know
     the policy's part."""
     if not required:
         return base
     name = value_or(after.spec.runtime_class_name, "")
-    classes = subject.facts.runtime_classes
+    classes = pod_context.facts.runtime_classes
     overhead = classes[name].overhead.pod_fixed if name in classes else {}
-    is_new = name != value_or(subject.pod.spec.runtime_class_name, "")
+    is_new = name != value_or(pod_context.pod.spec.runtime_class_name, "")
     if is_new and overhead and any(action == "runtime_class" for _, action in required):
         amounts = ", ".join(f"{resource} {value}" for resource, value in sorted(overhead.items()))
         cause = f"RuntimeClass {name} adds an overhead of {amounts} to the pod"

@@ -90,14 +90,14 @@ class QuotaAnswers:
         if len(by_owner) < self.max_answers:
             by_owner[owner] = increase.each
 
-    def outstanding_amount(self, increase: QuotaIncrease, subject: PodContext, except_owner: OwnerKey) -> int:
+    def outstanding_amount(self, increase: QuotaIncrease, pod_context: PodContext, except_owner: OwnerKey) -> int:
         """Returns the amount that was promised to pods of other owners, as far as these pods do not exist yet according
         to the owners' status."""
-        by_owner = self._promised_each.get((subject.namespace, increase.quota, increase.name), {})
+        by_owner = self._promised_each.get((pod_context.namespace, increase.quota, increase.name), {})
         total = 0
         for owner, each in list(by_owner.items()):
-            wanted = subject.facts.replicas.get(owner)
-            missing = 0 if wanted is None else wanted.wanted - subject.facts.updated.get(owner, 0)
+            wanted = pod_context.facts.replicas.get(owner)
+            missing = 0 if wanted is None else wanted.wanted - pod_context.facts.updated.get(owner, 0)
             if missing <= 0:
                 del by_owner[owner]
             elif owner != except_owner:
@@ -132,38 +132,40 @@ def quota_increases(pods: PodBeforeAndAfter) -> tuple[QuotaIncrease, ...]:
 
 
 def find_exceeded_quota(
-    raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers = NO_ANSWERS
+    raises: tuple[QuotaIncrease, ...], pod_context: PodContext, answers: QuotaAnswers = NO_ANSWERS
 ) -> tuple[ResourceQuota, QuotaIncrease] | None:
     """Returns the first increase that does not fit for all pods of the owner, with its quota, or None if all fit."""
     by_name = (
-        {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())} if raises else {}
+        {quota.metadata.name: quota for quota in pod_context.facts.quotas.get(pod_context.namespace, ())}
+        if raises
+        else {}
     )
     for increase in raises:
-        if not _has_room(by_name[increase.quota], increase, subject, answers):
+        if not _has_room(by_name[increase.quota], increase, pod_context, answers):
             return by_name[increase.quota], increase
     return None
 
 
-def store_increases(raises: tuple[QuotaIncrease, ...], subject: PodContext, answers: QuotaAnswers) -> None:
+def store_increases(raises: tuple[QuotaIncrease, ...], pod_context: PodContext, answers: QuotaAnswers) -> None:
     """Records that the pod is admitted with these increases, so that its siblings are admitted with them too."""
     if not raises:
         return
-    by_name = {quota.metadata.name: quota for quota in subject.facts.quotas.get(subject.namespace, ())}
-    replicas, owner = largest_pod_count(subject), _counted_owner(subject)
+    by_name = {quota.metadata.name: quota for quota in pod_context.facts.quotas.get(pod_context.namespace, ())}
+    replicas, owner = largest_pod_count(pod_context), _counted_owner(pod_context)
     if replicas is None or owner is None:
         return
     for increase in raises:
         answers.store_answer(
-            _answer_key(increase, subject, _hard_limit(by_name[increase.quota], increase), replicas), True
+            _answer_key(increase, pod_context, _hard_limit(by_name[increase.quota], increase), replicas), True
         )
-        answers.promise_amount(subject.namespace, increase, owner)
+        answers.promise_amount(pod_context.namespace, increase, owner)
 
 
 def _hard_limit(quota: ResourceQuota, increase: QuotaIncrease) -> int:
     return quantity.parse(effective_hard(quota)[increase.name])
 
 
-def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext, answers: QuotaAnswers) -> bool:
+def _has_room(quota: ResourceQuota, increase: QuotaIncrease, pod_context: PodContext, answers: QuotaAnswers) -> bool:
     """Returns whether there is room for every pod that the owner has not created yet, with `MARGIN_PERCENT` of the
     quota to spare.
 
@@ -173,24 +175,24 @@ def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext
       the answer for this pod is no, because the quota would reject it.
     """
     used, hard = quantity.parse(quota.status.used.get(increase.name, 0)), _hard_limit(quota, increase)
-    replicas, owner = largest_pod_count(subject), _counted_owner(subject)
-    unknown_key = _answer_key(increase, subject, hard, _UNKNOWN_REPLICAS)
+    replicas, owner = largest_pod_count(pod_context), _counted_owner(pod_context)
+    unknown_key = _answer_key(increase, pod_context, hard, _UNKNOWN_REPLICAS)
     if replicas is None or owner is None:
-        unseen_owner = _unseen_controller(subject) if answers.waits else None
+        unseen_owner = _unseen_controller(pod_context) if answers.waits else None
         if unseen_owner is None:
             answers.store_answer(unknown_key, False)
         else:
             answers.awaited = unseen_owner
         return False
-    existing, wanted = _updated_pods(subject), subject.replicas
+    existing, wanted = _updated_pods(pod_context), pod_context.replicas
     if wanted is not None and existing < wanted.wanted and answers.find_answer(unknown_key) is False:
         return False
-    key = _answer_key(increase, subject, hard, replicas)
+    key = _answer_key(increase, pod_context, hard, replicas)
     stored = answers.find_answer(key)
     if stored is not None:
         return stored and used + increase.each <= hard
     expected_use = (
-        used + answers.outstanding_amount(increase, subject, owner) + max(1, replicas - existing) * increase.each
+        used + answers.outstanding_amount(increase, pod_context, owner) + max(1, replicas - existing) * increase.each
     )
     fits = expected_use * 100 <= hard * (100 - MARGIN_PERCENT)
     if not fits:
@@ -201,72 +203,72 @@ def _has_room(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext
 _UNKNOWN_REPLICAS = -1
 
 
-def _unseen_controller(subject: PodContext) -> OwnerKey | None:
+def _unseen_controller(pod_context: PodContext) -> OwnerKey | None:
     """Returns the pod's controller if its kind is watched and no watch has reported it yet, because it was just
     created; otherwise None."""
-    controller = subject.pod.metadata.controller_owner
+    controller = pod_context.pod.metadata.controller_owner
     if controller is None or not controller.uid:
         return None
-    target = referenced_owner(controller, subject.namespace)
-    return None if target.kind not in OWNERS or target in subject.facts.owners else target
+    target = referenced_owner(controller, pod_context.namespace)
+    return None if target.kind not in OWNERS or target in pod_context.facts.owners else target
 
 
-def _answer_key(increase: QuotaIncrease, subject: PodContext, hard: int, replicas: int) -> AnswerKey | None:
+def _answer_key(increase: QuotaIncrease, pod_context: PodContext, hard: int, replicas: int) -> AnswerKey | None:
     """Returns the key of a decision, or None for a pod without a controller, or whose controller has no UID."""
-    controller = subject.pod.metadata.controller_owner
+    controller = pod_context.pod.metadata.controller_owner
     if controller is None or not controller.uid:
         return None
-    template = next((subject.labels[label] for label in _TEMPLATE_LABELS if label in subject.labels), "")
-    return AnswerKey(subject.namespace, controller.uid, template, increase, hard, replicas)
+    template = next((pod_context.labels[label] for label in _TEMPLATE_LABELS if label in pod_context.labels), "")
+    return AnswerKey(pod_context.namespace, controller.uid, template, increase, hard, replicas)
 
 
-def _counted_owner(subject: PodContext) -> OwnerKey | None:
+def _counted_owner(pod_context: PodContext) -> OwnerKey | None:
     """Returns the topmost owner whose number of pods is known; for a pod without an owner, the key of an object that
     does not exist."""
-    if not subject.owners:
-        return OwnerKey(subject.namespace, POD, "")
-    return next((owner for owner in reversed(subject.owners) if owner in subject.facts.replicas), None)
+    if not pod_context.owners:
+        return OwnerKey(pod_context.namespace, POD, "")
+    return next((owner for owner in reversed(pod_context.owners) if owner in pod_context.facts.replicas), None)
 
 
-def largest_pod_count(subject: PodContext) -> int | None:
+def largest_pod_count(pod_context: PodContext) -> int | None:
     """Returns the largest number of pods that the owner may have at once: by its replicas, by its HPA, and during a
     rollout.
 
     None if that is unknown. It is also unknown for an owner that wants no pods and yet creates one, because it was
     scaled up a moment ago.
     """
-    wanted = subject.replicas
+    wanted = pod_context.replicas
     if wanted is None or wanted.wanted == 0:
         return None
-    return max(wanted.wanted, autoscalers.max_replicas(subject)) + wanted.surge
+    return max(wanted.wanted, autoscalers.max_replicas(pod_context)) + wanted.surge
 
 
-def _updated_pods(subject: PodContext) -> int:
+def _updated_pods(pod_context: PodContext) -> int:
     """Returns the number of existing pods of the owner's current template.
 
     It is 0 for a ReplicaSet that no watch has reported yet. It is also 0 for a ReplicaSet of another revision than its
     Deployment's, because the Deployment's status then describes the previous revision.
     """
-    targets = subject.owners
-    if targets and targets[0] not in subject.facts.owners:
+    targets = pod_context.owners
+    if targets and targets[0] not in pod_context.facts.owners:
         return 0
-    known_replicas = (subject.facts.replicas.get(target) for target in targets)
+    known_replicas = (pod_context.facts.replicas.get(target) for target in targets)
     if len({replicas.revision for replicas in known_replicas if replicas is not None and replicas.revision}) > 1:
         return 0
-    counts = (subject.facts.updated.get(target) for target in targets)
+    counts = (pod_context.facts.updated.get(target) for target in targets)
     return next((count for count in counts if count is not None), 0)
 
 
-def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, subject: PodContext) -> Reason:
+def explain_exceeded_quota(quota: ResourceQuota, increase: QuotaIncrease, pod_context: PodContext) -> Reason:
     """Returns the reason why an increase does not fit its quota."""
-    replicas, name = largest_pod_count(subject), quota.metadata.name
+    replicas, name = largest_pod_count(pod_context), quota.metadata.name
     if replicas is None:
-        owner = subject.top_owner or "the pod"
+        owner = pod_context.top_owner or "the pod"
         return QUOTA_ROOM_UNKNOWN(
             f"ResourceQuota {name} counts {increase.name}, and Trimtab does not know how many pods {owner} creates"
         )
     used, limit = quota.status.used.get(increase.name, "0"), effective_hard(quota)[increase.name]
-    missing = max(1, replicas - _updated_pods(subject))
+    missing = max(1, replicas - _updated_pods(pod_context))
     pods = f"for each of {format_count(replicas, 'pod')}" if replicas > 1 else "for the pod"
     amount = f"{increase.name} {increase.written} {pods}"
     state = f"of which {used} of {limit} is used"

@@ -147,19 +147,19 @@ def with_known_usage(amounts: Amounts, pod: Pod, namespace: str, facts: ClusterF
     return {**amounts, **known_usage}
 
 
-def _known_amount(context: PodContext, place: ContainerRef, resource: str) -> int | None:
+def _known_amount(context: PodContext, container: ContainerRef, resource: str) -> int | None:
     """Returns what the container is known to use, in the scheduler's unit, or None if it is not known."""
-    for _, usage in context.usage_of(place.container.name):
+    for _, usage in context.usage_of(container.container.name):
         percentiles = usage.percentiles_of(resource) if isinstance(usage, ContainerUsage) else None
         amount = percentiles.amount_at(USUAL_PERCENTILE) if percentiles is not None else None
         if amount is not None:
             return quantity.scheduler_value(resource, amount)
-    recommended = autoscalers.find_vpa_recommendation(context, place, resource)
+    recommended = autoscalers.find_vpa_recommendation(context, container, resource)
     return None if recommended is None else recommended.target
 
 
-def _vpa_targets(sizes: autoscalers.VpaConstraintsIndex, place: ContainerRef) -> Amounts:
-    sizings = {resource: sizes.constraints_for(place, resource) for resource in ("cpu", "memory")}
+def _vpa_targets(sizes: autoscalers.VpaConstraintsIndex, container: ContainerRef) -> Amounts:
+    sizings = {resource: sizes.constraints_for(container, resource) for resource in ("cpu", "memory")}
     known_sizings = {name: sizing for name, sizing in sizings.items() if sizing is not None}
     return {
         name: max(sizing.target, sizing.growth or 0)

@@ -63,10 +63,10 @@ def requests_of_running_pods(
 
 
 def _decided_requests(
-    subject: PodContext, changes: dict[str, FieldChange], resizing: dict[str, PodPolicy]
+    pod_context: PodContext, changes: dict[str, FieldChange], resizing: dict[str, PodPolicy]
 ) -> Iterator[tuple[ContainerRef, str, FieldChange, ResourceRequestRule]]:
     """Yields each request that a policy with `running: resize` has decided, with its rule."""
-    for place in subject.container_refs:
+    for place in pod_context.container_refs:
         if place.role is Role.INIT:
             continue
         for resource in RESIZED_RESOURCES:
@@ -79,53 +79,57 @@ def _decided_requests(
 
 def _wanted_request(
     before: PodContext,
-    subject: PodContext,
-    place: ContainerRef,
+    pod_context: PodContext,
+    container: ContainerRef,
     resource: str,
     change: FieldChange,
     rule: ResourceRequestRule,
     now: Seconds | None,
 ) -> WantedRequest | Reason:
-    refusal = _autoscaler_refusal(subject, place, resource) or _usage_refusal(before, place, resource, rule, now)
+    refusal = _autoscaler_refusal(pod_context, container, resource) or _usage_refusal(
+        before, container, resource, rule, now
+    )
     if refusal is not None:
         return refusal
-    written = requests_of(place.container.resources).get(resource)
+    written = requests_of(container.container.resources).get(resource)
     try:
         amount = quantity.scheduler_value(resource, written) if written is not None else 0
         floor = quantity.scheduler_value(resource, rule.min) if rule.min else 0
     except NotAQuantity as error:
         return reasons.RUNNING_NOT_MEASURED(str(error))
     if amount <= 0:
-        return reasons.RUNNING_NOT_MEASURED(f"by the policies, container {place.name} would have no {resource} request")
+        return reasons.RUNNING_NOT_MEASURED(
+            f"by the policies, container {container.name} would have no {resource} request"
+        )
     return WantedRequest(
         amount=amount,
         policy=change.policy,
         reason=change.reason,
         floor=floor,
-        used=_recorded_peak(before, place, resource),
+        used=_recorded_peak(before, container, resource),
     )
 
 
-def _autoscaler_refusal(subject: PodContext, place: ContainerRef, resource: str) -> Reason | None:
-    name, facts = place.container.name, subject.facts
+def _autoscaler_refusal(pod_context: PodContext, container: ContainerRef, resource: str) -> Reason | None:
+    name, facts = container.container.name, pod_context.facts
     for kind in ("VerticalPodAutoscaler", "HorizontalPodAutoscaler"):
         if kind not in facts.listed_kinds:
             return reasons.RUNNING_AUTOSCALERS_UNSEEN(f"Trimtab has not read the objects of kind {kind} yet")
-    constraints = subject.compute_once(autoscalers.index_vpa_constraints).constraints_for(place, resource)
+    constraints = pod_context.compute_once(autoscalers.index_vpa_constraints).constraints_for(container, resource)
     if constraints is not None:
         return reasons.RUNNING_VPA(f"VPA {constraints.name} manages the {resource} of container {name}")
-    hpa = autoscalers.counts_utilization_of(subject, name, resource)
+    hpa = autoscalers.counts_utilization_of(pod_context, name, resource)
     if hpa:
         return reasons.RUNNING_HPA(f"HPA {hpa} scales by the {resource} utilization of container {name}")
     return None
 
 
 def _usage_refusal(
-    before: PodContext, place: ContainerRef, resource: str, rule: ResourceRequestRule, now: Seconds | None
+    before: PodContext, container: ContainerRef, resource: str, rule: ResourceRequestRule, now: Seconds | None
 ) -> Reason | None:
     """Returns why the request does not come from a recommendation that is good enough for lowering requests of running
     pods; None if it does."""
-    name = place.container.name
+    name = container.container.name
     usage = _find_usage(before, name, resource)
     if isinstance(usage, NotYet):
         return reasons.RUNNING_NOT_MEASURED(usage.reason.sentence)
@@ -134,7 +138,7 @@ def _usage_refusal(
         return reasons.RUNNING_NOT_MEASURED(
             f"the recommendation for container {name} has ended, and there is no newer one"
         )
-    origin = find_origin(rule, before, place, resource, None, None)
+    origin = find_origin(rule, before, container, resource, None, None)
     if not isinstance(origin, RequestOrigin) or not origin.is_recommended:
         return reasons.RUNNING_NOT_MEASURED(
             f"the {resource} request of container {name} does not come from a recommendation"
@@ -148,9 +152,9 @@ def _usage_refusal(
     return None
 
 
-def _find_usage(subject: PodContext, container: str, resource: str) -> ContainerUsage | NotYet:
+def _find_usage(pod_context: PodContext, container: str, resource: str) -> ContainerUsage | NotYet:
     missing: NotYet | None = None
-    for _, usage in subject.usage_of(container):
+    for _, usage in pod_context.usage_of(container):
         if isinstance(usage, NotYet):
             missing = missing or usage
         elif usage.percentiles_of(resource) is not None:
@@ -161,9 +165,9 @@ def _find_usage(subject: PodContext, container: str, resource: str) -> Container
     return NotYet(reason=reason, have="no history", need="a day of usage")
 
 
-def _recorded_peak(subject: PodContext, place: ContainerRef, resource: str) -> int:
+def _recorded_peak(pod_context: PodContext, container: ContainerRef, resource: str) -> int:
     """Returns the largest usage of the workload that the recommendation contains; 0 if it contains none."""
-    usage = _find_usage(subject, place.container.name, resource)
+    usage = _find_usage(pod_context, container.container.name, resource)
     percentiles = None if isinstance(usage, NotYet) else usage.percentiles_of(resource)
     if percentiles is None:
         return 0

@@ -66,7 +66,7 @@ def read_cluster_certificate_status(where: InstallationLogin) -> certs.Certifica
 
 
 def _find_untrusting_configurations(
-    folder: certs.CertificateFiles, places: dict[str, Whole | None]
+    files: certs.CertificateFiles, places: dict[str, Whole | None]
 ) -> Iterator[certs.Problem]:
     from trimtab.kube import certificate_rotation as shared
 
@@ -75,7 +75,7 @@ def _find_untrusting_configurations(
             yield certs.Problem(
                 "not-called", f"there is no {kind} {CONFIGURATION_NAME}: API servers do not call the webhook"
             )
-        elif not certs.may_serve(folder, shared.ca_bundles(place)):
+        elif not certs.may_serve(files, shared.ca_bundles(place)):
             yield certs.Problem(
                 "not-trusted", f"the caBundle of {kind} {CONFIGURATION_NAME} does not trust this certificate"
             )

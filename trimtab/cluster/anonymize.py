@@ -250,8 +250,8 @@ def _metadata_to_rename(item: Item) -> Item:
     return {name: part for name, part in item["metadata"].items() if name not in ("name", "annotations")}
 
 
-def _rename_object(item: Item, words: NameHasher) -> Item:
-    renamed: Item = {**_type_of(item), **_replace_words(_without_type(item), words)}
+def _rename_object(item: Item, hasher: NameHasher) -> Item:
+    renamed: Item = {**_type_of(item), **_replace_words(_without_type(item), hasher)}
     if item["kind"] in KINDS_WITH_PUBLIC_NAMES:
         renamed["metadata"]["name"] = item["metadata"]["name"]
     return renamed
@@ -269,32 +269,34 @@ def _without_type(item: Item) -> Item:
     return {name: value for name, value in item.items() if name not in _TYPE}
 
 
-def _rename_config_map(item: Item, words: NameHasher, pools: list[str]) -> Item:
-    meta = {"name": item["metadata"]["name"], **_replace_words(_metadata_to_rename(item), words)}
+def _rename_config_map(item: Item, hasher: NameHasher, pools: list[str]) -> Item:
+    meta = {"name": item["metadata"]["name"], **_replace_words(_metadata_to_rename(item), hasher)}
     if annotations := item["metadata"].get("annotations"):
         meta["annotations"] = {
             name: text for name, text in annotations.items() if name == cluster_autoscaler.UPDATED_ANNOTATION
         }
-    return {**item, "metadata": meta, "data": _rename_data(item, words, pools)}
+    return {**item, "metadata": meta, "data": _rename_data(item, hasher, pools)}
 
 
-def _rename_data(item: Item, words: NameHasher, pools: list[str]) -> dict[str, str]:
+def _rename_data(item: Item, hasher: NameHasher, pools: list[str]) -> dict[str, str]:
     data: dict[str, str] = item.get("data", {})
     if usage := _recommendations(item):
         renamed = {
-            _rename_workload(name, words): {words(c): _with_renamed_pods(u, words) for c, u in each.items()}
+            _rename_workload(name, hasher): {hasher(c): _with_renamed_pods(u, hasher) for c, u in each.items()}
             for name, each in usage.items()
         }
         return {recommendation.PAYLOAD_KEY: recommendation.encode(renamed)}
     status = _autoscaler_status(item)
     if data and (status is not None or item["metadata"]["name"] == cluster_autoscaler.STATUS_NAME):
         return {
-            "status": cluster_autoscaler.format_status(_rename_groups(status, words, pools)) if status else "unreadable"
+            "status": cluster_autoscaler.format_status(_rename_groups(status, hasher, pools))
+            if status
+            else "unreadable"
         }
     return (
-        _rename_settings(item, words)
+        _rename_settings(item, hasher)
         if _is_pool(item)
-        else {name: words.replace_in_text(text) for name, text in data.items()}
+        else {name: hasher.replace_in_text(text) for name, text in data.items()}
     )
 
 
@@ -320,10 +322,10 @@ def _rename_settings(item: Item, rename: Any) -> dict[str, str]:
     return {SETTINGS_KEY: format_document(settings)}
 
 
-def _with_renamed_pods(usage: recommendation.ContainerUsage, words: NameHasher) -> recommendation.ContainerUsage:
+def _with_renamed_pods(usage: recommendation.ContainerUsage, hasher: NameHasher) -> recommendation.ContainerUsage:
     """Returns a container's usage with the names of its pods replaced."""
     renamed = {
-        resource: structs.replace(percentiles, pod=words(percentiles.pod))
+        resource: structs.replace(percentiles, pod=hasher(percentiles.pod))
         for resource in ("cpu", "memory")
         if (percentiles := usage.percentiles_of(resource)) is not None and percentiles.pod
     }
@@ -331,7 +333,7 @@ def _with_renamed_pods(usage: recommendation.ContainerUsage, words: NameHasher) 
 
 
 def _rename_groups(
-    status: cluster_autoscaler.Autoscaler, words: NameHasher, pools: list[str]
+    status: cluster_autoscaler.Autoscaler, hasher: NameHasher, pools: list[str]
 ) -> cluster_autoscaler.Autoscaler:
     """Returns the autoscaler's status with the names of its node groups replaced. The parts of a group's name that are
     names of pools stay, because they show to which pools the group belongs."""
@@ -339,7 +341,7 @@ def _rename_groups(
         replace(
             group,
             name="-".join(
-                (words(group.name), *(pool for pool in pools if cluster_autoscaler.is_group_of_pool(group, pool)))
+                (hasher(group.name), *(pool for pool in pools if cluster_autoscaler.is_group_of_pool(group, pool)))
             ),
         )
         for group in status.groups
@@ -347,9 +349,9 @@ def _rename_groups(
     return replace(status, groups=groups)
 
 
-def _rename_workload(name: str, words: NameHasher) -> str:
+def _rename_workload(name: str, hasher: NameHasher) -> str:
     namespace, kind, workload = name.split("/", 2)
-    return f"{words(namespace)}/{_replace_text('kind', kind, words)}/{words(workload)}"
+    return f"{hasher(namespace)}/{_replace_text('kind', kind, hasher)}/{hasher(workload)}"
 
 
 def _recommendations(item: Item) -> recommendation.Workloads:

@@ -298,7 +298,7 @@ def _is_closed_receiver(node: NodeInfo, pool: Pool, at: Seconds | None) -> bool:
     return at is not None and node.created is not None and at - node.created < pool.receiver_age
 
 
-def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: PlanningContext) -> Reason | None:
+def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, context: PlanningContext) -> Reason | None:
     """Returns why nothing is planned in this pool now, or None if its nodes may be drained."""
     if not pool.enabled:
         return r.POOL_OFF(f"pool {pool.name} is disabled")
@@ -308,9 +308,9 @@ def pool_refusal(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: Pla
         return r.EMPTY_POOL(f"no node belongs to pool {pool.name}")
     members = [model.nodes[number] for number in nodes]
     return (
-        _cluster_health_reason(model, now.autoscaler)
-        or _timing_reason(pool, nodes, model, now)
-        or _autoscaler_reason(pool, members, now)
+        _cluster_health_reason(model, context.autoscaler)
+        or _timing_reason(pool, nodes, model, context)
+        or _autoscaler_reason(pool, members, context)
     )
 
 
@@ -326,28 +326,28 @@ def _cluster_health_reason(model: ClusterModel, autoscaler: Autoscaler | None) -
     return None
 
 
-def _timing_reason(pool: Pool, nodes: Sequence[int], model: ClusterModel, now: PlanningContext) -> Reason | None:
-    if now.now is None:
+def _timing_reason(pool: Pool, nodes: Sequence[int], model: ClusterModel, context: PlanningContext) -> Reason | None:
+    if context.now is None:
         return None
-    if not is_any_open(pool.windows, now.now):
+    if not is_any_open(pool.windows, context.now):
         return r.CLOSED_WINDOW(f"the time is outside of the windows in which nodes of pool {pool.name} may be drained")
     created_times = [created for number in nodes if (created := model.nodes[number].created) is not None]
     newest = max(created_times, default=None)
-    if newest is not None and now.now - newest < pool.quiet:
+    if newest is not None and context.now - newest < pool.quiet:
         return r.NOT_QUIET(
-            f"a node joined pool {pool.name} {now.now - newest} s ago, and the pool waits {pool.quiet} s after that"
+            f"a node joined pool {pool.name} {context.now - newest} s ago, and the pool waits {pool.quiet} s after that"
         )
     return None
 
 
-def _autoscaler_reason(pool: Pool, nodes: Collection[NodeInfo], now: PlanningContext) -> Reason | None:
-    if now.autoscaler is None:
+def _autoscaler_reason(pool: Pool, nodes: Collection[NodeInfo], context: PlanningContext) -> Reason | None:
+    if context.autoscaler is None:
         return None
-    autoscaler = autoscaler_of_pool(now.autoscaler, pool.name, nodes)
+    autoscaler = autoscaler_of_pool(context.autoscaler, pool.name, nodes)
     for member in autoscaler.each:
-        if (reason := _member_reason(member, now)) is not None:
+        if (reason := _member_reason(member, context)) is not None:
             return reason
-    threshold = highest_threshold(now.autoscaler, pool.name, nodes, pool.group_options)
+    threshold = highest_threshold(context.autoscaler, pool.name, nodes, pool.group_options)
     most = pool.lead_max_threshold
     if pool.autoscaler is Precedence.LEAD and not pool.dry_run and threshold > most:
         return r.THRESHOLD_TOO_HIGH(
@@ -358,13 +358,13 @@ def _autoscaler_reason(pool: Pool, nodes: Collection[NodeInfo], now: PlanningCon
     return r.SCALING_UP(f"the cluster autoscaler is scaling up {scaling}") if scaling else None
 
 
-def _member_reason(autoscaler: Autoscaler, now: PlanningContext) -> Reason | None:
+def _member_reason(autoscaler: Autoscaler, context: PlanningContext) -> Reason | None:
     """Returns why nothing may be drained where this autoscaler removes the nodes, or None."""
-    place = "" if not now.autoscaler or not now.autoscaler.members else f" (status {autoscaler.name})"
+    place = "" if not context.autoscaler or not context.autoscaler.members else f" (status {autoscaler.name})"
     if not autoscaler.scale_down:
         return r.NO_SCALE_DOWN(f"the cluster autoscaler never removes nodes (--scale-down-enabled=false){place}")
-    if autoscaler.is_silent(now.now):
-        return r.NO_AUTOSCALER(f"{autoscaler.silence_reason(now.now or 0)}{place}")
+    if autoscaler.is_silent(context.now):
+        return r.NO_AUTOSCALER(f"{autoscaler.silence_reason(context.now or 0)}{place}")
     if autoscaler.restarting:
         return r.NO_AUTOSCALER(f"the cluster autoscaler deleted its status, because it restarts or was stopped{place}")
     if not autoscaler.healthy:

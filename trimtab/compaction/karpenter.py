@@ -63,7 +63,7 @@ def karpenter_outlook(model: ClusterModel, now: PlanningContext) -> KarpenterOut
 
 
 def _blocking_pods(
-    pods: list[PodInfo], pdb_index: PdbIndex, model: ClusterModel, now: PlanningContext
+    pods: list[PodInfo], pdb_index: PdbIndex, model: ClusterModel, context: PlanningContext
 ) -> Iterator[tuple[str, Reason]]:
     """Yields (pod, reason) for pods that prevent Karpenter from consolidating their node (karpenter pkg/utils/pod and
     pkg/utils/pdb). The reasons are:
@@ -77,7 +77,7 @@ def _blocking_pods(
         if pod.deletion_requested_at is not None:
             continue
         value = pod.annotations.get(DO_NOT_DISRUPT, "")
-        if value == "true" or _is_active_duration(pod, value, now):
+        if value == "true" or _is_active_duration(pod, value, context):
             yield pod.key, r.UNSAFE(f"pod {pod.key} has the annotation {DO_NOT_DISRUPT}: {value}")
             continue
         budgets = [
@@ -93,9 +93,9 @@ def _blocking_pods(
             yield pod.key, code(f"budget {budgets[0].key} allows no disruption of pod {pod.key}")
 
 
-def _is_active_duration(pod: PodInfo, value: str, now: PlanningContext) -> bool:
+def _is_active_duration(pod: PodInfo, value: str, context: PlanningContext) -> bool:
     """Returns whether the annotation's value is a duration that has not expired. If the time is unknown, it counts as
     not expired."""
     duration = parse_duration(value) if value else None
     started = pod.started if pod.started is not None else pod.created
-    return duration is not None and (now.now is None or started is None or now.now < started + duration)
+    return duration is not None and (context.now is None or started is None or context.now < started + duration)

@@ -50,12 +50,12 @@ MAX_EXACT_CHECKS = 400_000
 def make_plan(
     model: ClusterModel,
     pools: Sequence[Pool],
-    now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
+    context: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     effort: int | None = None,
 ) -> Plan:
     """Returns the plan for these pools at this time. Equal input gives an equal plan. `effort` limits how many
     placements are tried after the first pass."""
-    problem = prepare_problem(model, pools, now)
+    problem = prepare_problem(model, pools, context)
     if effort is None:
         effort = min(MAX_EFFORT, EFFORT_FACTOR // max(1, len(model.nodes) ** 3))
     search = search_drains(problem, effort)
@@ -426,13 +426,13 @@ examined."""
 def first_wave(
     model: ClusterModel,
     pools: Sequence[Pool],
-    now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
+    context: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     close: int = CLOSE_CANDIDATES,
 ) -> Wave:
     """Returns the wave of nodes to drain now, best first; it is empty if no node can be drained. Equal input gives an
     equal wave. `close` is the number of candidates that are examined closely at first."""
     while True:
-        problem = prepare_problem(model, pools, now, close)
+        problem = prepare_problem(model, pools, context, close)
         wave = Planner(problem, search_once(problem)).build_first_wave()
         if wave.steps or not problem.unexamined:
             return wave

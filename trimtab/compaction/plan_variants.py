@@ -77,13 +77,15 @@ def plan_frontier(of_plan: Plan) -> tuple[PlanOutcome, ...]:
 
 
 def outcomes_by_preset(
-    model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, made_plans: Mapping[str, Plan]
+    model: ClusterModel, pools: Sequence[Pool], context: PlanningContext, made_plans: Mapping[str, Plan]
 ) -> dict[str, PlanOutcome]:
     """Returns preset → the outcome if all pools have this preset. `made_plans` has the plans that exist already, by
     preset."""
     return {
         name: outcome_of(
-            made_plans[name] if name in made_plans else make_plan(model, [as_preset(pool, name) for pool in pools], now)
+            made_plans[name]
+            if name in made_plans
+            else make_plan(model, [as_preset(pool, name) for pool in pools], context)
         )
         for name in PRESETS
     }
@@ -98,7 +100,7 @@ def as_preset(pool: Pool, name: str) -> Pool:
 def keeping_reasons(
     model: ClusterModel,
     pools: Sequence[Pool],
-    now: PlanningContext,
+    context: PlanningContext,
     base_plan: Plan,
     pods: Mapping[str, Reason] | None = None,
 ) -> tuple[KeepingReason, ...]:
@@ -120,7 +122,7 @@ def keeping_reasons(
             code=variant.code,
             pods=variant.pods,
             nodes=variant.nodes,
-            more=variant.calculate(model, pools, now).minus(base),
+            more=variant.calculate(model, pools, context).minus(base),
         )
         for variant in variants[:most]
     ]
@@ -141,11 +143,13 @@ class _Variant:
     change: Callable[[Pool], Pool] | None
     """A function that removes a setting from a pool. None: the variant lets pods move instead."""
 
-    def calculate(self, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> PlanOutcome:
+    def calculate(self, model: ClusterModel, pools: Sequence[Pool], context: PlanningContext) -> PlanOutcome:
         if self.change is not None:
-            return outcome_of(make_plan(model, [self.change(pool) for pool in pools], now))
+            return outcome_of(make_plan(model, [self.change(pool) for pool in pools], context))
         # Waived pods count as free to move in this plan only; nothing is ever executed from a variant.
-        return outcome_of(make_plan(model, pools, replace(now, waived_pods=now.waived_pods | frozenset(self.pods))))
+        return outcome_of(
+            make_plan(model, pools, replace(context, waived_pods=context.waived_pods | frozenset(self.pods)))
+        )
 
 
 def _variants_without_pods(model: ClusterModel, reasons: Mapping[str, Reason]) -> Iterable[_Variant]:

@@ -49,7 +49,9 @@ class PoolStatusFields(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     """When the compactor wrote this status, as an RFC 3339 time."""
 
 
-def pool_statuses(view: ClusterView, states: dict[str, PoolState], terms: DrainTimeouts) -> dict[str, PoolStatusFields]:
+def pool_statuses(
+    view: ClusterView, states: dict[str, PoolState], timeouts: DrainTimeouts
+) -> dict[str, PoolStatusFields]:
     """Returns pool → its status, for each pool with valid settings. The field `updated` is left empty."""
     counts = {pool.name: sum(pool.has_node(node) for node in view.inventory.nodes) for pool in view.pools}
     statuses = {}
@@ -62,7 +64,7 @@ def pool_statuses(view: ClusterView, states: dict[str, PoolState], terms: DrainT
             next=name_first(memory.plan),
             plan=memory.plan[:MAX_PLAN_NODES],
             wave=memory.plan_wave,
-            waits=waiting_reason(pool, memory, view.now, terms, paused=view.paused)[:MAX_TEXT],
+            waits=waiting_reason(pool, memory, view.now, timeouts, paused=view.paused)[:MAX_TEXT],
             saved_nodes=memory.saved,
             saved=format_savings(memory.saved, memory.worth),
         )

@@ -23,10 +23,10 @@ from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 
 
-def holds_as_planned(plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> bool:
+def holds_as_planned(plan: Plan, model: ClusterModel, pools: Sequence[Pool], context: PlanningContext) -> bool:
     """Returns whether every step of the plan is possible in this model, with exactly the moves of the plan. Each wave
     starts with full disruption budgets."""
-    check = Recheck.prepare(model, pools, now)
+    check = Recheck.prepare(model, pools, context)
     for wave in plan.waves:
         check.spent_disruptions.clear()
         for step in wave.steps:
@@ -49,9 +49,9 @@ class Recheck:
     """Nodes that receive pods of the valid steps."""
 
     @classmethod
-    def prepare(cls, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> "Recheck":
+    def prepare(cls, model: ClusterModel, pools: Sequence[Pool], context: PlanningContext) -> "Recheck":
         """Returns a recheck for a new snapshot."""
-        return cls(prepare_problem(model, pools, now))
+        return cls(prepare_problem(model, pools, context))
 
     def rejection_reason(self, step: DrainStep) -> Reason | None:
         """Returns why the step may not be executed now, or None if it may. The ages and thresholds of nodes are checked

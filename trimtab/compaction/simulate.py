@@ -101,7 +101,7 @@ def simulate_rounds(
     inventory: Inventory,
     pools: Sequence[Pool],
     scheduler: Scheduler = Scheduler.PLAN,
-    now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
+    context: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     effort: int | None = None,
     *,
     marked: bool = False,
@@ -112,11 +112,11 @@ def simulate_rounds(
     `again` returns what a pod would request if it were admitted again; successors then have these requests.
     """
     rounds: list[SimulationRound] = []
-    before, moved = inventory, set(now.moved_pods)
+    before, moved = inventory, set(context.moved_pods)
     first: Plan | None = None
     while True:
         model = build_cluster_model(inventory, again)
-        current = make_plan(model, pools, replace(now, moved_pods=frozenset(moved)), effort)
+        current = make_plan(model, pools, replace(context, moved_pods=frozenset(moved)), effort)
         first = first or current
         if not current.waves or len(rounds) >= MAX_ROUNDS:
             break
@@ -137,14 +137,16 @@ def simulate_rounds(
         unit=first.unit,
         first=first,
         after=inventory,
-        last=_with_lasting_reasons(current, model, pools, now) if moved else current,
+        last=_with_lasting_reasons(current, model, pools, context) if moved else current,
     )
 
 
-def _with_lasting_reasons(last_plan: Plan, model: ClusterModel, pools: Sequence[Pool], now: PlanningContext) -> Plan:
+def _with_lasting_reasons(
+    last_plan: Plan, model: ClusterModel, pools: Sequence[Pool], context: PlanningContext
+) -> Plan:
     """Returns the plan in which each node that stays because its pods were moved before has the reason that would keep
     it otherwise."""
-    refusals = make_plan(model, pools, now, effort=0).refusals
+    refusals = make_plan(model, pools, context, effort=0).refusals
     lasting = {
         node: refusals[node]
         for node, reason in last_plan.refusals.items()

@@ -99,7 +99,7 @@ class Actuator(Protocol):
     def is_dry_run(self) -> bool:
         """Whether this actuator writes nothing."""
 
-    def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
+    def cordon_node(self, node: NodeInfo, version: str, annotation: DrainAnnotation) -> None:
         """Cordons the node and writes the signed annotation, in one write. It is also used to write a changed
         annotation."""
 
@@ -127,7 +127,7 @@ class DryRunActuator:
     def is_dry_run(self) -> bool:
         return True
 
-    def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
+    def cordon_node(self, node: NodeInfo, version: str, annotation: DrainAnnotation) -> None:
         pass
 
     def release_node(self, node: str, version: str, *, uncordon: bool) -> None:

@@ -48,11 +48,11 @@ class KubeActuator:
     def is_dry_run(self) -> bool:
         return False
 
-    def cordon_node(self, node: NodeInfo, version: str, note: DrainAnnotation) -> None:
+    def cordon_node(self, node: NodeInfo, version: str, annotation: DrainAnnotation) -> None:
         with _translate_errors():
             # One patch with the resourceVersion: a cordon never exists without its annotation, and a changed node is a
             # conflict.
-            nodes.cordon(self.writer, node.name, version, {CORDONED_BY_US: written(note, node, self.keys)})
+            nodes.cordon(self.writer, node.name, version, {CORDONED_BY_US: written(annotation, node, self.keys)})
 
     def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
         with _translate_errors():

@@ -248,36 +248,46 @@ class CompactionPlanner:
         self._record_start(self.actuator, step, note, view)
         return True
 
-    def _cordon_node(self, node: NodeInfo, note: DrainAnnotation, view: ClusterView) -> bool:
+    def _cordon_node(self, node: NodeInfo, annotation: DrainAnnotation, view: ClusterView) -> bool:
         """Writes the drain into the state, and then cordons the node with its annotation. Returns False if the node has
         changed.
 
         If the process crashes in between, there is a drain without a cordon in the state, which the next round removes.
         In the opposite order, there would be a cordon that no compactor accepts as its own. Raises ActuatorUnavailable.
         """
-        before = self.pool_states.state_of(note.pool)
-        pods = Counter(move.namespace for move in note.moves)
-        self.pool_states.set_state(note.pool, before.with_drain(node.name, note.drain, (note.unit, note.saves), pods))
+        before = self.pool_states.state_of(annotation.pool)
+        pods = Counter(move.namespace for move in annotation.moves)
+        self.pool_states.set_state(
+            annotation.pool, before.with_drain(node.name, annotation.drain, (annotation.unit, annotation.saves), pods)
+        )
         try:
-            self.pool_states.save_states((note.pool,))
+            self.pool_states.save_states((annotation.pool,))
         except ActuatorError:
-            self.pool_states.set_state(note.pool, before)
+            self.pool_states.set_state(annotation.pool, before)
             raise
         try:
-            self.actuator.cordon_node(node, view.versions[node.name], note)
+            self.actuator.cordon_node(node, view.versions[node.name], annotation)
         except (ActuatorConflict, ActuatorNotFound, ActuatorForbidden) as error:
-            self.pool_states.set_state(note.pool, self.pool_states.state_of(note.pool).without_drain(node.name))
+            self.pool_states.set_state(
+                annotation.pool, self.pool_states.state_of(annotation.pool).without_drain(node.name)
+            )
             if isinstance(error, ActuatorForbidden):
                 raise
             return False
         finally:
-            self.on_cordon(note.drain)
+            self.on_cordon(annotation.drain)
         return True
 
-    def _record_start(self, door: Actuator, step: DrainStep, note: DrainAnnotation, view: ClusterView) -> None:
+    def _record_start(self, door: Actuator, step: DrainStep, annotation: DrainAnnotation, view: ClusterView) -> None:
         reason = BEGUN(f"the drain of node {step.node} begins: {step.reason}")
         self.pool_states.record_decision(
-            "started", reason, pool=step.pool, at=view.now, node=step.node, drain=note.drain, rehearsed=door.is_dry_run
+            "started",
+            reason,
+            pool=step.pool,
+            at=view.now,
+            node=step.node,
+            drain=annotation.drain,
+            rehearsed=door.is_dry_run,
         )
 
     def _record_rejection(self, step: DrainStep, view: ClusterView, error: ActuatorForbidden) -> None:

@@ -49,7 +49,7 @@ class PoolStateStore(Protocol):
         """Returns pool → stored state. A state that cannot be read has been copied, and the error says so. Raises
         ActuatorError."""
 
-    def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
+    def save_state(self, pool: str, state: PoolState, *, final: bool) -> None:
         """Saves a state. With `final`, no older state of the pool is valid from now on. Raises ActuatorError."""
 
 
@@ -100,9 +100,9 @@ class PoolStates:
         """Returns the state of the pool; an empty state if there is none."""
         return self.states.get(pool, PoolState())
 
-    def set_state(self, pool: str, memory: PoolState) -> None:
+    def set_state(self, pool: str, state: PoolState) -> None:
         """Replaces the state of the pool, in memory."""
-        self.states[pool] = memory
+        self.states[pool] = state
 
     def record_decision(
         self, what: str, reason: Reason, *, pool: str, at: Seconds, again: bool = False, **more: str | bool
@@ -230,12 +230,12 @@ class ConfigMapPoolStateStore:
         objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": dict(shape.data)})
         return name
 
-    def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
+    def save_state(self, pool: str, state: PoolState, *, final: bool) -> None:
         """Writes the state, and then the smallest valid serial number. If the process crashes in between, both the old
         and the new state are valid."""
         meta = {"name": config_map_name(pool), "namespace": self.namespace, "labels": {STATE_LABEL: pool}}
         text, serial = (
-            memories.encode_state(memory),
+            memories.encode_state(state),
             max(self._serials.get(pool, 0), self.signing.serials.get(pool, 0)) + 1,
         )
         data = {STATE_KEY: text, SERIAL: str(serial), SIGNATURE: self.signing.sign_state(pool, serial, text)}

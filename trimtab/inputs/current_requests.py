@@ -222,24 +222,24 @@ class CurrentContainer:
             return None
 
 
-def _inactive_vpa_name(subject: PodContext) -> str:
+def _inactive_vpa_name(pod_context: PodContext) -> str:
     """Returns the name of the VPA that would size the pod if the VPA's webhook could change pods; empty if there is no
     such VPA."""
-    if subject.facts.vpa_acts:
+    if pod_context.facts.vpa_acts:
         return ""
     acting = PodContext(
-        pod=subject.pod, namespace=subject.namespace, facts=replace(subject.facts, vpa_reach=EVERYWHERE)
+        pod=pod_context.pod, namespace=pod_context.namespace, facts=replace(pod_context.facts, vpa_reach=EVERYWHERE)
     )
     vpa = autoscalers.find_managing_vpa(acting)
     return vpa.metadata.name if vpa else ""
 
 
-def find_hpa(subject: PodContext, resource: str) -> Hpa | None:
+def find_hpa(pod_context: PodContext, resource: str) -> Hpa | None:
     """Returns the HPA that scales the pod's workload by the utilization of this resource; None if there is no such HPA.
 
     Utilization is the usage in percent of the request."""
-    for owner in subject.owners:
-        for autoscaler in subject.facts.hpas.get(owner, ()):
+    for owner in pod_context.owners:
+        for autoscaler in pod_context.facts.hpas.get(owner, ()):
             target = _hpa_target(autoscaler, resource)
             if target is not None:
                 return Hpa(name=autoscaler.metadata.name, target=target or None)
@@ -359,37 +359,39 @@ def _add_templates(
             _add_pod(current, subject, template.replicas)
 
 
-def _top(subject: PodContext) -> OwnerKey:
-    return subject.top_owner or OwnerKey(subject.namespace, POD, subject.pod.metadata.name)
+def _top(pod_context: PodContext) -> OwnerKey:
+    return pod_context.top_owner or OwnerKey(pod_context.namespace, POD, pod_context.pod.metadata.name)
 
 
-def _add_pod(current: CurrentRequests, subject: PodContext, replicas: int) -> None:
-    top = _top(subject)
-    for place in subject.container_refs:
-        key = ContainerKey(subject.namespace, top.kind, top.name, place.container.name)
+def _add_pod(current: CurrentRequests, pod_context: PodContext, replicas: int) -> None:
+    top = _top(pod_context)
+    for place in pod_context.container_refs:
+        key = ContainerKey(pod_context.namespace, top.kind, top.name, place.container.name)
         existing = current.containers.get(key)
         count = replicas + (existing.replicas if existing else 0)
-        if existing is None or _is_newer(subject, existing.pod_context):
-            current.containers[key] = CurrentContainer(count, place, subject)
+        if existing is None or _is_newer(pod_context, existing.pod_context):
+            current.containers[key] = CurrentContainer(count, place, pod_context)
         else:
             existing.replicas = count
 
 
-def _add_finished_pod(current: CurrentRequests, subject: PodContext) -> None:
+def _add_finished_pod(current: CurrentRequests, pod_context: PodContext) -> None:
     """Add a pod of a CronJob that has ended. If no pod of the CronJob runs now, its next pod is expected to have the
     same requests."""
-    assert subject.top_owner is not None
-    for place in subject.container_refs:
-        key = ContainerKey(subject.namespace, subject.top_owner.kind, subject.top_owner.name, place.container.name)
+    assert pod_context.top_owner is not None
+    for place in pod_context.container_refs:
+        key = ContainerKey(
+            pod_context.namespace, pod_context.top_owner.kind, pod_context.top_owner.name, place.container.name
+        )
         existing = current.containers.get(key)
-        if existing is None or (not existing.replicas and _is_newer(subject, existing.pod_context)):
-            current.containers[key] = CurrentContainer(0, place, subject)
+        if existing is None or (not existing.replicas and _is_newer(pod_context, existing.pod_context)):
+            current.containers[key] = CurrentContainer(0, place, pod_context)
 
 
-def _add_oom_kills(current: CurrentRequests, subject: PodContext) -> None:
-    top = _top(subject)
-    for name, kill in kills_of_pod(subject.pod):
-        current.kills.append((ContainerKey(subject.namespace, top.kind, top.name, name), kill))
+def _add_oom_kills(current: CurrentRequests, pod_context: PodContext) -> None:
+    top = _top(pod_context)
+    for name, kill in kills_of_pod(pod_context.pod):
+        current.kills.append((ContainerKey(pod_context.namespace, top.kind, top.name, name), kill))
 
 
 def _is_newer(one: PodContext, other: PodContext) -> bool:

@@ -319,22 +319,22 @@ def _read_part(
         history.add_oom_kill(container_key(series, known_owners), kill)
 
 
-def note_ignored_samples(book: BatchHistory) -> list[str]:
+def note_ignored_samples(history: BatchHistory) -> list[str]:
     """Returns a note if some samples of the history are ignored."""
-    count = book.dropped_values
+    count = history.dropped_values
     if not count:
         return []
     samples = format_count(count, "sample was", "samples were")
     return [f"{samples} ignored, because the value is not a number, is below zero, or is more than any machine has."]
 
 
-def note_missing_cpu(book: BatchHistory, rate: str) -> list[str]:
+def note_missing_cpu(history: BatchHistory, rate: str) -> list[str]:
     """Returns a note if most containers have usage of memory but not of cpu.
 
     Prometheus returns no rate for a window with fewer than two scrapes.
     """
-    with_memory = {container for container, resource in book.dense_windows if resource == "memory"}
-    without_cpu = sum((container, "cpu") not in book.dense_windows for container in with_memory)
+    with_memory = {container for container, resource in history.dense_windows if resource == "memory"}
+    without_cpu = sum((container, "cpu") not in history.dense_windows for container in with_memory)
     if not with_memory or 2 * without_cpu < len(with_memory):
         return []
     return [
@@ -380,7 +380,7 @@ def _read_text(path: str, mistakes: list[ConfigError]) -> str:
 
 
 def add_cluster_usage(
-    book: BatchHistory, cluster: live_cluster.ClusterOptions, owners: OwnerIndex, *, kubelets: bool = False
+    history: BatchHistory, cluster: live_cluster.ClusterOptions, owners: OwnerIndex, *, kubelets: bool = False
 ) -> list[str]:
     """Add the recommender's checkpoints to the history. If there are none, add one sample of the present usage and the
     checkpoints of VPAs.
@@ -394,11 +394,15 @@ def add_cluster_usage(
         client = connect_to_cluster(cluster.kubeconfig, cluster.context)
         try:
             # --kubelets asks for the present usage, so the recommender's history is not read.
-            notes = [] if kubelets else _add_recommender_checkpoints(book, client)
+            notes = [] if kubelets else _add_recommender_checkpoints(history, client)
             return (
                 notes
-                if book.dense_windows
-                else [*notes, *_add_present_sample(book, client, owners, kubelets), *_add_vpa_checkpoints(book, client)]
+                if history.dense_windows
+                else [
+                    *notes,
+                    *_add_present_sample(history, client, owners, kubelets),
+                    *_add_vpa_checkpoints(history, client),
+                ]
             )
         finally:
             client.close()
@@ -406,7 +410,7 @@ def add_cluster_usage(
         raise RuntimeFailure(str(error)) from None
 
 
-def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, kubelets: bool) -> list[str]:
+def _add_present_sample(history: BatchHistory, client: Client, owners: OwnerIndex, kubelets: bool) -> list[str]:
     """Add one sample of the present usage of each container, from the kubelets or the metrics API; return notes about
     it."""
     from trimtab.kube.errors import NotAllowed, NotFound
@@ -417,7 +421,7 @@ def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, 
     source = "The kubelets have" if kubelets else "The metrics API has"
     try:
         count = add_all_series(
-            book, Kubelets(client, problems.append).read_usage() if kubelets else read_metrics(client), owners
+            history, Kubelets(client, problems.append).read_usage() if kubelets else read_metrics(client), owners
         )
     except NotFound:
         return ["This cluster serves no metrics API (metrics-server is not installed)."]
@@ -431,7 +435,7 @@ def _add_present_sample(book: BatchHistory, client: Client, owners: OwnerIndex, 
     ]
 
 
-def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
+def _add_vpa_checkpoints(history: BatchHistory, client: Client) -> list[str]:
     from trimtab.kube.errors import NotAllowed
     from trimtab.usage import vpa_checkpoints as checkpoints
 
@@ -439,7 +443,7 @@ def _add_vpa_checkpoints(book: BatchHistory, client: Client) -> list[str]:
         source = checkpoints.list_checkpoints(client)
     except NotAllowed as error:
         return [f"This user may not read the checkpoints of VPAs: {error}"]
-    source.add_to_batch(book)
+    source.add_to_batch(history)
     if not source.checkpoints:
         return []
     return [

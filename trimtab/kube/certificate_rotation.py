@@ -141,7 +141,7 @@ class CertificateRotator:
 
     def __init__(
         self,
-        door: SecretStore,
+        store: SecretStore,
         folder: Path,
         names: Sequence[str],
         log: Logger,
@@ -152,7 +152,7 @@ class CertificateRotator:
     ) -> None:
         """`folder`: the folder from which this replica serves. `looks`: how often a bundle must be observed before it
         is settled. `kinds`: the kinds of the objects whose caBundle API servers read."""
-        self._store, self._folder, self._names, self._kinds = door, folder, tuple(names), tuple(kinds)
+        self._store, self._folder, self._names, self._kinds = store, folder, tuple(names), tuple(kinds)
         self._log, self._now, self._observations_required = log, now, looks
         self._observed_bundle: tuple[bytes, int] = (b"", 0)
         self._last_waiting: tuple[certs.Problem, ...] = ()

@@ -91,12 +91,12 @@ class CompiledPolicy(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     means_container: Callable[[ContainerRef], bool] | None
     """Tests whether the match selects a container; None: it selects all."""
 
-    def select_containers(self, subject: PodContext) -> tuple[ContainerRef, ...]:
+    def select_containers(self, pod_context: PodContext) -> tuple[ContainerRef, ...]:
         """Returns the containers to which the requests and limits of this policy apply."""
         return (
-            subject.container_refs
+            pod_context.container_refs
             if self.means_container is None
-            else tuple(filter(self.means_container, subject.container_refs))
+            else tuple(filter(self.means_container, pod_context.container_refs))
         )
 
 
@@ -113,15 +113,15 @@ def _fields_changed(policy: PodPolicy) -> Iterator[str]:
         yield from action.list_match_fields(settings)
 
 
-def find_candidate_policies(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
+def find_candidate_policies(policies: Policies, pod_context: PodContext) -> tuple[CompiledPolicy, ...]:
     """Returns the policies that may match the pod, judged only by its namespace and the kinds of its owners, in their
     order."""
-    return policies.compute_once(_CandidateIndex).find_candidates(subject)
+    return policies.compute_once(_CandidateIndex).find_candidates(pod_context)
 
 
-def find_candidates_by_amounts(policies: Policies, subject: PodContext) -> tuple[CompiledPolicy, ...]:
+def find_candidates_by_amounts(policies: Policies, pod_context: PodContext) -> tuple[CompiledPolicy, ...]:
     """Returns those candidate policies whose match reads annotations or requests."""
-    return policies.compute_once(_AmountsCandidateIndex).find_candidates(subject)
+    return policies.compute_once(_AmountsCandidateIndex).find_candidates(pod_context)
 
 
 # Pairs of namespace and kinds that are cached; clusters have hundreds.
@@ -140,9 +140,9 @@ class _CandidateIndex:
     def _turns(policies: Policies) -> tuple[CompiledPolicy, ...]:
         return policies.compute_once(compile_policies)
 
-    def find_candidates(self, subject: PodContext) -> tuple[CompiledPolicy, ...]:
-        kinds = tuple([owner.kind for owner in subject.owners]) or (POD,)
-        key, labels = (subject.namespace, kinds), subject.namespace_labels
+    def find_candidates(self, pod_context: PodContext) -> tuple[CompiledPolicy, ...]:
+        kinds = tuple([owner.kind for owner in pod_context.owners]) or (POD,)
+        key, labels = (pod_context.namespace, kinds), pod_context.namespace_labels
         entry = self._entries.get(key)
         # An entry holds for the labels that the namespace had when it was computed.
         if entry is None or entry[0] != labels:
@@ -150,7 +150,7 @@ class _CandidateIndex:
                 # A new dict instead of `clear`: another thread may be reading the old one.
                 self._entries = {}
             policies = (turn for turn in self._all if _is_possible_owner(turn.policy.spec.match, kinds))
-            entry = self._entries[key] = labels, tuple(turn for turn in policies if turn.in_namespace(subject))
+            entry = self._entries[key] = labels, tuple(turn for turn in policies if turn.in_namespace(pod_context))
         return entry[1]
 
 
@@ -236,17 +236,17 @@ class ApplicablePolicies(msgspec.Struct, frozen=True, eq=False):
 
 
 def find_applicable_policies(
-    policies: Policies, subject: PodContext, similar: ApplicablePolicies | None = None
+    policies: Policies, pod_context: PodContext, similar: ApplicablePolicies | None = None
 ) -> ApplicablePolicies:
     """Returns the policies whose `match` selects the pod, in their order.
 
     `similar` is the result for an earlier pod with the same policies, facts and settings. It is used again if the two
     pods do not differ in anything that a `match` reads.
     """
-    if similar is not None and _is_same_selection(policies, subject, similar):
+    if similar is not None and _is_same_selection(policies, pod_context, similar):
         # Only the pod's context is new; it is the one that actions and reasons read.
-        return ApplicablePolicies(subject, similar.matching, similar.in_effect, similar.opted_out)
-    return ApplicablePolicies(subject, *subject.compute_once(policies.compute_once(_PolicySelector)))
+        return ApplicablePolicies(pod_context, similar.matching, similar.in_effect, similar.opted_out)
+    return ApplicablePolicies(pod_context, *pod_context.compute_once(policies.compute_once(_PolicySelector)))
 
 
 _Selection = tuple[tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...], tuple[CompiledPolicy, ...]]
@@ -262,45 +262,48 @@ class _PolicySelector:
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
 
-    def __call__(self, subject: PodContext) -> _Selection:
-        return _select_policies(self._policies, subject)
+    def __call__(self, pod_context: PodContext) -> _Selection:
+        return _select_policies(self._policies, pod_context)
 
 
-def _select_policies(policies: Policies, subject: PodContext) -> _Selection:
-    matching = tuple([turn for turn in find_candidate_policies(policies, subject) if turn.matches(subject)])
+def _select_policies(policies: Policies, pod_context: PodContext) -> _Selection:
+    matching = tuple([turn for turn in find_candidate_policies(policies, pod_context) if turn.matches(pod_context)])
     # Only policies that name the class apply to pods that the node or the cluster needs; required actions always do.
-    if subject.critical_class:
-        matching = tuple(turn for turn in matching if turn.required or subject.critical_class in turn.names_critical)
-    rolled_out = tuple([turn for turn in matching if in_rollout(turn.policy, subject)])
+    if pod_context.critical_class:
+        matching = tuple(
+            turn for turn in matching if turn.required or pod_context.critical_class in turn.names_critical
+        )
+    rolled_out = tuple([turn for turn in matching if in_rollout(turn.policy, pod_context)])
     # Nearly every pod.
-    if subject.opt_out is None:
+    if pod_context.opt_out is None:
         return matching, rolled_out, ()
-    opted_out = tuple([turn for turn in rolled_out if allows_opt_out(turn.policy, subject)])
+    opted_out = tuple([turn for turn in rolled_out if allows_opt_out(turn.policy, pod_context)])
     return matching, tuple([turn for turn in rolled_out if turn not in opted_out]), opted_out
 
 
-def _is_same_selection(policies: Policies, subject: PodContext, similar: ApplicablePolicies) -> bool:
+def _is_same_selection(policies: Policies, pod_context: PodContext, similar: ApplicablePolicies) -> bool:
     """Returns whether the same policies would be selected for this pod as for `similar`. That is so if the pods do not
     differ in anything that a `match` or a rollout reads, and if every match that reads annotations or requests gives
     the same answer."""
-    return _selection_inputs(similar.subject) == _selection_inputs(subject) and all(
-        turn.matches(subject) is (turn in similar.matching) for turn in find_candidates_by_amounts(policies, subject)
+    return _selection_inputs(similar.subject) == _selection_inputs(pod_context) and all(
+        turn.matches(pod_context) is (turn in similar.matching)
+        for turn in find_candidates_by_amounts(policies, pod_context)
     )
 
 
-def _selection_inputs(subject: PodContext) -> tuple[object, ...]:
+def _selection_inputs(pod_context: PodContext) -> tuple[object, ...]:
     """Returns everything that a `match` or a rollout reads of a pod, except facts, annotations and requests."""
-    pod: Pod = subject.pod
+    pod: Pod = pod_context.pod
     spec, metadata = pod.spec, pod.metadata
     return (
         metadata.labels,
         spec.runtime_class_name,
         spec.priority_class_name,
-        subject.owners,
+        pod_context.owners,
         metadata.name,
         metadata.generate_name,
-        subject.namespace,
-        subject.opt_out,
+        pod_context.namespace,
+        pod_context.opt_out,
         spec.service_account_name,
         [_container_inputs(container) for container in (*spec.containers, *spec.init_containers)],
         len(spec.containers),

@@ -71,35 +71,37 @@ class VpaConstraints:
 BOOST = "vpaCpuStartupBoost/"
 
 
-def is_boosting_cpu(subject: PodContext, place: ContainerRef, resource: str) -> bool:
+def is_boosting_cpu(pod_context: PodContext, container: ContainerRef, resource: str) -> bool:
     """Returns whether the VPA is boosting this container's cpu for its start. The VPA has recorded the request to which
     it will return, so policies must not change the request."""
-    return resource == "cpu" and f"{BOOST}{place.container.name}" in subject.annotations
+    return resource == "cpu" and f"{BOOST}{container.container.name}" in pod_context.annotations
 
 
-def is_sized_by_others(subject: PodContext) -> bool:
+def is_sized_by_others(pod_context: PodContext) -> bool:
     """Returns whether an annotation says that a VPA has set, or is boosting, a request of one of the pod's
     containers."""
-    return WRITTEN_BY_VPA in subject.annotations or any(key.startswith(BOOST) for key in subject.annotations)
+    return WRITTEN_BY_VPA in pod_context.annotations or any(key.startswith(BOOST) for key in pod_context.annotations)
 
 
 # Annotation of the VPA's webhook: "Pod resources updated by NAME: container 0: cpu request, memory request".
 WRITTEN_BY_VPA = "vpaUpdates"
 
 
-def has_vpa_written(subject: PodContext, place: ContainerRef, resource: str) -> bool:
+def has_vpa_written(pod_context: PodContext, container: ContainerRef, resource: str) -> bool:
     """Returns whether the VPA's annotation says that the VPA set this request. The annotation is enough: VPAs need not
     be listed yet."""
     # True for nearly every pod, and evaluated for every container, resource and policy: it must be cheap.
-    if WRITTEN_BY_VPA not in subject.annotations:
+    if WRITTEN_BY_VPA not in pod_context.annotations:
         return False
-    return place.role is Role.MAIN and (str(place.index), resource) in subject.compute_once(_requests_written_by_vpa)
+    return container.role is Role.MAIN and (str(container.index), resource) in pod_context.compute_once(
+        _requests_written_by_vpa
+    )
 
 
-def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
+def _requests_written_by_vpa(pod_context: PodContext) -> frozenset[tuple[str, str]]:
     """Returns (index of the container, resource) of each request that the VPA has set according to its annotation."""
     requests = set[tuple[str, str]]()
-    for sentence in subject.annotations.get(WRITTEN_BY_VPA, "").split(";"):
+    for sentence in pod_context.annotations.get(WRITTEN_BY_VPA, "").split(";"):
         _, marker, container_text = sentence.strip().rpartition("container ")
         index, colon, values = container_text.partition(": ")
         if marker and colon:
@@ -109,7 +111,7 @@ def _requests_written_by_vpa(subject: PodContext) -> frozenset[tuple[str, str]]:
     return frozenset(requests)
 
 
-def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
+def find_managing_vpa(pod_context: PodContext) -> VerticalPodAutoscaler | None:
     """Returns the VPA that manages this pod. None if there is none, or if its webhook cannot act or is not called for
     the pod.
 
@@ -117,10 +119,10 @@ def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
     controller can be scaled. So a VPA of a custom controller counts too, and so do the VPAs of the owners below it,
     down to the first well-known one.
     """
-    if not subject.facts.vpas or not _is_called(subject):
+    if not pod_context.facts.vpas or not _is_called(pod_context):
         return None
-    for owner in reversed(subject.owners):
-        for vpa in subject.facts.vpas.get(owner, ()):
+    for owner in reversed(pod_context.owners):
+        for vpa in pod_context.facts.vpas.get(owner, ()):
             if vpa.spec.update_policy.update_mode != "Off":
                 return vpa
         # The VPA's own fetcher stops at the first well-known controller, too
@@ -130,19 +132,19 @@ def find_managing_vpa(subject: PodContext) -> VerticalPodAutoscaler | None:
     return None
 
 
-def _is_called(subject: PodContext) -> bool:
+def _is_called(pod_context: PodContext) -> bool:
     """Returns whether the VPA's webhook is called for this pod, as far as the webhook's configuration is known."""
     return any(
-        reach == ANYWHERE or reach.includes_pod(subject.namespace_labels, subject.labels)
-        for reach in subject.facts.vpa_reach
+        reach == ANYWHERE or reach.includes_pod(pod_context.namespace_labels, pod_context.labels)
+        for reach in pod_context.facts.vpa_reach
     )
 
 
-def find_vpa_recommendation(subject: PodContext, place: ContainerRef, resource: str) -> VpaRecommendation | None:
+def find_vpa_recommendation(pod_context: PodContext, place: ContainerRef, resource: str) -> VpaRecommendation | None:
     """Returns the recommendation of a VPA for this container, or None if there is none. VPAs in mode `Off` count too;
     of several, the oldest that has a recommendation counts."""
-    for owner in reversed(subject.owners):
-        for vpa in subject.facts.vpas.get(owner, ()):
+    for owner in reversed(pod_context.owners):
+        for vpa in pod_context.facts.vpas.get(owner, ()):
             for container, about, recommendation in vpa_recommendations(vpa):
                 if (container, about) == (place.container.name, resource):
                     return recommendation
@@ -157,38 +159,38 @@ _WELL_KNOWN = frozenset(
 class VpaConstraintsIndex:
     """How one VPA affects the containers of one pod. Each result is computed once for all policies."""
 
-    def __init__(self, vpa: VerticalPodAutoscaler | None, subject: PodContext) -> None:
-        self._vpa = None if vpa is None else _read_vpa(vpa, subject)
-        self._containers = len(subject.pod.spec.containers)
+    def __init__(self, vpa: VerticalPodAutoscaler | None, pod_context: PodContext) -> None:
+        self._vpa = None if vpa is None else _read_vpa(vpa, pod_context)
+        self._containers = len(pod_context.pod.spec.containers)
         self._cache: dict[tuple[str, str], VpaConstraints | None] = {}
 
-    def constraints_for(self, place: ContainerRef, resource: str) -> VpaConstraints | None:
+    def constraints_for(self, container: ContainerRef, resource: str) -> VpaConstraints | None:
         """Returns how the VPA affects this container's resource, or None if it does not."""
         # The VPA ignores init containers and sidecars, and recommends cpu and memory only.
-        if self._vpa is None or place.role is not Role.MAIN or resource not in _FLOOR:
+        if self._vpa is None or container.role is not Role.MAIN or resource not in _FLOOR:
             return None
-        key = (place.container.name, resource)
+        key = (container.container.name, resource)
         if key not in self._cache:
             self._cache[key] = _build_constraints(self._vpa, *key, self._containers)
         return self._cache[key]
 
 
-def index_vpa_constraints(subject: PodContext) -> VpaConstraintsIndex:
+def index_vpa_constraints(pod_context: PodContext) -> VpaConstraintsIndex:
     """Returns the effects of the VPA that manages the pod."""
-    vpa = subject.compute_once(find_managing_vpa)
+    vpa = pod_context.compute_once(find_managing_vpa)
     # The facts hold the VPA as long as contexts share what is computed with them, so its id names it.
-    key = (index_vpa_constraints, id(vpa), len(subject.pod.spec.containers))
-    index: VpaConstraintsIndex | None = subject.computed_of_owners.get(key)
+    key = (index_vpa_constraints, id(vpa), len(pod_context.pod.spec.containers))
+    index: VpaConstraintsIndex | None = pod_context.computed_of_owners.get(key)
     if index is None:
-        index = subject.computed_of_owners[key] = VpaConstraintsIndex(vpa, subject)
+        index = pod_context.computed_of_owners[key] = VpaConstraintsIndex(vpa, pod_context)
     return index
 
 
 def vpa_constraints_for(
-    vpa: VerticalPodAutoscaler | None, subject: PodContext, place: ContainerRef, resource: str
+    vpa: VerticalPodAutoscaler | None, pod_context: PodContext, container: ContainerRef, resource: str
 ) -> VpaConstraints | None:
     """Returns how this VPA affects the container's resource, or None if it does not."""
-    return VpaConstraintsIndex(vpa, subject).constraints_for(place, resource)
+    return VpaConstraintsIndex(vpa, pod_context).constraints_for(container, resource)
 
 
 def _build_constraints(content: "_VpaContent", container: str, resource: str, containers: int) -> VpaConstraints | None:
@@ -224,7 +226,7 @@ RESIZING = ("InPlaceOrRecreate", "InPlace")
 _EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Deployment"})
 
 
-def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
+def _why_not_corrected(vpa: VerticalPodAutoscaler, pod_context: PodContext) -> str:
     """Returns why the VPA will not raise the requests of this pod while it runs, or an empty string if it will. It will
     if all of these hold:
 
@@ -237,20 +239,20 @@ def _why_not_corrected(vpa: VerticalPodAutoscaler, subject: PodContext) -> str:
     update_policy = vpa.spec.update_policy
     if update_policy.update_mode not in _UPDATING_MODES:
         return f"the VPA's mode {update_policy.update_mode} does not change running pods"
-    if not subject.owners or subject.owners[0].kind not in _EVICTABLE_OWNERS:
-        if not subject.owners:
+    if not pod_context.owners or pod_context.owners[0].kind not in _EVICTABLE_OWNERS:
+        if not pod_context.owners:
             return "the VPA does not evict a pod without a controller"
-        return f"the VPA does not evict pods of a {subject.owners[0].kind}"
+        return f"the VPA does not evict pods of a {pod_context.owners[0].kind}"
     if any(
         requirement.change_requirement == "TargetLowerThanRequests"
         for requirement in update_policy.eviction_requirements
     ):
         return "the VPA's eviction requirements allow the VPA only to lower requests"
     min_replicas = MIN_REPLICAS if update_policy.min_replicas is None else update_policy.min_replicas
-    replicas = subject.replicas
+    replicas = pod_context.replicas
     if replicas is None and min_replicas > 1:
         return (
-            f"the number of replicas of {subject.top_owner} is not known, and the VPA's updater needs at least "
+            f"the number of replicas of {pod_context.top_owner} is not known, and the VPA's updater needs at least "
             f"{min_replicas}"
         )
     if replicas is not None and replicas.wanted < min_replicas:
@@ -321,13 +323,13 @@ class _VpaContent:
 _DEFAULT_POLICY = ContainerPolicy()
 
 
-def _read_vpa(vpa: VerticalPodAutoscaler, subject: PodContext) -> _VpaContent:
+def _read_vpa(vpa: VerticalPodAutoscaler, pod_context: PodContext) -> _VpaContent:
     """Returns the content of a VPA for a pod, keyed by container because a VPA and a pod may both name thousands of
     containers."""
     policies, targets, upper = _BY_NAME.value_for(vpa)
     return _VpaContent(
         name=vpa.metadata.name,
-        uncorrected=_why_not_corrected(vpa, subject),
+        uncorrected=_why_not_corrected(vpa, pod_context),
         policies=policies,
         targets=targets,
         upper=upper,
@@ -354,22 +356,22 @@ _BY_NAME = Derived(_by_name)
 KIND = "HorizontalPodAutoscaler"
 
 
-def is_scaled_by_utilization(subject: PodContext) -> bool:
+def is_scaled_by_utilization(pod_context: PodContext) -> bool:
     """Returns whether an HPA scales an owner of the pod by utilization. While HPAs are not listed yet, returns True,
     which is the safe assumption."""
-    if KIND not in subject.facts.listed_kinds:
+    if KIND not in pod_context.facts.listed_kinds:
         return True
-    return any(hpa.by_utilization for hpa in _hpa_summaries(subject))
+    return any(hpa.by_utilization for hpa in _hpa_summaries(pod_context))
 
 
-def counts_utilization_of(subject: PodContext, container: str, resource: str) -> str:
+def counts_utilization_of(pod_context: PodContext, container: str, resource: str) -> str:
     """Returns the name of an HPA that scales an owner of the pod by the utilization of this container's resource, or an
     empty string if there is none.
 
     Such an HPA divides the usage by the request. An HPA with a target of type AverageValue, or with a metric of another
     source, does not.
     """
-    by_owner = (subject.facts.hpas.get(o, ()) for o in subject.owners)
+    by_owner = (pod_context.facts.hpas.get(o, ()) for o in pod_context.owners)
     return next((hpa.metadata.name for hpas in by_owner for hpa in hpas if _divides(hpa, container, resource)), "")
 
 
@@ -379,9 +381,9 @@ def _divides(hpa: HorizontalPodAutoscaler, container: str, resource: str) -> boo
     )
 
 
-def max_replicas(subject: PodContext) -> int:
+def max_replicas(pod_context: PodContext) -> int:
     """Returns the largest number of replicas that an HPA may create for any owner of the pod; 0 if there is no HPA."""
-    return max((hpa.max_replicas for hpa in _hpa_summaries(subject)), default=0)
+    return max((hpa.max_replicas for hpa in _hpa_summaries(pod_context)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,8 +394,8 @@ class _HpaSummary:
     max_replicas: int
 
 
-def _hpa_summaries(subject: PodContext) -> list[_HpaSummary]:
-    by_owner = (subject.facts.hpas.get(o, ()) for o in subject.owners)
+def _hpa_summaries(pod_context: PodContext) -> list[_HpaSummary]:
+    by_owner = (pod_context.facts.hpas.get(o, ()) for o in pod_context.owners)
     return [_SUMMARIES.value_for(hpas) for hpas in by_owner if hpas]
 
 

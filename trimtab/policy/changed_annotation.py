@@ -163,18 +163,20 @@ LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _DEFAULTED = re.compile(r"(.+) (request|limit) for (init )?container (\S+)")
 
 
-def is_defaulted(subject: PodContext, place: ContainerRef, side: Literal["request", "limit"], resource: str) -> bool:
+def is_defaulted(
+    pod_context: PodContext, container: ContainerRef, side: Literal["request", "limit"], resource: str
+) -> bool:
     """Returns whether LimitRanger has filled in this value, according to its annotation: "LimitRanger plugin set: cpu,
     memory request for container app; cpu limit for init container prepare"
     (plugin/pkg/admission/limitranger/admission.go)."""
     # Most namespaces have no LimitRange.
-    if LIMIT_RANGER not in subject.annotations:
+    if LIMIT_RANGER not in pod_context.annotations:
         return False
-    return (place.part, place.container.name, side, resource) in subject.compute_once(_defaulted_values)
+    return (container.part, container.container.name, side, resource) in pod_context.compute_once(_defaulted_values)
 
 
-def _defaulted_values(subject: PodContext) -> frozenset[tuple[str, str, str, str]]:
-    sentences = subject.annotations.get(LIMIT_RANGER, "").partition(": ")[2]
+def _defaulted_values(pod_context: PodContext) -> frozenset[tuple[str, str, str, str]]:
+    sentences = pod_context.annotations.get(LIMIT_RANGER, "").partition(": ")[2]
     matches = (_DEFAULTED.fullmatch(part.strip()) for part in sentences.split(";")) if sentences else ()
     return frozenset(
         ("initContainers" if match[3] else "containers", match[4], match[2], resource.strip())

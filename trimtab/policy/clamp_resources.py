@@ -96,52 +96,52 @@ def clamp_resources(pod_changes: PodChanges) -> None:
 _DropStep = Callable[[PodChanges, _ContainerResource], _ContainerResource]
 
 
-def _drop_steps(draft: PodChanges) -> list[_DropStep]:
+def _drop_steps(changes: PodChanges) -> list[_DropStep]:
     """Returns the functions that may drop a proposed value of this pod, in the order in which they must run: values
     that may not change are dropped first, so that the check for circular limits only sees requests that will really be
     set."""
     steps: list[_DropStep] = []
-    if may_be_applied(draft.subject):
+    if may_be_applied(changes.subject):
         steps.append(_drop_applied_values)
-    if draft.subject.qos is QoS.GUARANTEED:
+    if changes.subject.qos is QoS.GUARANTEED:
         steps.append(_drop_unasked_qos_changes)
-    if draft.shares:
+    if changes.shares:
         steps.append(_drop_circular_limit)
     return steps
 
 
-def _leaves_pod_level(draft: PodChanges) -> bool:
+def _leaves_pod_level(changes: PodChanges) -> bool:
     """Returns whether the pod has pod-level resources. Its containers are then left alone, because the sum of their
     requests must not exceed the pod's (KEP-2837)."""
-    pod_resources = draft.subject.pod.spec.resources
+    pod_resources = changes.subject.pod.spec.resources
     if not any(name in side(pod_resources) for side in (requests_of, limits_of) for name in POD_LEVEL):
         return False
     reason = reasons.POD_LEVEL_RESOURCES("the pod sets resources for all its containers together")
-    for wanted in (*draft.requests.values(), *draft.limits.values()):
-        draft.leave_unchanged("resources", reason, policy=wanted.policy)
+    for wanted in (*changes.requests.values(), *changes.limits.values()):
+        changes.leave_unchanged("resources", reason, policy=wanted.policy)
     return True
 
 
-def _drop_applied_values(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
+def _drop_applied_values(changes: PodChanges, state: _ContainerResource) -> _ContainerResource:
     """Drops proposed values that would replace what the author wrote, if the pod itself may be applied again: the API
     server does not let the requests and limits of an existing pod change."""
     request, limit = state.request, state.limit
     if (
         request is not None
         and state.written_request is not None
-        and draft.must_stay_applied(state.request_name, request.policy)
+        and changes.must_stay_applied(state.request_name, request.policy)
     ):
         state = replace(state, request=None)
     if (
         limit is not None
         and state.written_limit is not None
-        and draft.must_stay_applied(state.limit_name, limit.policy)
+        and changes.must_stay_applied(state.limit_name, limit.policy)
     ):
         state = replace(state, limit=None)
     return state
 
 
-def _drop_unasked_qos_changes(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
+def _drop_unasked_qos_changes(changes: PodChanges, state: _ContainerResource) -> _ContainerResource:
     """Drops proposed changes that would end a pod's Guaranteed class, unless the policy has `guaranteed: change`."""
     # Only cpu and memory determine the class (pkg/apis/core/helper/qos/qos.go, `supportedQoSComputeResources`).
     if state.resource not in POD_LEVEL:
@@ -150,18 +150,18 @@ def _drop_unasked_qos_changes(draft: PodChanges, state: _ContainerResource) -> _
         "the pod has the QoS class Guaranteed, and the policy does not set `guaranteed: change`"
     )
     if state.request is not None and not state.request.changes_guaranteed:
-        draft.leave_unchanged(state.request_name, reason, policy=state.request.policy)
+        changes.leave_unchanged(state.request_name, reason, policy=state.request.policy)
         state = replace(state, request=None)
     if state.limit is not None and not state.limit.changes_guaranteed:
-        draft.leave_unchanged(state.limit_name, reason, policy=state.limit.policy)
+        changes.leave_unchanged(state.limit_name, reason, policy=state.limit.policy)
         state = replace(state, limit=None)
     return state
 
 
-def _drop_circular_limit(draft: PodChanges, state: _ContainerResource) -> _ContainerResource:
+def _drop_circular_limit(changes: PodChanges, state: _ContainerResource) -> _ContainerResource:
     """Drops a limit that follows the request, if the request is a share of that limit."""
     wanted_limit = state.limit
-    share = draft.shares.get((state.place, state.resource))
+    share = changes.shares.get((state.place, state.resource))
     if wanted_limit is None or wanted_limit.factor is None or share is None:
         return state
     # A request of 100% of the limit and a limit of once the request agree with each other: both stay.
@@ -170,17 +170,17 @@ def _drop_circular_limit(draft: PodChanges, state: _ContainerResource) -> _Conta
     reason = reasons.CIRCULAR(
         f"policy {share.policy} computes the request as a share of this limit, so the limit cannot follow the request"
     )
-    draft.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted_limit.policy)
+    changes.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted_limit.policy)
     return replace(state, limit=None)
 
 
-def _clamp(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> ClampedResource:
+def _clamp(changes: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> ClampedResource:
     """Clamps the request and the limit of one resource of one container."""
-    fixed_limit = _fixed_limit(draft, state, obstacles)
-    request, request_reason = _clamp_request(draft, state, fixed_limit)
-    limit = _clamp_limit(draft, state, fixed_limit, request)
+    fixed_limit = _fixed_limit(changes, state, obstacles)
+    request, request_reason = _clamp_request(changes, state, fixed_limit)
+    limit = _clamp_limit(changes, state, fixed_limit, request)
     if state.resource == "memory" and limit is not None and limit == state.written_limit:
-        _report_below_peak(draft, state, limit)
+        _report_below_peak(changes, state, limit)
     request_want = state.request
     if request_want is not None and request_reason is not None:
         request_want = replace(request_want, reason=request_reason)
@@ -194,7 +194,7 @@ def _clamp(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles"
     )
 
 
-def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
+def _fixed_limit(changes: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
     """Returns the limit that will hold whatever the request becomes. None if there will be no limit, or if it follows
     the request."""
     if state.limit is None:
@@ -204,7 +204,7 @@ def _fixed_limit(draft: PodChanges, state: _ContainerResource, obstacles: "_Obst
     obstacle = obstacles.obstacle_for(state)
     if obstacle is None:
         return None
-    draft.leave_unchanged(state.limit_name, obstacle, loud=True, policy=state.limit.policy)
+    changes.leave_unchanged(state.limit_name, obstacle, loud=True, policy=state.limit.policy)
     return state.written_limit
 
 
@@ -212,8 +212,8 @@ class _Obstacles:
     """Why the limits of a pod's resources cannot be removed. The answer is the same for all containers of the pod and
     is computed once per resource, because the scopes of quotas are tested against the whole pod."""
 
-    def __init__(self, draft: PodChanges) -> None:
-        self._draft = draft
+    def __init__(self, changes: PodChanges) -> None:
+        self._draft = changes
         self._reasons: dict[str, Reason | None] = {}
 
     def obstacle_for(self, state: _ContainerResource) -> Reason | None:
@@ -223,7 +223,7 @@ class _Obstacles:
         return self._reasons[state.resource]
 
 
-def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | None:
+def _find_obstacle(changes: PodChanges, state: _ContainerResource) -> Reason | None:
     """Returns why the limit cannot be removed, or None if it can."""
     facts, resource = state.subject.facts, state.resource
     if not {"LimitRange", "ResourceQuota"} <= facts.listed_kinds:
@@ -238,7 +238,7 @@ def _find_obstacle(draft: PodChanges, state: _ContainerResource) -> Reason | Non
             f"LimitRange {limit_range} bounds the {resource} limits of the whole pod"
         )
     # The pod as decided so far: another PriorityClass may bring it under another quota.
-    quota = quota_counting_limit(facts.quotas.get(state.subject.namespace, ()), draft.changed_pod, resource)
+    quota = quota_counting_limit(facts.quotas.get(state.subject.namespace, ()), changes.changed_pod, resource)
     return reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} counts limits.{resource}") if quota else None
 
 
@@ -255,7 +255,7 @@ def _limit_range_for_pods(state: _ContainerResource) -> str | None:
 
 
 def _clamp_request(
-    draft: PodChanges, state: _ContainerResource, fixed_limit: Written | None
+    changes: PodChanges, state: _ContainerResource, fixed_limit: Written | None
 ) -> tuple[Written | None, Reason | None]:
     """Returns the request within all bounds, and the reason for the last bound that changed it; both None if there is
     no request."""
@@ -268,7 +268,7 @@ def _clamp_request(
         reason = reasons.VPA_RATIO(
             f"VPA {vpa.name} keeps the ratio of limit to request, and the limit {fixed_limit} is not changed"
         )
-        draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
+        changes.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
         return state.written_request, None
     number = quantity.scheduler_value(state.resource, wanted.value)
     bound_reason = None
@@ -285,7 +285,7 @@ def _clamp_request(
     # A policy's wish is not worth a refused pod.
     if number <= 0 or any(floor.is_enforced and number < floor.amount for floor in floors):
         reason = reasons.LIMIT_RANGE_REFUSES(f"no {state.resource} request satisfies both the LimitRange and the limit")
-        draft.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
+        changes.leave_unchanged(state.request_name, reason, loud=True, policy=wanted.policy)
         return state.written_request, None
     return quantity.format_quantity(state.resource, number), bound_reason
 
@@ -341,22 +341,22 @@ def _capacity_of_node(amount: int) -> RequestBound:
 
 
 def _clamp_limit(
-    draft: PodChanges, state: _ContainerResource, fixed_limit: Written | None, request: Written | None
+    changes: PodChanges, state: _ContainerResource, fixed_limit: Written | None, request: Written | None
 ) -> Written | None:
     """Returns the limit within all bounds, or None if there is no limit."""
     limit = _wanted_limit(state, fixed_limit, request)
     if state.limit is None or state.limit.factor is None or limit is None:
         return limit
     if state.resource == "memory":
-        return _limit_above_peak(draft, state, limit)
-    return _limit_not_lowered(draft, state, limit) if state.resource == "ephemeral-storage" else limit
+        return _limit_above_peak(changes, state, limit)
+    return _limit_not_lowered(changes, state, limit) if state.resource == "ephemeral-storage" else limit
 
 
 # Percent above the greatest use that is known: a memory limit at or below that use kills the container.
 PEAK_HEADROOM_PERCENT = 15
 
 
-def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Written) -> Written | None:
+def _limit_above_peak(changes: PodChanges, state: _ContainerResource, limit: Written) -> Written | None:
     """Returns the memory limit that follows a request, changed so that it does not kill the container at its known
     usage:
 
@@ -369,11 +369,11 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
     usage = find_recorded_usage(state.subject, state.place, "memory")
     peak = None if usage is None or usage.max is None else quantity.scheduler_value("memory", usage.max)
     # Without any record a default may be far too small, and as a limit it kills.
-    if peak is None and usage is None and (state.place, "memory") in draft.guesses:
+    if peak is None and usage is None and (state.place, "memory") in changes.guesses:
         reason = reasons.LIMIT_AFTER_DEFAULT(
             "the request is only a default, and Trimtab knows no memory usage of the container"
         )
-        draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
+        changes.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
         return author_limit
     if usage is not None and peak is not None:
         # Whole MiB, rounded up: `-(-a // b)` divides and rounds up.
@@ -383,17 +383,17 @@ def _limit_above_peak(draft: PodChanges, state: _ContainerResource, limit: Writt
             reason = reasons.LIMIT_BELOW_PEAK(
                 f"a LimitRange allows at most {_format(state, highest)}, but the container's peak is {usage.max}"
             )
-            draft.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
+            changes.leave_unchanged(state.limit_name, reason, loud=True, policy=policy)
             return author_limit
         amount = max(amount, lowest)
     return _limit_not_lowered(
-        draft,
+        changes,
         state,
         limit if amount == quantity.scheduler_value("memory", limit) else quantity.format_quantity("memory", amount),
     )
 
 
-def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Written) -> Written:
+def _limit_not_lowered(changes: PodChanges, state: _ContainerResource, limit: Written) -> Written:
     """Returns the larger of the limit and the author's own limit, because a container must be able to use as much as
     before."""
     assert state.limit is not None
@@ -403,20 +403,20 @@ def _limit_not_lowered(draft: PodChanges, state: _ContainerResource, limit: Writ
     if amount >= quantity.scheduler_value(state.resource, author_limit):
         return limit
     # The second call sees the limit of the first one, which is not the author's.
-    if not draft.was_set_before(state.limit_name, author_limit):
+    if not changes.was_set_before(state.limit_name, author_limit):
         sentence = f"the author set the limit {author_limit}, and the policy's limit {_format(state, amount)} is lower"
-        draft.leave_unchanged(state.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=state.limit.policy)
+        changes.leave_unchanged(state.limit_name, reasons.LIMIT_NOT_LOWERED(sentence), policy=state.limit.policy)
     return author_limit
 
 
-def _report_below_peak(draft: PodChanges, state: _ContainerResource, limit: Written) -> None:
+def _report_below_peak(changes: PodChanges, state: _ContainerResource, limit: Written) -> None:
     """Records that the author's limit is below the known peak; the limit is not changed."""
     usage = find_recorded_usage(state.subject, state.place, "memory")
     if usage is None or usage.max is None or quantity.compare_quantities(usage.max, limit) <= 0:
         return
     wanted = state.limit or state.request
     reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, but the container has used {usage.max}")
-    draft.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted.policy if wanted is not None else None)
+    changes.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted.policy if wanted is not None else None)
 
 
 def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, request: Written | None) -> Written | None:

@@ -26,31 +26,31 @@ _MAX_ENTRIES = 2000
 annotations.)"""
 
 
-def compiled_values(subject: PodContext) -> Mapping[str, tuple[str, str]]:
+def compiled_values(pod_context: PodContext) -> Mapping[str, tuple[str, str]]:
     """Returns field → (policy, value) of everything that compiled policies say they wrote."""
-    return subject.compute_once(_read_annotations)
+    return pod_context.compute_once(_read_annotations)
 
 
-def is_compiled_request(subject: PodContext, place: ContainerRef, resource: str) -> bool:
+def is_compiled_request(pod_context: PodContext, container: ContainerRef, resource: str) -> bool:
     """Returns whether a compiled policy wrote this request: an annotation names the field, and the field still has the
     value that the annotation names."""
-    written = compiled_values(subject).get(f"{place.name}.requests.{resource}")
-    current = requests_of(place.container.resources).get(resource)
+    written = compiled_values(pod_context).get(f"{container.name}.requests.{resource}")
+    current = requests_of(container.container.resources).get(resource)
     if written is None or current is None or not quantity.is_quantity(written[1]):
         return False
     return quantity.is_same_quantity(written[1], current)
 
 
-def find_compiled_policy(subject: PodContext, field: str) -> str:
+def find_compiled_policy(pod_context: PodContext, field: str) -> str:
     """Returns the compiled policy that wrote this field according to the annotations, or an empty string if there is
     none."""
-    written = compiled_values(subject).get(field)
+    written = compiled_values(pod_context).get(field)
     return "" if written is None else written[0]
 
 
-def _read_annotations(subject: PodContext) -> Mapping[str, tuple[str, str]]:
+def _read_annotations(pod_context: PodContext) -> Mapping[str, tuple[str, str]]:
     policies_by_field: dict[str, tuple[str, str]] = {}
-    for key, text in subject.annotations.items():
+    for key, text in pod_context.annotations.items():
         if key.startswith(COMPILED_PREFIX):
             for entry in text.split(" ")[: _MAX_ENTRIES - len(policies_by_field)]:
                 field, _, value = entry.rpartition("=")

@@ -81,7 +81,7 @@ def decide(
     policies: Policies,
     facts: ClusterFacts,
     namespace: str,
-    terms: AdmissionSettings = DEFAULT_SETTINGS,
+    settings: AdmissionSettings = DEFAULT_SETTINGS,
     *,
     watching: bool = True,
     marked: ChangedAnnotation | None = None,
@@ -94,12 +94,12 @@ def decide(
     A policy may change what another policy matches by (a label, a class). So the policies are evaluated until nothing
     more changes, and a second call of the webhook has nothing to change. A field that is decided stays decided.
     """
-    subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=terms)
+    subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=settings)
     return decide_with_policies(subject, policies, watching=watching, marked=marked)[0]
 
 
 def decide_with_policies(
-    subject: PodContext,
+    pod_context: PodContext,
     policies: Policies,
     *,
     watching: bool = True,
@@ -124,7 +124,7 @@ def decide_with_policies(
     is decided more than once, and only the last decision counts.
     """
     found: list[Watched] = []
-    decision, applicable = _decide_in_rounds(subject, policies, watching, like, marked, is_marker_read, found)
+    decision, applicable = _decide_in_rounds(pod_context, policies, watching, like, marked, is_marker_read, found)
     if watched is None:
         return with_watched_changes(decision, found), applicable
     watched[:] = found
@@ -132,7 +132,7 @@ def decide_with_policies(
 
 
 def _decide_in_rounds(
-    subject: PodContext,
+    pod_context: PodContext,
     policies: Policies,
     watching: bool,
     like: ApplicablePolicies | None,
@@ -140,24 +140,24 @@ def _decide_in_rounds(
     is_marker_read: bool,
     watched: list[Watched],
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    pod, namespace = subject.pod, subject.namespace
+    pod, namespace = pod_context.pod, pod_context.namespace
     if marked is None and not is_marker_read:
-        marked = changed_annotation.read_trusted_annotation(pod, namespace, subject.settings.signer)
-    decision, applicable = _decide_round(subject, policies, watching, like, marked, watched)
+        marked = changed_annotation.read_trusted_annotation(pod, namespace, pod_context.settings.signer)
+    decision, applicable = _decide_round(pod_context, policies, watching, like, marked, watched)
     first, rounds = applicable, [applicable]
     for _ in range(_MAX_ROUNDS):
         if first is None or not decision.changes:
             break
-        subject = first.subject.with_pod(decision.pod)
-        if not _needs_another_round(first.subject, subject, decision, policies.compute_once(match_dependencies)):
+        pod_context = first.subject.with_pod(decision.pod)
+        if not _needs_another_round(first.subject, pod_context, decision, policies.compute_once(match_dependencies)):
             break
         # The next round trusts the marker of this one without a signature: it was written in this very call.
         marked = decision.marker
         similar = applicable
-        next_decision, applicable = _decide_round(subject, policies, False, similar, marked, watched)
+        next_decision, applicable = _decide_round(pod_context, policies, False, similar, marked, watched)
         # Mostly this round only confirms the earlier one, and what it would say is not needed.
         if watching and (next_decision.pod is not decision.pod or next_decision.denied is not None):
-            next_decision, applicable = _decide_round(subject, policies, True, similar, marked, watched)
+            next_decision, applicable = _decide_round(pod_context, policies, True, similar, marked, watched)
         rounds.append(applicable)
         if next_decision.denied is not None:
             return change(next_decision, pod=pod), applicable
@@ -190,10 +190,10 @@ _MATCHED_FIELDS = (runtime_class.FIELD, priority_class.FIELD)
 
 
 def _needs_another_round(
-    first_subject: PodContext, subject: PodContext, decision: Decision, dependencies: MatchDependencies
+    first_subject: PodContext, pod_context: PodContext, decision: Decision, dependencies: MatchDependencies
 ) -> bool:
     """Returns whether the policies must be evaluated once more. They must if anything has changed that a policy's
-    `match` or another action may depend on. `subject` is the pod as decided so far.
+    `match` or another action may depend on. `pod_context` is the pod as decided so far.
     """
     is_sized = False
     for field_change in decision.changes:
@@ -203,7 +203,7 @@ def _needs_another_round(
         if dependencies.annotations and name.startswith("annotations[") and name[12:-1] in dependencies.annotations:
             return True
         is_sized = is_sized or ".requests." in name or ".limits." in name
-    return is_sized and (dependencies.requests or first_subject.qos is not subject.qos)
+    return is_sized and (dependencies.requests or first_subject.qos is not pod_context.qos)
 
 
 def _merge_rounds(first: Decision, second: Decision) -> Decision:
@@ -231,7 +231,7 @@ def _merge_rounds(first: Decision, second: Decision) -> Decision:
 
 
 def _decide_round(
-    subject: PodContext,
+    pod_context: PodContext,
     policies: Policies,
     watching: bool,
     similar: ApplicablePolicies | None,
@@ -239,26 +239,26 @@ def _decide_round(
     watched: list[Watched],
 ) -> tuple[Decision, ApplicablePolicies | None]:
     """Evaluates every policy once, on the pod as it is. `would` stays empty; what finds it is added to `watched`."""
-    pod = subject.pod
+    pod = pod_context.pod
     # First, and cheap: pods of system namespaces are the ones that must not wait.
-    skipped = always_left_alone(subject)
+    skipped = always_left_alone(pod_context)
     if skipped is not None:
         return Decision(pod=pod, skipped=skipped), None
-    applicable = find_applicable_policies(policies, subject, similar)
+    applicable = find_applicable_policies(policies, pod_context, similar)
     # Before opt-outs, because the reason that names the PriorityClass helps more.
-    if subject.critical_class and not applicable.matching:
-        left_alone = reasons.CRITICAL_POD(f"the pod's PriorityClass is {subject.critical_class}")
+    if pod_context.critical_class and not applicable.matching:
+        left_alone = reasons.CRITICAL_POD(f"the pod's PriorityClass is {pod_context.critical_class}")
         return Decision(pod=pod, skipped=left_alone), applicable
-    if subject.opt_out is not None and not applicable.in_effect:
-        return Decision(pod=pod, skipped=opt_out_reason(subject)), applicable
+    if pod_context.opt_out is not None and not applicable.in_effect:
+        return Decision(pod=pod, skipped=opt_out_reason(pod_context)), applicable
     # A tuple of a list comprehension costs less than one of a generator; this runs for every review.
     turns = applicable.in_effect if watching else tuple([turn for turn in applicable.in_effect if turn.applies])
-    pod_changes, failures, trials = _apply_policies(subject, turns, earlier_marker, silent=not watching)
-    decision = _with_policy_results(_build_decision(pod_changes, subject, failures, earlier_marker), applicable)
+    pod_changes, failures, trials = _apply_policies(pod_context, turns, earlier_marker, silent=not watching)
+    decision = _with_policy_results(_build_decision(pod_changes, pod_context, failures, earlier_marker), applicable)
     if trials:
         watched.append(partial(_watched_changes, pod_changes, turns, trials))
-    if earlier_marker is None and changed_annotation.ANNOTATION in subject.annotations:
-        decision = change(decision, fields_kept=(*decision.fields_kept, _untrusted_marker(subject)))
+    if earlier_marker is None and changed_annotation.ANNOTATION in pod_context.annotations:
+        decision = change(decision, fields_kept=(*decision.fields_kept, _untrusted_marker(pod_context)))
     return decision, applicable
 
 
@@ -273,47 +273,47 @@ _NO_POLICY_MATCHES = FieldKept(field="", policy="", reason=reasons.NO_POLICY("no
 
 
 def _build_decision(
-    draft: PodChanges, subject: PodContext, failures: list[str], earlier_marker: ChangedAnnotation | None
+    changes: PodChanges, pod_context: PodContext, failures: list[str], earlier_marker: ChangedAnnotation | None
 ) -> Decision:
     """Returns the decision for the collected changes. If anything was changed, the `trimtab.dev/changed` annotation is
     written on the pod."""
     # A denied pod is not created, so no other change matters.
-    if draft.denied is not None:
+    if changes.denied is not None:
         return Decision(
-            pod=subject.pod, denied=draft.denied, fields_kept=tuple(draft.fields_kept), failures=tuple(failures)
+            pod=pod_context.pod, denied=changes.denied, fields_kept=tuple(changes.fields_kept), failures=tuple(failures)
         )
-    pod, new_marker = draft.changed_pod, None
-    if draft.changes:
+    pod, new_marker = changes.changed_pod, None
+    if changes.changes:
         pod, new_marker = changed_annotation.write_annotation(
-            pod, subject.namespace, earlier_marker, draft.changes, subject.settings.signer
+            pod, pod_context.namespace, earlier_marker, changes.changes, pod_context.settings.signer
         )
     # An annotation that no replica signed just now says nothing about this pod: it was copied from another object.
     elif (
         earlier_marker is None
-        and changed_annotation.ANNOTATION in subject.annotations
-        and not _keeps_unverified_marker(subject)
+        and changed_annotation.ANNOTATION in pod_context.annotations
+        and not _keeps_unverified_marker(pod_context)
     ):
         pod = changed_annotation.remove_annotation(pod)
     return Decision(
         pod=pod,
-        changes=tuple(draft.changes),
-        fields_kept=tuple(draft.fields_kept),
+        changes=tuple(changes.changes),
+        fields_kept=tuple(changes.fields_kept),
         failures=tuple(failures),
         marker=new_marker,
     )
 
 
-def _keeps_unverified_marker(subject: PodContext) -> bool:
+def _keeps_unverified_marker(pod_context: PodContext) -> bool:
     """Returns whether the annotation on this pod stays although it cannot be verified. It stays if there are no signing
     keys: it may be Trimtab's own, and only informs people."""
     return (
-        subject.settings.signer.keys is None
-        and changed_annotation.read_claimed_annotation(subject.pod, subject.namespace) is not None
+        pod_context.settings.signer.keys is None
+        and changed_annotation.read_claimed_annotation(pod_context.pod, pod_context.namespace) is not None
     )
 
 
-def _untrusted_marker(subject: PodContext) -> FieldKept:
-    if subject.settings.signer.keys is None:
+def _untrusted_marker(pod_context: PodContext) -> FieldKept:
+    if pod_context.settings.signer.keys is None:
         reason = reasons.MARKER_UNVERIFIED("without a signing key Trimtab cannot verify the annotation")
     else:
         reason = reasons.MARKER_NOT_OURS("Trimtab did not write this annotation for this pod within the last seconds")
@@ -325,7 +325,11 @@ _Trial = tuple[int, tuple[Any, ...]]
 
 
 def _apply_policies(
-    subject: PodContext, turns: tuple[CompiledPolicy, ...], earlier_marker: ChangedAnnotation | None, *, silent: bool
+    pod_context: PodContext,
+    turns: tuple[CompiledPolicy, ...],
+    earlier_marker: ChangedAnnotation | None,
+    *,
+    silent: bool,
 ) -> tuple[PodChanges, list[str], list[_Trial]]:
     """Returns the pod's changes after all policies that apply, the failures, and the policies that would act.
 
@@ -333,14 +337,14 @@ def _apply_policies(
     mode `warn` or `audit` that decide any field when it is their turn; what they decide is undone at once.
     """
     try:
-        return _evaluate_policies(subject, turns, earlier_marker, silent=silent, is_guarded=False)
+        return _evaluate_policies(pod_context, turns, earlier_marker, silent=silent, is_guarded=False)
     except Exception:  # noqa: BLE001 - a guard costs more than most steps: the second pass has it, the first has not
         # Policies are pure, so the second pass repeats the first one and takes back only the step that fails.
-        return _evaluate_policies(subject, turns, earlier_marker, silent=silent, is_guarded=True)
+        return _evaluate_policies(pod_context, turns, earlier_marker, silent=silent, is_guarded=True)
 
 
 def _evaluate_policies(
-    subject: PodContext,
+    pod_context: PodContext,
     turns: tuple[CompiledPolicy, ...],
     earlier_marker: ChangedAnnotation | None,
     *,
@@ -348,7 +352,7 @@ def _evaluate_policies(
     is_guarded: bool,
 ) -> tuple[PodChanges, list[str], list[_Trial]]:
     pod_changes = PodChanges(
-        subject=subject,
+        subject=pod_context,
         silent=silent,
         turns=turns,
         is_guarded=is_guarded,
@@ -368,58 +372,58 @@ def _evaluate_policies(
     return pod_changes, failures, trials
 
 
-def _run_final_steps(draft: PodChanges, failures: list[str]) -> None:
+def _run_final_steps(changes: PodChanges, failures: list[str]) -> None:
     """Runs the steps that depend on the results of all policies: clamping of requests and limits, and completing the
     overhead."""
     # No policy alone is responsible for what follows.
-    draft.policy = ""
+    changes.policy = ""
     for name, step in (("requests and limits", clamp_resources), ("overhead", overhead.finish_overhead)):
-        _run_step(name, step, (draft,), draft, failures)
+        _run_step(name, step, (changes,), changes, failures)
 
 
-def _run_policy(turn: CompiledPolicy, draft: PodChanges, failures: list[str]) -> None:
-    draft.policy = turn.name
-    draft.changes_guaranteed = turn.changes_guaranteed
-    draft.names_daemons = turn.names_daemons
-    places, withheld = turn.select_containers(draft.subject), draft.subject.withheld
-    for name, propose, settings in turn.actions:
-        reason = withheld.get((turn.name, name)) if withheld else None
+def _run_policy(policy: CompiledPolicy, changes: PodChanges, failures: list[str]) -> None:
+    changes.policy = policy.name
+    changes.changes_guaranteed = policy.changes_guaranteed
+    changes.names_daemons = policy.names_daemons
+    places, withheld = policy.select_containers(changes.subject), changes.subject.withheld
+    for name, propose, settings in policy.actions:
+        reason = withheld.get((policy.name, name)) if withheld else None
         if reason is not None:
-            draft.leave_unchanged(name, reason, loud=True)
-        elif draft.is_guarded:
-            _run_step(name, propose, (settings, draft, places), draft, failures)
+            changes.leave_unchanged(name, reason, loud=True)
+        elif changes.is_guarded:
+            _run_step(name, propose, (settings, changes, places), changes, failures)
         else:
-            propose(settings, draft, places)
+            propose(settings, changes, places)
 
 
-def _would_decide(turn: CompiledPolicy, draft: PodChanges, savepoint: tuple[Any, ...]) -> bool:
+def _would_decide(policy: CompiledPolicy, changes: PodChanges, savepoint: tuple[Any, ...]) -> bool:
     """Returns whether this policy would decide any field now. Afterwards, everything that it has decided and recorded
     is undone, back to the savepoint."""
-    _run_policy(turn, draft, [])
-    would_decide = draft.changed_since(savepoint)
-    draft.restore_savepoint(savepoint)
+    _run_policy(policy, changes, [])
+    would_decide = changes.changed_since(savepoint)
+    changes.restore_savepoint(savepoint)
     return would_decide
 
 
 def _run_step(
-    name: str, step: Callable[..., None], arguments: tuple[Any, ...], draft: PodChanges, failures: list[str]
+    name: str, step: Callable[..., None], arguments: tuple[Any, ...], changes: PodChanges, failures: list[str]
 ) -> None:
     """Runs one step. If it fails and the draft is guarded, the changes are restored to their state before the step, and
     the failure is reported. If the draft is not guarded, the exception is raised."""
-    if not draft.is_guarded:
+    if not changes.is_guarded:
         step(*arguments)
         return
-    savepoint = draft.create_savepoint()
+    savepoint = changes.create_savepoint()
     try:
         step(*arguments)
     # The API server refuses such a pod anyway, with its own message; this is no bug of Trimtab.
     except NotAQuantity as error:
-        draft.restore_savepoint(savepoint)
-        draft.leave_unchanged(name, reasons.NOT_A_QUANTITY(str(error)), loud=True)
+        changes.restore_savepoint(savepoint)
+        changes.leave_unchanged(name, reasons.NOT_A_QUANTITY(str(error)), loud=True)
     except Exception as error:  # noqa: BLE001 - an exception in one policy never blocks a pod
-        draft.restore_savepoint(savepoint)
-        failures.append(f"{draft.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
-        draft.leave_unchanged(
+        changes.restore_savepoint(savepoint)
+        failures.append(f"{changes.policy or 'all policies'}: {name}: {type(error).__name__}: {error}")
+        changes.leave_unchanged(
             name,
             reasons.ACTION_FAILED(f'the step "{name}" of the decision failed with {type(error).__name__}'),
             loud=True,
@@ -427,7 +431,7 @@ def _run_step(
 
 
 def _watched_changes(
-    draft: PodChanges, turns: tuple[CompiledPolicy, ...], trials: list[_Trial]
+    changes: PodChanges, turns: tuple[CompiledPolicy, ...], trials: list[_Trial]
 ) -> tuple[FieldChange, ...]:
     """Returns what each policy in mode `warn` or `audit` would change in addition to all policies that apply. The draft
     cannot be used afterwards.
@@ -435,17 +439,17 @@ def _watched_changes(
     A policy that decides nothing when it is its turn changes nothing for later policies either, so only the others are
     tried.
     """
-    draft.silent = draft.is_guarded = True
+    changes.silent = changes.is_guarded = True
     would_change: list[FieldChange] = []
     # From the last policy to the first: a savepoint can only be restored while later entries are still there to drop.
     for index, savepoint in reversed(trials):
-        draft.restore_savepoint(savepoint)
+        changes.restore_savepoint(savepoint)
         watched, failures = turns[index], list[str]()
         for turn in (watched, *[later for later in turns[index + 1 :] if later.applies]):
-            _run_policy(turn, draft, failures)
-        _run_final_steps(draft, failures)
+            _run_policy(turn, changes, failures)
+        _run_final_steps(changes, failures)
         would_change = [
-            *(field_change for field_change in draft.changes if field_change.policy == watched.name),
+            *(field_change for field_change in changes.changes if field_change.policy == watched.name),
             *would_change,
         ]
     return tuple(would_change)

@@ -56,47 +56,47 @@ _managed_decoder = msgspec.json.Decoder(_ManagedPod)
 _APPLY_WORD = b'"Apply"'
 
 
-def applied_by(subject: PodContext, field: str) -> str:
+def applied_by(pod_context: PodContext, field: str) -> str:
     """Returns the manager that will apply the author's value of this field again, or an empty string if there is none.
 
     `field` is its name in `FieldChange`. The function is called only when a value would be replaced or a list would
     grow, so managed fields are seldom decoded.
     """
-    if _is_applied_client_side(subject):
+    if _is_applied_client_side(pod_context):
         return "kubectl apply"
-    tree = subject.compute_once(_server_side_tree)
+    tree = pod_context.compute_once(_server_side_tree)
     if tree is _NOTHING:  # nearly every pod
         return ""
     return "server-side apply" if tree is _EVERYTHING or _contains_path(tree, path_of(field)) else ""
 
 
-def may_be_applied(subject: PodContext) -> bool:
+def may_be_applied(pod_context: PodContext) -> bool:
     """Returns whether any manager may apply a field of the pod again; False for nearly every pod."""
-    return _is_applied_client_side(subject) or subject.compute_once(_server_side_tree) is not _NOTHING
+    return _is_applied_client_side(pod_context) or pod_context.compute_once(_server_side_tree) is not _NOTHING
 
 
-def grows_applied(subject: PodContext, field: Literal["tolerations", "nodeSelector"]) -> bool:
+def grows_applied(pod_context: PodContext, field: Literal["tolerations", "nodeSelector"]) -> bool:
     """Returns whether an entry that is added to this list would be removed at the next apply, so that the API server
     would refuse that apply.
 
     Both kinds of apply compare tolerations as one list. Server-side apply also compares node selectors as a whole, if
     their author wrote any.
     """
-    if not _is_applied_client_side(subject):
-        return bool(applied_by(subject, field))
+    if not _is_applied_client_side(pod_context):
+        return bool(applied_by(pod_context, field))
     # `kubectl apply` merges maps key by key: a key that the author did not write stays.
     if field == "nodeSelector":
         return False
     try:
-        return bool(msgspec.json.decode(subject.annotations[APPLIED], type=_LastApplied).spec.tolerations)
+        return bool(msgspec.json.decode(pod_context.annotations[APPLIED], type=_LastApplied).spec.tolerations)
     except (msgspec.DecodeError, RecursionError):
         return True
 
 
-def _is_applied_client_side(subject: PodContext) -> bool:
+def _is_applied_client_side(pod_context: PodContext) -> bool:
     """Returns whether `kubectl apply` wrote the pod itself. A pod with an owner has this annotation from its template,
     and only the owner is applied again."""
-    return APPLIED in subject.annotations and not subject.owners
+    return APPLIED in pod_context.annotations and not pod_context.owners
 
 
 Tree = dict[str, Any]
@@ -111,14 +111,14 @@ def names_apply(body: bytes) -> bool:
     return _APPLY_WORD in body
 
 
-def _server_side_tree(subject: PodContext) -> Tree:
+def _server_side_tree(pod_context: PodContext) -> Tree:
     """Returns all fields that entries with operation `Apply` in the managed fields list, as one tree.
 
     Most pods have no such entry, which a search for one word in the encoded pod shows."""
-    if not names_apply(subject.body):
+    if not names_apply(pod_context.body):
         return _NOTHING
     try:
-        entries = _managed_decoder.decode(subject.body).metadata.managed_fields
+        entries = _managed_decoder.decode(pod_context.body).metadata.managed_fields
         return _merge_trees([msgspec.json.decode(entry.fields) for entry in entries if entry.operation == "Apply"])
     except (msgspec.DecodeError, RecursionError, _InvalidTree):
         return _EVERYTHING

@@ -83,29 +83,29 @@ def find_memory_volume_reader(volumes: Iterable[Volume]) -> LimitReader | None:
     return None
 
 
-def find_reference(subject: PodContext, place: ContainerRef, resource: str) -> LimitReader | None:
+def find_reference(pod_context: PodContext, container: ContainerRef, resource: str) -> LimitReader | None:
     """Returns what reads this limit through the downward API: an environment variable of any container, or a volume."""
-    limit = place.container.name, f"limits.{resource}"
-    return find_reference_reader(limit, subject.compute_once(_volume_fields), subject.compute_once(_env_fields))
+    limit = container.container.name, f"limits.{resource}"
+    return find_reference_reader(limit, pod_context.compute_once(_volume_fields), pod_context.compute_once(_env_fields))
 
 
-def find_runtime_use(subject: PodContext, place: ContainerRef, resource: str) -> LimitUse:
+def find_runtime_use(pod_context: PodContext, container: ContainerRef, resource: str) -> LimitUse:
     """Returns whether the container's runtime reads this limit. No runtime reads a limit of ephemeral storage."""
     if resource not in (CPU, MEMORY):
         return IndependentRuntime("")
-    return find_limit_use(subject.compute_once(_runtimes_by_container).get(place.container.name, ()), resource)
+    return find_limit_use(pod_context.compute_once(_runtimes_by_container).get(container.container.name, ()), resource)
 
 
-def _runtimes_by_container(subject: PodContext) -> dict[str, tuple[RuntimeSign, ...]]:
+def _runtimes_by_container(pod_context: PodContext) -> dict[str, tuple[RuntimeSign, ...]]:
     # Operators name a pod's language in annotations, too.
-    mappings = subject.labels, subject.annotations
-    return {signs.name: add_label_signs(signs.runtimes, *mappings) for signs in subject.compute_once(_all_signs)}
+    mappings = pod_context.labels, pod_context.annotations
+    return {signs.name: add_label_signs(signs.runtimes, *mappings) for signs in pod_context.compute_once(_all_signs)}
 
 
-def _all_signs(subject: PodContext) -> tuple[ContainerSigns, ...]:
-    signs = read_container_signs(subject.pod, subject.body)
-    if subject.reads is not None:
-        subject.reads.container_signs.add(signs)
+def _all_signs(pod_context: PodContext) -> tuple[ContainerSigns, ...]:
+    signs = read_container_signs(pod_context.pod, pod_context.body)
+    if pod_context.reads is not None:
+        pod_context.reads.container_signs.add(signs)
     return signs
 
 
@@ -147,9 +147,9 @@ def _signs_of(container: Container) -> ContainerSigns:
     return ContainerSigns(container.name, env_limit_fields(container), signs)
 
 
-def _env_fields(subject: PodContext) -> frozenset[LimitField]:
-    return frozenset([field for signs in subject.compute_once(_all_signs) for field in signs.limit_fields])
+def _env_fields(pod_context: PodContext) -> frozenset[LimitField]:
+    return frozenset([field for signs in pod_context.compute_once(_all_signs) for field in signs.limit_fields])
 
 
-def _volume_fields(subject: PodContext) -> frozenset[LimitField]:
-    return frozenset(volume_limit_fields(subject.pod.spec.volumes))
+def _volume_fields(pod_context: PodContext) -> frozenset[LimitField]:
+    return frozenset(volume_limit_fields(pod_context.pod.spec.volumes))

@@ -31,38 +31,38 @@ PodPredicate = Callable[[PodContext], bool]
 """A function that tests a pod. Its patterns are compiled once for many pods."""
 
 
-def always_left_alone(subject: PodContext) -> Reason | None:
+def always_left_alone(pod_context: PodContext) -> Reason | None:
     """Returns why no policy may be evaluated for the pod, or None if policies are to be evaluated."""
     # The order matters for the reason that users see: the switch for everything comes first.
-    if subject.settings.paused:
+    if pod_context.settings.paused:
         return reasons.PAUSED("Trimtab is paused, so no pod is changed")
-    if MIRROR in subject.annotations:
+    if MIRROR in pod_context.annotations:
         # The kubelet starts nothing for a mirror pod whose static pod it does not have.
         return reasons.MIRROR_POD("the pod mirrors a static pod of the kubelet")
-    if is_switched_off(subject.namespace, subject.settings):
-        return reasons.SYSTEM_NAMESPACE(f"pods of namespace {subject.namespace} are never changed")
+    if is_switched_off(pod_context.namespace, pod_context.settings):
+        return reasons.SYSTEM_NAMESPACE(f"pods of namespace {pod_context.namespace} are never changed")
     return None
 
 
-def is_switched_off(namespace: str, terms: AdmissionSettings) -> bool:
+def is_switched_off(namespace: str, settings: AdmissionSettings) -> bool:
     """Returns whether no policy is evaluated for any pod of this namespace: changes are paused, or the namespace
     belongs to the system or to Trimtab."""
-    return terms.paused or namespace in terms.system_namespaces or namespace == terms.own_namespace
+    return settings.paused or namespace in settings.system_namespaces or namespace == settings.own_namespace
 
 
-def allows_opt_out(policy: PodPolicy, subject: PodContext) -> bool:
+def allows_opt_out(policy: PodPolicy, pod_context: PodContext) -> bool:
     """Returns whether the pod has opted out in a way that this policy allows."""
     allowed = policy.spec.opt_out
     # With `pod` an opt-out of the namespace counts as well.
-    return subject.opt_out is not None and (allowed == "pod" or allowed == subject.opt_out)
+    return pod_context.opt_out is not None and (allowed == "pod" or allowed == pod_context.opt_out)
 
 
-def opt_out_reason(subject: PodContext) -> Reason:
+def opt_out_reason(pod_context: PodContext) -> Reason:
     """Returns the reason that says whether the pod or its namespace has opted out. Call it only for a pod that has
     opted out."""
-    if subject.opt_out == "pod":
+    if pod_context.opt_out == "pod":
         return reasons.OPTED_OUT(f"the pod has the label or annotation {OPT_OUT}")
-    return reasons.OPTED_OUT(f"the namespace {subject.namespace} has the label or annotation {OPT_OUT}")
+    return reasons.OPTED_OUT(f"the namespace {pod_context.namespace} has the label or annotation {OPT_OUT}")
 
 
 def pod_test(match: Match) -> PodPredicate:
@@ -71,14 +71,14 @@ def pod_test(match: Match) -> PodPredicate:
     wanted = tuple(_compile_conditions(match))
     unwanted = tuple(_compile_exclusion(excluded) for excluded in match.exclude)
 
-    def matches(subject: PodContext) -> bool:
+    def matches(pod_context: PodContext) -> bool:
         # Loops, not generators: this runs for every policy and pod.
         for condition in wanted:
-            if not condition(subject):
+            if not condition(pod_context):
                 return False
         for excluded in unwanted:
             for condition in excluded:
-                if not condition(subject):
+                if not condition(pod_context):
                     break
             else:
                 return False
@@ -87,19 +87,19 @@ def pod_test(match: Match) -> PodPredicate:
     return matches
 
 
-def in_rollout(policy: PodPolicy, subject: PodContext) -> bool:
+def in_rollout(policy: PodPolicy, pod_context: PodContext) -> bool:
     """Returns whether the pod's owner is in the policy's rollout. A hash of policy and owner decides, so the selected
     owners stay the same, and a larger rollout includes all owners of a smaller one."""
     # Nearly every policy: no hash is computed.
     if policy.spec.rollout >= 100:
         return True
-    return rollout_place(policy.name, subject) < policy.spec.rollout
+    return rollout_place(policy.name, pod_context) < policy.spec.rollout
 
 
-def rollout_place(policy_name: str, subject: PodContext) -> int:
+def rollout_place(policy_name: str, pod_context: PodContext) -> int:
     """Returns the owner's position in a rollout of the policy, from 0 to 99. The owner is included if `rollout` is
     larger than the position."""
-    digest = hashlib.blake2b(f"{policy_name}\n{subject.rollout_identity}".encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(f"{policy_name}\n{pod_context.rollout_identity}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % 100
 
 
@@ -162,12 +162,12 @@ def _namespace_condition(namespaces: NamespaceMatch, *, unknown: bool) -> PodPre
     matches_name = namespace_name_test(namespaces.include, namespaces.exclude)
     selector = None if namespaces.selector is None else namespaces.selector.api_selector
 
-    def is_in(subject: PodContext) -> bool:
-        if not matches_name(subject.namespace):
+    def is_in(pod_context: PodContext) -> bool:
+        if not matches_name(pod_context.namespace):
             return False
         if selector is None:
             return True
-        labels = subject.namespace_labels
+        labels = pod_context.namespace_labels
         return unknown if labels is None else labels_match(selector, labels)
 
     return is_in
@@ -239,14 +239,14 @@ def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
     matches_name = name_matcher(containers.names) if containers.names else None
     roles = containers.roles
 
-    def is_selected(place: ContainerRef) -> bool:
-        image = place.container.image
+    def is_selected(container: ContainerRef) -> bool:
+        image = container.container.image
         return (
             (is_excluded_image is None or not is_excluded_image(image))
-            and (matches_name is None or matches_name(place.container.name))
-            and (not roles or place.role in roles)
+            and (matches_name is None or matches_name(container.container.name))
+            and (not roles or container.role in roles)
             and (matches_image is None or matches_image(image))
-            and (has_amounts is None or has_amounts(_container_amounts(place)))
+            and (has_amounts is None or has_amounts(_container_amounts(container)))
         )
 
     return is_selected
@@ -270,17 +270,17 @@ def _amount_range(resource: str, amount: AmountCondition) -> tuple[float, float]
     return low, high
 
 
-def requested_amounts(subject: PodContext) -> Amounts | None:
+def requested_amounts(pod_context: PodContext) -> Amounts | None:
     """Returns the pod's requests without overhead, or None if a quantity cannot be parsed."""
     try:
-        return requests_without_overhead(subject.pod.spec)
+        return requests_without_overhead(pod_context.pod.spec)
     except NotAQuantity:
         return None
 
 
-def _container_amounts(place: ContainerRef) -> Amounts | None:
+def _container_amounts(container: ContainerRef) -> Amounts | None:
     try:
-        return scheduler_amounts(requests_of(place.container.resources))
+        return scheduler_amounts(requests_of(container.container.resources))
     except NotAQuantity:
         return None
 

@@ -362,13 +362,13 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
 
 def matches_container(
-    names: tuple[str, ...], roles: tuple[str, ...], images: tuple[str, ...], place: ContainerRef
+    names: tuple[str, ...], roles: tuple[str, ...], images: tuple[str, ...], container: ContainerRef
 ) -> bool:
     """Returns whether these patterns select this container. An empty list selects all."""
     return (
-        (not names or name_matcher(names)(place.container.name))
-        and (not roles or place.role in roles)
-        and (not images or image_test(images)(place.container.image))
+        (not names or name_matcher(names)(container.container.name))
+        and (not roles or container.role in roles)
+        and (not images or image_test(images)(container.container.image))
     )
 
 

@@ -80,10 +80,10 @@ def _pods_differ(resource: str, usage: Percentiles) -> str:
     )
 
 
-def find_recorded_usage(subject: PodContext, place: ContainerRef, resource: str) -> Percentiles | None:
+def find_recorded_usage(pod_context: PodContext, container: ContainerRef, resource: str) -> Percentiles | None:
     """Returns the usage that is recorded for the topmost owner with any usage, however old it is, or None if there is
     none."""
-    for _, usage in subject.usage_of(place.container.name):
+    for _, usage in pod_context.usage_of(container.container.name):
         percentiles = None if isinstance(usage, NotYet) else usage.percentiles_of(resource)
         if percentiles is not None:
             return percentiles

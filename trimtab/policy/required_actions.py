@@ -20,7 +20,7 @@ from trimtab.policy.required_action_rules import required_actions
 
 
 def required_policies_for(
-    policies: Policies, facts: ClusterFacts, namespace: str, terms: AdmissionSettings, pod: Pod | None = None
+    policies: Policies, facts: ClusterFacts, namespace: str, settings: AdmissionSettings, pod: Pod | None = None
 ) -> tuple[str, ...]:
     """Returns the names of the policies with a required action that may match a pod of this namespace.
 
@@ -31,9 +31,9 @@ def required_policies_for(
     """
     requiring = policies.compute_once(_compile_requiring)
     # Most clusters have no required action: then nothing is computed.
-    if not requiring or is_switched_off(namespace, terms):
+    if not requiring or is_switched_off(namespace, settings):
         return ()
-    subject = PodContext(pod=pod or Pod(), namespace=namespace, facts=facts, settings=terms)
+    subject = PodContext(pod=pod or Pod(), namespace=namespace, facts=facts, settings=settings)
     candidates = (turn for turn in requiring if _may_match(turn, subject))
     return tuple(turn.name for turn in candidates if pod is None or in_rollout(turn.policy, subject))
 
@@ -47,11 +47,15 @@ def _compile_requiring(policies: Policies) -> tuple[CompiledPolicy, ...]:
     )
 
 
-def _may_match(turn: CompiledPolicy, subject: PodContext) -> bool:
-    namespaces = turn.policy.spec.match.namespaces
-    if namespaces is not None and not namespace_name_test(namespaces.include, namespaces.exclude)(subject.namespace):
+def _may_match(policy: CompiledPolicy, pod_context: PodContext) -> bool:
+    namespaces = policy.policy.spec.match.namespaces
+    if namespaces is not None and not namespace_name_test(namespaces.include, namespaces.exclude)(
+        pod_context.namespace
+    ):
         return False
-    return turn.in_namespace(subject) and not (subject.opt_out == "namespace" and allows_opt_out(turn.policy, subject))
+    return policy.in_namespace(pod_context) and not (
+        pod_context.opt_out == "namespace" and allows_opt_out(policy.policy, pod_context)
+    )
 
 
 def find_refusal(
@@ -84,23 +88,23 @@ def find_refusal(
     return None
 
 
-def _format_actions(turn: CompiledPolicy) -> str:
-    return " and ".join(action.word for action in turn.required)
+def _format_actions(policy: CompiledPolicy) -> str:
+    return " and ".join(action.word for action in policy.required)
 
 
 def _find_unmet_action(
-    turn: CompiledPolicy, before: PodContext, after: PodContext, kept_fields: tuple[FieldKept, ...]
+    policy: CompiledPolicy, before: PodContext, after: PodContext, kept_fields: tuple[FieldKept, ...]
 ) -> Reason | None:
     """Returns the reason for the first required action that is missing, or None if none is."""
     shared = [field.reason for field in kept_fields if _is_shared_failure(field)]
     # A step of all policies together that failed explains every required action; a reason of the policy's own is
     # better and replaces it.
-    reasons_by_field = {action.name: reason for reason in shared for action in turn.required}
-    reasons_by_field |= {field.field: field.reason for field in kept_fields if field.policy == turn.name}
+    reasons_by_field = {action.name: reason for reason in shared for action in policy.required}
+    reasons_by_field |= {field.field: field.reason for field in kept_fields if field.policy == policy.name}
     result = PodBeforeAndAfter(
-        before=before, after=after, places=turn.select_containers(after), kept_reasons=reasons_by_field
+        before=before, after=after, places=policy.select_containers(after), kept_reasons=reasons_by_field
     )
-    for action in turn.required:
+    for action in policy.required:
         field = action.unmet(action.settings, result)
         if field is None:
             continue
@@ -109,7 +113,7 @@ def _find_unmet_action(
         )
         tail = f": {kept_reason.sentence} [{kept_reason.code.name}]" if kept_reason is not None else ""
         code = kept_reason.code if kept_reason is not None else reasons.REQUIRED
-        return _refusal_reason(f"{turn.name} requires {field}, but the pod would run without it{tail}", code)
+        return _refusal_reason(f"{policy.name} requires {field}, but the pod would run without it{tail}", code)
     return None
 
 

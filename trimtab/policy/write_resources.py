@@ -37,10 +37,10 @@ class WrittenRequest(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(dict[str, WrittenRequest]).decode
 
 
-def find_written_request(subject: PodContext, name: str, current: Written) -> Written | None:
+def find_written_request(pod_context: PodContext, name: str, current: Written) -> Written | None:
     """Returns the author's request (None if there was none) if the annotation says that the current request was
     computed from it; otherwise the current request."""
-    record = subject.compute_once(_decode_annotation).get(name) if ANNOTATION in subject.annotations else None
+    record = pod_context.compute_once(_decode_annotation).get(name) if ANNOTATION in pod_context.annotations else None
     if record is None or not quantity.is_same_quantity(record.given, current):
         return current
     return record.written or None
@@ -57,8 +57,8 @@ def with_written_requests(metadata: Metadata, text: str) -> Metadata:
     return change(metadata, annotations={**value_or(metadata.annotations, {}), ANNOTATION: text})
 
 
-def _decode_annotation(subject: PodContext) -> Mapping[str, WrittenRequest]:
-    return _decode_written_requests(subject.annotations[ANNOTATION])
+def _decode_annotation(pod_context: PodContext) -> Mapping[str, WrittenRequest]:
+    return _decode_written_requests(pod_context.annotations[ANNOTATION])
 
 
 def _decode_written_requests(text: str) -> dict[str, WrittenRequest]:
@@ -135,7 +135,7 @@ def _record_shares(draft: PodChanges, clamped: list[ClampedResource], changes: l
     draft.metadata = with_written_requests(draft.metadata, text)
 
 
-def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldChange]) -> Reason | None:
+def _unasked_qos_change(pod_context: PodContext, new_qos: QoS, changes: list[FieldChange]) -> Reason | None:
     """Returns why the pod must keep its quality of service class, or None if it does keep it, or if the policies ask
     for the change.
 
@@ -145,28 +145,28 @@ def _unasked_qos_change(subject: PodContext, new_qos: QoS, changes: list[FieldCh
     - BestEffort only because a limit next to a request of zero was removed;
     - Burstable if a quota counts pods by whether they are BestEffort: that quota may demand limits, or be full.
     """
-    if new_qos is subject.qos:
+    if new_qos is pod_context.qos:
         return None
     if new_qos is QoS.GUARANTEED and any(c.after is not None and ".limits." in c.field for c in changes):
         return None
     # Guaranteed without the author's intent would change eviction order and cpu pinning; BestEffort is evicted first.
     if new_qos is not QoS.BURSTABLE:
         return reasons.QOS_WOULD_CHANGE(f"the pod would change to the QoS class {new_qos}")
-    quota = quota_with_qos_scope(subject.facts.quotas.get(subject.namespace, ()))
-    if subject.qos is QoS.BEST_EFFORT and quota is not None:
+    quota = quota_with_qos_scope(pod_context.facts.quotas.get(pod_context.namespace, ()))
+    if pod_context.qos is QoS.BEST_EFFORT and quota is not None:
         return reasons.QUOTA_COUNTS_QOS(f"ResourceQuota {quota} counts only BestEffort pods, or only other pods")
     return None
 
 
-def find_newly_unmet_quota(draft: PodChanges, spec: PodSpec) -> str | None:
+def find_newly_unmet_quota(changes: PodChanges, spec: PodSpec) -> str | None:
     """Returns the name of a quota that would refuse the pod with this spec but accepts the pod as its author wrote it,
     or None if there is none.
 
     A change may bring a pod under a quota, because the pod is no longer BestEffort or has another PriorityClass.
     """
-    quotas = draft.subject.facts.quotas.get(draft.subject.namespace, ())
-    name = quota_rejecting_pod(quotas, change(draft.subject.pod, spec=spec)) if quotas else None
-    return name if name is not None and quota_rejecting_pod(quotas, draft.subject.pod) is None else None
+    quotas = changes.subject.facts.quotas.get(changes.subject.namespace, ())
+    name = quota_rejecting_pod(quotas, change(changes.subject.pod, spec=spec)) if quotas else None
+    return name if name is not None and quota_rejecting_pod(quotas, changes.subject.pod) is None else None
 
 
 def _within_pod_bounds(
@@ -222,7 +222,7 @@ def _changed_sides(item: ClampedResource) -> list[_Side]:
     return sides
 
 
-def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
+def _is_foreign(changes: PodChanges, sides: Iterable[_Side]) -> bool:
     """Returns whether something other than Trimtab has changed the request or the limit since an earlier call of the
     webhook. Then neither is changed, because one follows from the other.
 
@@ -230,17 +230,17 @@ def _is_foreign(draft: PodChanges, sides: Iterable[_Side]) -> bool:
     be set again each time.
     """
     for name, old, new, wanted in sides:
-        if new is None and old is not None and draft.was_removed_before(name):
+        if new is None and old is not None and changes.was_removed_before(name):
             # An earlier call of the webhook in this very request, by the signed annotation.
             sentence = f"Trimtab removed the value in an earlier call, but another webhook has set it to {old} since"
-        elif new is not None and draft.is_foreign(name, _text(old)):
+        elif new is not None and changes.is_foreign(name, _text(old)):
             sentence = (
-                f"Trimtab set the value to {draft.applied_before[name]} in an earlier call, but another webhook "
+                f"Trimtab set the value to {changes.applied_before[name]} in an earlier call, but another webhook "
                 f"has set it to {old} since"
             )
         else:
             continue
-        draft.leave_unchanged(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=wanted.policy)
+        changes.leave_unchanged(name, reasons.CHANGED_AFTER_US(sentence), loud=True, policy=wanted.policy)
         return True
     return False
 

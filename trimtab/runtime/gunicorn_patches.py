@@ -54,11 +54,11 @@ def choose_parser(load: Callable[[], Any] | None = None) -> str:
     return FAST
 
 
-def bounded_parser_factory(room: BodyBudget) -> Callable[..., Any]:
+def bounded_parser_factory(budget: BodyBudget) -> Callable[..., Any]:
     """Returns the constructor of a parser with limits for one connection. Its arguments are callbacks and the client's
     address."""
     base = _load_parser_in_c() if choose_parser() == FAST else PythonProtocol
-    return partial(framed_parser(base, room), limits=_LIMITS)
+    return partial(framed_parser(base, budget), limits=_LIMITS)
 
 
 def _load_parser_in_c() -> Any:

@@ -91,14 +91,14 @@ class _FramedParser:
     def _set_up(
         self: Any,
         base: type,
-        room: BodyBudget,
+        budget: BodyBudget,
         *,
         on_headers_complete: Callable[[], object],
         on_body: Callable[[bytes], None],
         on_message_complete: Callable[[], None],
         address: str,
     ) -> None:
-        self._base, self._room, self._address = base, room, address
+        self._base, self._room, self._address = base, budget, address
         self._head_is_here, self._part_is_here, self._end_is_here = on_headers_complete, on_body, on_message_complete
         self._held = 0
         self._partial = self._ahead = b""

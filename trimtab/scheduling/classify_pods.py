@@ -398,12 +398,14 @@ class PodClassifier:
         )
 
     def _eligible_nodes(
-        self, ask: SchedulingRequirements, constraint: TopologySpreadConstraint, honours: bool
+        self, requirements: SchedulingRequirements, constraint: TopologySpreadConstraint, honours: bool
     ) -> bytearray | None:
         """Returns the nodes whose pods and domains count for a spread constraint, or None if all do (podtopologyspread
         `matchNodeInclusionPolicies`)."""
-        affinity = constraint.node_affinity_policy != "Ignore" and (ask.node_selector or ask.node_affinity is not None)
-        keys = {c.topology_key for c in ask.hard_spreads}
+        affinity = constraint.node_affinity_policy != "Ignore" and (
+            requirements.node_selector or requirements.node_affinity is not None
+        )
+        keys = {c.topology_key for c in requirements.hard_spreads}
         if not affinity and not honours and len(keys) == 1:
             return None
         # kube-scheduler adds the taint in its own cache when a node is unschedulable, before the node controller writes
@@ -413,8 +415,8 @@ class PodClassifier:
             taints = (*node.taints, node_filters.UNSCHEDULABLE_TAINT) if node.is_cordoned else node.taints
             eligible[number] = (
                 all(key in node.labels for key in keys)
-                and (not affinity or node_filters.matches_node_selector(ask, node))
-                and (not honours or node_filters.first_untolerated_taint(ask.tolerations, taints) is None)
+                and (not affinity or node_filters.matches_node_selector(requirements, node))
+                and (not honours or node_filters.first_untolerated_taint(requirements.tolerations, taints) is None)
             )
         return eligible
 
@@ -450,23 +452,27 @@ class PodClassifier:
             )
 
 
-def _has_pod_constraints(ask: SchedulingRequirements) -> bool:
+def _has_pod_constraints(requirements: SchedulingRequirements) -> bool:
     """Returns whether the requirements refer to other pods, host ports or preferred nodes."""
     return bool(
-        ask.hard_spreads
-        or ask.required_affinity
-        or ask.required_anti_affinity
-        or ask.host_ports
-        or ask.preferred_nodes
-        or ask.preferred_affinity
-        or ask.soft_spreads
+        requirements.hard_spreads
+        or requirements.required_affinity
+        or requirements.required_anti_affinity
+        or requirements.host_ports
+        or requirements.preferred_nodes
+        or requirements.preferred_affinity
+        or requirements.soft_spreads
     )
 
 
 def _node_constraints_key(
-    ask: SchedulingRequirements, volumes: Sequence[NodeSelector], conditions: RunConditions
+    requirements: SchedulingRequirements, volumes: Sequence[NodeSelector], conditions: RunConditions
 ) -> object:
-    if not (ask.node_selector or ask.tolerations or volumes) and ask.node_affinity is None and conditions is ANYWHERE:
+    if (
+        not (requirements.node_selector or requirements.tolerations or volumes)
+        and requirements.node_affinity is None
+        and conditions is ANYWHERE
+    ):
         return ()
-    wanted = tuple(sorted(ask.node_selector.items())) if ask.node_selector else ()
-    return wanted, ask.node_affinity, ask.tolerations, tuple(volumes), id(conditions)
+    wanted = tuple(sorted(requirements.node_selector.items())) if requirements.node_selector else ()
+    return wanted, requirements.node_affinity, requirements.tolerations, tuple(volumes), id(conditions)

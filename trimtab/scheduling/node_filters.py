@@ -29,13 +29,13 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSc
 
 
 def node_rejection_reason(
-    ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo
+    requirements: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo
 ) -> Reason | None:
     """Returns the first reason for which the node's labels, name, taints or volumes reject the pod, or None if none
     does."""
-    if not matches_node_selector(ask, node):
+    if not matches_node_selector(requirements, node):
         return NOT_SELECTED(f"node {node.name} does not match the pod's node selector or node affinity")
-    taint = first_untolerated_taint(ask.tolerations, node.taints)
+    taint = first_untolerated_taint(requirements.tolerations, node.taints)
     if taint is not None:
         return NOT_TOLERATED(f"node {node.name} has the taint {format_taint(taint)}, which the pod does not tolerate")
     if not all(matches_any_term(selector, node) for selector in volumes):
@@ -43,10 +43,10 @@ def node_rejection_reason(
     return None
 
 
-def matches_node_selector(ask: SchedulingRequirements, node: NodeInfo) -> bool:
+def matches_node_selector(requirements: SchedulingRequirements, node: NodeInfo) -> bool:
     """Returns whether the node matches both nodeSelector and required node affinity."""
-    return all(node.labels.get(k) == v for k, v in ask.node_selector.items()) and (
-        ask.node_affinity is None or matches_any_term(ask.node_affinity, node)
+    return all(node.labels.get(k) == v for k, v in requirements.node_selector.items()) and (
+        requirements.node_affinity is None or matches_any_term(requirements.node_affinity, node)
     )
 
 
@@ -94,21 +94,21 @@ def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:
     return toleration.key != "" and toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
-def may_return(ask: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo) -> bool:
+def may_return(requirements: SchedulingRequirements, volumes: Iterable[NodeSelector], node: NodeInfo) -> bool:
     """Returns whether kube-scheduler may place the successor of a pod on the node that the pod leaves, although the
     node is cordoned.
 
     As the plugin NodeUnschedulable: a pod that tolerates the taint of a cordon passes on a cordoned node. It prefers
     the node even, because the node has the most free capacity. A soft taint rejects no pod.
     """
-    return tolerates_cordon(ask) and node_rejection_reason(ask, volumes, node) is None
+    return tolerates_cordon(requirements) and node_rejection_reason(requirements, volumes, node) is None
 
 
-def tolerates_cordon(ask: SchedulingRequirements) -> bool:
+def tolerates_cordon(requirements: SchedulingRequirements) -> bool:
     """Returns whether the pod may run on a cordoned node, because it tolerates the taint that a cordon adds."""
     return any(
         toleration.key in ("", UNSCHEDULABLE_TAINT.key) and tolerates_taint(toleration, UNSCHEDULABLE_TAINT)
-        for toleration in ask.tolerations
+        for toleration in requirements.tolerations
     )
 
 
@@ -117,11 +117,11 @@ def format_taint(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
-def label_keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> Iterable[str]:
+def label_keys_read(requirements: SchedulingRequirements, volumes: Iterable[NodeSelector]) -> Iterable[str]:
     """Yields the label keys that `node_rejection_reason` reads for this pod; an empty key stands for the node's
     name."""
-    yield from ask.node_selector
-    selectors = [*volumes] if ask.node_affinity is None else [ask.node_affinity, *volumes]
+    yield from requirements.node_selector
+    selectors = [*volumes] if requirements.node_affinity is None else [requirements.node_affinity, *volumes]
     for selector in selectors:
         for term in selector.node_selector_terms:
             yield from (e.key for e in value_or(term.match_expressions, ()))
@@ -129,15 +129,17 @@ def label_keys_read(ask: SchedulingRequirements, volumes: Iterable[NodeSelector]
                 yield ""
 
 
-def selects_copied_labels(ask: SchedulingRequirements) -> bool:
+def selects_copied_labels(requirements: SchedulingRequirements) -> bool:
     """Returns whether a required affinity term of the pod selects other pods by a label that the API server copies from
     nodes. Preferred terms are not checked, because a mistake in them does no harm."""
-    if not (ask.required_affinity or ask.required_anti_affinity or ask.hard_spreads):
+    if not (requirements.required_affinity or requirements.required_anti_affinity or requirements.hard_spreads):
         return False
     keys = [
-        key for spread in ask.hard_spreads for key in (*_selector_keys(spread.label_selector), *spread.match_label_keys)
+        key
+        for spread in requirements.hard_spreads
+        for key in (*_selector_keys(spread.label_selector), *spread.match_label_keys)
     ]
-    for term in (*ask.required_affinity, *ask.required_anti_affinity):
+    for term in (*requirements.required_affinity, *requirements.required_anti_affinity):
         keys += (*_selector_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys)
     return any(key in COPIED_LABELS for key in keys)
 

@@ -219,11 +219,13 @@ class RunConditionsReader:
         return conditions
 
     def _make_conditions(
-        self, ask: SchedulingRequirements, homes: Sequence[NodeInfo], drivers: Iterable[str]
+        self, requirements: SchedulingRequirements, homes: Sequence[NodeInfo], drivers: Iterable[str]
     ) -> RunConditions:
-        needs = ask.runtime_needs
+        needs = requirements.runtime_needs
         used_drivers = self.partial_drivers.intersection((*drivers, *needs.volume_drivers))
-        systems, architectures, builds = self._platforms(ask, homes) if self.mixes_platforms else (_ANY, _ANY, _ANY)
+        systems, architectures, builds = (
+            self._platforms(requirements, homes) if self.mixes_platforms else (_ANY, _ANY, _ANY)
+        )
         conditions = RunConditions(
             systems=systems,
             architectures=architectures,
@@ -236,8 +238,8 @@ class RunConditionsReader:
             declared_features=needs.declared_features if self.declares_features else _ANY,
             drivers=used_drivers,
             preventing_drivers=used_drivers & self.inventory.preventing_drivers,
-            selected_keys=self.reserved_keys.intersection(_required_keys(ask)) if self.reserved_keys else _ANY,
-            selects_only_reserved=self.has_reserved_nodes and self._selects_only_reserved(ask),
+            selected_keys=self.reserved_keys.intersection(_required_keys(requirements)) if self.reserved_keys else _ANY,
+            selects_only_reserved=self.has_reserved_nodes and self._selects_only_reserved(requirements),
             ready_platforms=frozenset(
                 sign.platform for home in homes if (sign := home.nature.reserved_sign) is not None
             ),
@@ -263,20 +265,20 @@ class RunConditionsReader:
         return {owner: tuple(nodes.values()) for owner, nodes in nodes_by_kind.items()}
 
     def _platforms(
-        self, ask: SchedulingRequirements, homes: Sequence[NodeInfo]
+        self, requirements: SchedulingRequirements, homes: Sequence[NodeInfo]
     ) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         """Returns the operating systems, architectures and builds of Windows on which the pod runs."""
-        system = ask.runtime_needs.operating_system
+        system = requirements.runtime_needs.operating_system
         if system:
             systems = frozenset({system})
         else:
-            systems = _ANY if _decides(ask, OS_LABELS) else frozenset(home.operating_system for home in homes)
+            systems = _ANY if _decides(requirements, OS_LABELS) else frozenset(home.operating_system for home in homes)
         architectures = _ANY
-        if homes and not _decides(ask, ARCH_LABELS):
-            named = frozenset(_named_values(ask, ARCH_LABELS))
+        if homes and not _decides(requirements, ARCH_LABELS):
+            named = frozenset(_named_values(requirements, ARCH_LABELS))
             architectures = _ANY if "" in named else named.union(home.architecture for home in homes)
         windows = [home.windows_build for home in homes if home.operating_system == WINDOWS]
-        builds = _ANY if _decides(ask, (WINDOWS_BUILD_LABEL,)) else frozenset(windows)
+        builds = _ANY if _decides(requirements, (WINDOWS_BUILD_LABEL,)) else frozenset(windows)
         return systems, architectures, builds
 
     def _handlers(self, runtime_class: str, homes: Sequence[NodeInfo]) -> frozenset[str]:
@@ -289,13 +291,14 @@ class RunConditionsReader:
         reported = [home.runtime_handlers for home in homes if home.runtime_handlers is not None]
         return frozenset(reported[0]) if reported else _ANY
 
-    def _selects_only_reserved(self, ask: SchedulingRequirements) -> bool:
-        if not ask.node_selector and ask.node_affinity is None:
+    def _selects_only_reserved(self, requirements: SchedulingRequirements) -> bool:
+        if not requirements.node_selector and requirements.node_affinity is None:
             return False
-        answer = self._only_reserved.get(id(ask))
+        answer = self._only_reserved.get(id(requirements))
         if answer is None:
-            answer = self._only_reserved[id(ask)] = not any(
-                node.nature.reserved_sign is None and matches_node_selector(ask, node) for node in self.inventory.nodes
+            answer = self._only_reserved[id(requirements)] = not any(
+                node.nature.reserved_sign is None and matches_node_selector(requirements, node)
+                for node in self.inventory.nodes
             )
         return answer
 
@@ -316,34 +319,34 @@ def _runtime_of(node: NodeInfo) -> object:
     return (None if handlers is None else frozenset(handlers.items()), node.has_strict_groups, node.declared_features)
 
 
-def _required_terms(ask: SchedulingRequirements) -> tuple[NodeSelectorTerm, ...]:
-    return () if ask.node_affinity is None else ask.node_affinity.node_selector_terms
+def _required_terms(requirements: SchedulingRequirements) -> tuple[NodeSelectorTerm, ...]:
+    return () if requirements.node_affinity is None else requirements.node_affinity.node_selector_terms
 
 
-def _decides(ask: SchedulingRequirements, keys: Sequence[str]) -> bool:
+def _decides(requirements: SchedulingRequirements, keys: Sequence[str]) -> bool:
     """Returns whether the pod's node selector, or every term of its required affinity, has a condition on one of these
     labels, so that its author has decided."""
-    if any(key in ask.node_selector for key in keys):
+    if any(key in requirements.node_selector for key in keys):
         return True
-    terms = _required_terms(ask)
+    terms = _required_terms(requirements)
     return bool(terms) and all(any(e.key in keys for e in value_or(term.match_expressions, ())) for term in terms)
 
 
-def _required_keys(ask: SchedulingRequirements) -> Iterator[str]:
+def _required_keys(requirements: SchedulingRequirements) -> Iterator[str]:
     """Yields the labels that the pod requires a node to have."""
-    yield from ask.node_selector
-    for term in _required_terms(ask):
+    yield from requirements.node_selector
+    for term in _required_terms(requirements):
         yield from (e.key for e in value_or(term.match_expressions, ()) if e.operator in ("In", "Exists"))
 
 
-def _named_values(ask: SchedulingRequirements, keys: Sequence[str]) -> Iterator[str]:
+def _named_values(requirements: SchedulingRequirements, keys: Sequence[str]) -> Iterator[str]:
     """Yields the values of these labels that the pod prefers, or whose taint it tolerates; an empty value stands for
     every value."""
-    for preferred in ask.preferred_nodes:
+    for preferred in requirements.preferred_nodes:
         for expression in value_or(preferred.preference.match_expressions, ()):
             if expression.key in keys and expression.operator == "In":
                 yield from expression.values
-    for toleration in ask.tolerations:
+    for toleration in requirements.tolerations:
         # GKE taints nodes of other architectures than amd64 with kubernetes.io/arch; a toleration without a key says
         # nothing about the architecture.
         if toleration.key in keys:

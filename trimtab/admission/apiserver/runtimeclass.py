@@ -109,12 +109,12 @@ def apply_runtime_class(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | 
     return spec if isinstance(spec, PodRejected) else change(pod, spec=spec)
 
 
-def with_class_overhead(subject: PodContext) -> Pod:
+def with_class_overhead(pod_context: PodContext) -> Pod:
     """Returns the pod with all fields that its RuntimeClass defines, if the API server fills these in."""
-    if subject.settings.overhead != "server" or not value_or(subject.pod.spec.runtime_class_name, ""):
-        return subject.pod
-    result = apply_runtime_class(subject.pod, subject.facts, subject.namespace)
-    return subject.pod if isinstance(result, PodRejected) else result
+    if pod_context.settings.overhead != "server" or not value_or(pod_context.pod.spec.runtime_class_name, ""):
+        return pod_context.pod
+    result = apply_runtime_class(pod_context.pod, pod_context.facts, pod_context.namespace)
+    return pod_context.pod if isinstance(result, PodRejected) else result
 
 
 def check_overhead(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodRejected:

@@ -61,13 +61,15 @@ class AuditResult:
 
 
 def audit_template(
-    alike: PodTemplateKey, policies: Policies, facts: ClusterFacts, terms: AdmissionSettings
+    template_key: PodTemplateKey, policies: Policies, facts: ClusterFacts, settings: AdmissionSettings
 ) -> AuditResult:
     """Returns the result for the pods of one template. Raises nothing, whatever a pod or policy contains."""
-    pod = with_current_overhead(alike.pod, facts)
-    subject = PodContext(pod=pod, namespace=alike.namespace, facts=facts, settings=terms)
+    pod = with_current_overhead(template_key.pod, facts)
+    subject = PodContext(pod=pod, namespace=template_key.namespace, facts=facts, settings=settings)
     # The annotation is not verified here, so what it says of policies that do not exist is ignored.
-    annotation = alike.marker.for_policies({policy.name for policy in policies.all}) if alike.marker else None
+    annotation = (
+        template_key.marker.for_policies({policy.name for policy in policies.all}) if template_key.marker else None
+    )
     carried = {name: frozenset(fields) for name, fields in annotation.by.items() if name} if annotation else {}
     skipped = always_left_alone(subject)
     if skipped is not None:
@@ -100,21 +102,21 @@ def audit_template(
 
 
 def _decide_with_outcome(
-    subject: PodContext, policies: Policies, annotation: ChangedAnnotation | None
+    pod_context: PodContext, policies: Policies, annotation: ChangedAnnotation | None
 ) -> tuple[Decision, bool]:
     """Returns the decision without the changes that the webhook would drop, and whether there was any change to
     check."""
-    marked = annotation or read_trusted_annotation(subject.pod, subject.namespace, subject.settings.signer)
-    decision, applicable = decide_with_policies(subject, policies, marked=marked, is_marker_read=True)
+    marked = annotation or read_trusted_annotation(pod_context.pod, pod_context.namespace, pod_context.settings.signer)
+    decision, applicable = decide_with_policies(pod_context, policies, marked=marked, is_marker_read=True)
     if not decision.changes or decision.denied is not None:
         return decision, False
 
     def decide_without(actions: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
         return decide_with_policies(
-            subject.with_withheld(actions), policies, watching=watching, marked=marked, is_marker_read=True
+            pod_context.with_withheld(actions), policies, watching=watching, marked=marked, is_marker_read=True
         )
 
-    return withhold_harmful_actions(subject, decision, applicable, decide_without)[0], True
+    return withhold_harmful_actions(pod_context, decision, applicable, decide_without)[0], True
 
 
 _WITHHELD_CODES = QUOTA_WITHHELD | {reasons.NO_NODE}
@@ -235,9 +237,9 @@ class Auditor:
         results = {alike: cached.result for alike, cached in self._results.items()}
         return AuditState(groups=groups, results=results, decided=decided_count, behind=len(outdated) - decided_count)
 
-    def result_of(self, alike: PodTemplateKey) -> AuditResult | None:
+    def result_of(self, template_key: PodTemplateKey) -> AuditResult | None:
         """Returns the last result for a template, or None if it was not decided yet or has no pods any more."""
-        cached = self._results.get(alike)
+        cached = self._results.get(template_key)
         return cached.result if cached else None
 
     def _invalidate_all(self) -> None:
@@ -269,9 +271,11 @@ def _is_still_valid(cached: _CachedResult, facts: ClusterFacts) -> bool:
     return True
 
 
-def _decide_template(alike: PodTemplateKey, inputs: AuditInputs) -> _CachedResult:
+def _decide_template(template_key: PodTemplateKey, inputs: AuditInputs) -> _CachedResult:
     recorded_facts, reads = track_dependencies(inputs.facts)
-    return _CachedResult(audit_template(alike, inputs.policies, recorded_facts, inputs.terms), reads, inputs.facts)
+    return _CachedResult(
+        audit_template(template_key, inputs.policies, recorded_facts, inputs.terms), reads, inputs.facts
+    )
 
 
 def _group_by_template(pods: Iterable[AuditedPod]) -> dict[PodTemplateKey, tuple[AuditedPod, ...]]:

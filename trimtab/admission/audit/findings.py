@@ -164,10 +164,14 @@ def _creation_time(pod: AuditedPod) -> float:
     return pod.created or 0.0
 
 
-def _trusted_annotation(alike: PodTemplateKey, policies: Policies) -> ChangedAnnotation:
+def _trusted_annotation(template_key: PodTemplateKey, policies: Policies) -> ChangedAnnotation:
     """Returns what the annotation says about existing policies. It may be forged, because everyone who may patch pods
     can write it."""
-    return alike.marker.for_policies({policy.name for policy in policies.all}) if alike.marker else ChangedAnnotation()
+    return (
+        template_key.marker.for_policies({policy.name for policy in policies.all})
+        if template_key.marker
+        else ChangedAnnotation()
+    )
 
 
 def _drop_earlier_values(annotation: ChangedAnnotation, changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
@@ -214,15 +218,17 @@ def _overhead_findings(state: AuditState, inputs: AuditInputs, since: ChangeTime
 
 
 def _build_finding(
-    alike: PodTemplateKey,
+    template_key: PodTemplateKey,
     inputs: AuditInputs,
     pods: list[AuditedPod] | tuple[AuditedPod, ...],
     policy: str,
     reason: Reason,
     changes: tuple[FieldChange, ...] = (),
 ) -> AuditFinding:
-    owners = inputs.facts.owner_chain(alike.pod, alike.namespace)
-    return AuditFinding(alike=alike, owners=owners, pods=tuple(pods), policy=policy, reason=reason, changes=changes)
+    owners = inputs.facts.owner_chain(template_key.pod, template_key.namespace)
+    return AuditFinding(
+        alike=template_key, owners=owners, pods=tuple(pods), policy=policy, reason=reason, changes=changes
+    )
 
 
 def _youngest_pods(state: AuditState) -> Iterator[stale_overhead.Named]:

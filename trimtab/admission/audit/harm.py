@@ -132,7 +132,7 @@ def judge_harm(
 
 
 def _judge_failure(
-    policy: str, trouble: FailureKind, compared: FailureComparison, terms: HarmTerms, *, has_required_action: bool
+    policy: str, kind: FailureKind, compared: FailureComparison, terms: HarmTerms, *, has_required_action: bool
 ) -> Verdict | None:
     """Returns the verdict on the policy for one kind of failure, or None if no pod failed in this way."""
     if compared.after.hit < terms.least_troubled:
@@ -142,7 +142,7 @@ def _judge_failure(
     if not _has_risen(compared.before, compared.after, terms):
         return None
     comparison_text = (
-        f"{trouble}: {compared.after} with a change of policy {policy}, but {compared.before} that the policy "
+        f"{kind}: {compared.after} with a change of policy {policy}, but {compared.before} that the policy "
         "matches and did not change"
     )
     if (
@@ -152,12 +152,12 @@ def _judge_failure(
         return reasons.EVERYWHERE(f"{comparison_text}; and {compared.elsewhere} that the policy does not match")
     if has_required_action:
         reason = reasons.HARM_WITH_REQUIRED_ACTION(f"{comparison_text}; an action of the policy is `required`")
-        return HarmEvidence(reason, trouble, compared, is_brake_allowed=False)
+        return HarmEvidence(reason, kind, compared, is_brake_allowed=False)
     others = compared.after_in_others
     if others is not None and not (others.hit and _has_risen(compared.before, others, terms)):
         reason = reasons.HARM_IN_ONE_NAMESPACE(f"{comparison_text}; without one namespace it is {others}")
-        return HarmEvidence(reason, trouble, compared, is_brake_allowed=False)
-    return HarmEvidence(reasons.HARMFUL(comparison_text), trouble, compared)
+        return HarmEvidence(reason, kind, compared, is_brake_allowed=False)
+    return HarmEvidence(reasons.HARMFUL(comparison_text), kind, compared)
 
 
 def _has_risen(before: Count, after: Count, terms: HarmTerms) -> bool:
@@ -234,10 +234,10 @@ def recent_failures(pod: AuditedPod, end: Moment, terms: HarmTerms) -> frozenset
 _NO_FAILURES: frozenset[FailureKind] = frozenset()
 
 
-def may_cause(alike: PodTemplateKey, policy: str, trouble: FailureKind) -> bool:
+def may_cause(template_key: PodTemplateKey, policy: str, kind: FailureKind) -> bool:
     """Returns whether the policy changed a field of these pods that can cause the failure."""
-    fields = alike.marker.by.get(policy, {}) if alike.marker else {}
-    return any(part in name for name in fields for part in MAY_CAUSE[trouble])
+    fields = template_key.marker.by.get(policy, {}) if template_key.marker else {}
+    return any(part in name for name in fields for part in MAY_CAUSE[kind])
 
 
 _HistoryKey = tuple[str, Moment | None, Cohort, FailureKind, str]
@@ -277,10 +277,10 @@ class FailureHistory:
         oldest_hour = _hour_of(now - self.terms.memory)
         self._counts_by_hour = {hour: counts for hour, counts in self._counts_by_hour.items() if hour >= oldest_hour}
 
-    def count_deleted(self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment) -> Count:
+    def count_deleted(self, policy: Watched, where: Cohort, kind: FailureKind, now: Moment) -> Count:
         """Returns the count of deleted pods on one side (`where`): for AFTER, those within the window; for BEFORE,
         those that are still remembered. Pods that an earlier version of the policy has changed count as BEFORE."""
-        return sum(self.count_deleted_by_namespace(policy, where, trouble, now).values(), Count())
+        return sum(self.count_deleted_by_namespace(policy, where, kind, now).values(), Count())
 
     def count_deleted_by_namespace(
         self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment
@@ -295,11 +295,11 @@ class FailureHistory:
                     totals[space] = totals.get(space, Count()) + count
         return totals
 
-    def count_before(self, policy: Watched, trouble: FailureKind, existing: Count, now: Moment) -> Count:
+    def count_before(self, policy: Watched, kind: FailureKind, existing: Count, now: Moment) -> Count:
         """Returns the count of pods without the change, existing and deleted; or the restored count if it has more
         pods."""
-        observed = existing + self.count_deleted(policy, Cohort.BEFORE, trouble, now)
-        restored = self._restored_counts.get((policy.name, policy.since), {}).get(trouble, Count())
+        observed = existing + self.count_deleted(policy, Cohort.BEFORE, kind, now)
+        restored = self._restored_counts.get((policy.name, policy.since), {}).get(kind, Count())
         return restored if restored.pods > observed.pods else observed
 
     def _add_count(self, key: _HistoryKey, count: Count, now: Moment) -> None:
@@ -343,8 +343,8 @@ class _FailureCounter:
         if other.hit:
             self.hit.update(other.hit)
 
-    def count_of(self, trouble: FailureKind) -> Count:
-        return Count(self.pods, self.hit[trouble])
+    def count_of(self, kind: FailureKind) -> Count:
+        return Count(self.pods, self.hit[kind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,14 +422,18 @@ _CountersByNamespace = dict[FailureKind, dict[str, _FailureCounter]]
 
 
 def _count_carriers(
-    policy: Watched, alike: PodTemplateKey, group: _TemplatePods, before: _FailureCounter, after: _CountersByNamespace
+    policy: Watched,
+    template_key: PodTemplateKey,
+    group: _TemplatePods,
+    before: _FailureCounter,
+    after: _CountersByNamespace,
 ) -> None:
     """Adds the pods with a change of the policy to the counts: to `after` if the policy's current version made the
     change, otherwise to `before`."""
     counters = [
-        by_namespace.setdefault(alike.namespace, _FailureCounter())
+        by_namespace.setdefault(template_key.namespace, _FailureCounter())
         for trouble, by_namespace in after.items()
-        if may_cause(alike, policy.name, trouble)
+        if may_cause(template_key, policy.name, trouble)
     ]
     for pod, failures in group.pods:
         for counter in counters if cohort_of(policy, pod, None) is Cohort.AFTER else (before,):

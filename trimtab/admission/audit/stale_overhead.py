@@ -29,7 +29,7 @@ from trimtab.scheduling.node_filters import first_untolerated_taint
 
 
 def explain_overhead(
-    alike: PodTemplateKey, created: Moment | None, runtime_class: RuntimeClass | None, since: Moment | None
+    template_key: PodTemplateKey, created: Moment | None, runtime_class: RuntimeClass | None, since: Moment | None
 ) -> Reason | None:
     """Returns what is wrong with the stored overhead; None if nothing is, or if the class does not exist.
 
@@ -38,7 +38,7 @@ def explain_overhead(
     if runtime_class is None:
         return None
     name = runtime_class.metadata.name
-    stored, defined = value_or(alike.pod.spec.overhead, {}), runtime_class.overhead.pod_fixed
+    stored, defined = value_or(template_key.pod.spec.overhead, {}), runtime_class.overhead.pod_fixed
     if is_same_list(defined, stored):
         return None
     if not stored and not _is_older_than_class(created, since):
@@ -90,25 +90,25 @@ def detect_overhead_writer(
 
 
 def _overhead_example(
-    alike: PodTemplateKey,
+    template_key: PodTemplateKey,
     name: str,
     created: Moment | None,
     classes: Mapping[str, RuntimeClass],
     since: Mapping[str, Moment],
 ) -> OverheadExample | None:
-    runtime_class = classes.get(value_or(alike.pod.spec.runtime_class_name, ""))
+    runtime_class = classes.get(value_or(template_key.pod.spec.runtime_class_name, ""))
     if runtime_class is None or not runtime_class.overhead.pod_fixed or created is None:
         return None
     writer: OverheadWriter
-    if value_or(alike.pod.spec.overhead, {}):
-        if alike.marker is not None and any(FIELD in fields for fields in alike.marker.by.values()):
+    if value_or(template_key.pod.spec.overhead, {}):
+        if template_key.marker is not None and any(FIELD in fields for fields in template_key.marker.by.values()):
             return None  # Trimtab wrote it; the plugin, if it is on, only agreed
         writer = BY_SERVER
     elif _is_older_than_class(created, since.get(runtime_class.metadata.name)):
         return None  # the pod is older than the class's change: the class may have had no overhead then
     else:
         writer = BY_WEBHOOK
-    return OverheadExample(writer, alike.namespace, name, created)
+    return OverheadExample(writer, template_key.namespace, name, created)
 
 
 def check_overhead_setting(configured: OverheadWriter, example: OverheadExample | NotYet) -> Reason | None:

@@ -91,7 +91,7 @@ class SimulatedCluster:
     def load_states(self) -> Mapping[str, PoolState | Unreadable]:
         return {}
 
-    def save_state(self, pool: str, memory: PoolState, *, final: bool) -> None:
+    def save_state(self, pool: str, state: PoolState, *, final: bool) -> None:
         pass
 
     # ── what it does ─────────────────────────────────────────────────────────────────────────────────

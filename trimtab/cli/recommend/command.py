@@ -216,32 +216,32 @@ def _namespaces(selection: Selection, current: current_requests.CurrentRequests)
     )
 
 
-def _add_oom_kills(book: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKill]]) -> None:
+def _add_oom_kills(history: BatchHistory, kills: Iterable[tuple[ContainerKey, OomKill]]) -> None:
     """Add the OOM kills in the status of pods to the history.
 
     A kill that Prometheus also reports is counted once, but its amount of memory is still added."""
-    earlier_records = dict(book.oom_records)
+    earlier_records = dict(history.oom_records)
     for container, kill in kills:
-        book.add_oom_kill(container, kill)
-        earlier, record = earlier_records.get(container), book.oom_records[container]
+        history.add_oom_kill(container, kill)
+        earlier, record = earlier_records.get(container), history.oom_records[container]
         if earlier is not None and kill.at <= earlier.last:
-            book.oom_records[container] = replace(record, count=record.count - 1)
+            history.oom_records[container] = replace(record, count=record.count - 1)
 
 
-def _format_number(book: BatchHistory, terms: SizingSettings) -> str:
+def _format_number(history: BatchHistory, terms: SizingSettings) -> str:
     """Returns the recommended request for the only series. Raises UsageError if there are several series, or if the
     series is too short."""
     statistics = [
         summarize_usage(
             resource,
-            book.compressed_window(container, resource),
+            history.compressed_window(container, resource),
             kind=container.kind,
             percentiles=terms.extra_percentiles(resource),
         )
-        for container, resource in book.dense_windows
+        for container, resource in history.dense_windows
     ]
     if len(statistics) != 1 or not isinstance(statistics[0], UsageStatistics):
         got = f"{len(statistics)} series" if len(statistics) != 1 else str(statistics[0])
-        todo = "if the values are bytes, say --quantity bytes" if book.dropped_values else ""
+        todo = "if the values are bytes, say --quantity bytes" if history.dropped_values else ""
         raise UsageError([ConfigError(file="--usage", expected="one series", got=got, todo=todo)])
     return f"{compute_amount(terms.rule_of(statistics[0].resource), statistics[0])!r}\n"

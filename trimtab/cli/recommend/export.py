@@ -287,16 +287,16 @@ def _krr_resource_severity(resource: str, part: ResourceReport) -> str:
 _API_VERSION = "autoscaling.k8s.io/v1"
 
 
-def build_vpa_checkpoints(book: BatchHistory, cluster: CurrentRequests) -> list[dict[str, Any]]:
+def build_vpa_checkpoints(history: BatchHistory, cluster: CurrentRequests) -> list[dict[str, Any]]:
     """Returns a checkpoint for each container with cpu usage.
 
     If no VPA sizes the container, the checkpoint is for a VPA with the name of the workload.
     """
     documents = []
-    for container in book.list_containers():
-        cpu = book.compressed_window(container, "cpu")
+    for container in history.list_containers():
+        cpu = history.compressed_window(container, "cpu")
         if cpu.last:
-            histograms = vpa.history_of_windows(cpu, book.compressed_window(container, "memory"))
+            histograms = vpa.history_of_windows(cpu, history.compressed_window(container, "memory"))
             documents.append(
                 _checkpoint_document(container, _vpa_name(container, cluster), vpa.encode_checkpoint(histograms))
             )

@@ -51,13 +51,13 @@ class MisplacedReport(ReportPart, frozen=True, kw_only=True):
     """A PodPolicy as YAML that moves the pods to cheaper nodes when they are created again; empty if no policy can."""
 
 
-def report_misplaced(group: Misplaced, world: ClusterModel) -> MisplacedReport:
+def report_misplaced(group: Misplaced, model: ClusterModel) -> MisplacedReport:
     return MisplacedReport(
         kind=group.kind.value,
         pods=[pod.key for pod in group.pods],
         nodes=[node.name for node in group.nodes],
         text=_describe_group(group),
-        policy=_render_policy(group, world),
+        policy=_render_policy(group, model),
     )
 
 
@@ -80,20 +80,20 @@ def _describe_group(group: Misplaced) -> str:
     )
 
 
-def _render_policy(group: Misplaced, world: ClusterModel) -> str:
+def _render_policy(group: Misplaced, model: ClusterModel) -> str:
     """Returns a PodPolicy for the group as YAML, or "" if none would help.
 
     The policy only prefers nodes: as long as the pool or the other machines do not exist, the pods run as before.
     """
     pods = [pod for pod in group.pods if pod.namespace not in EXCLUDED_NAMESPACES]
-    placement = _build_placement(group, world)
+    placement = _build_placement(group, model)
     if not pods or not placement:
         return ""
     name = f"gather-{group.why}" if group.kind is Misplacement.SCATTERED else f"keep-{group.why or 'services'}-apart"
     spec: dict[str, Any] = {
         "description": _POLICY_DESCRIPTIONS[group.kind],
         "priority": 500,
-        "match": _build_match(group, pods, world),
+        "match": _build_match(group, pods, model),
     }
     document = {
         "apiVersion": API_VERSION,
@@ -111,20 +111,20 @@ _POLICY_DESCRIPTIONS = {
 }
 
 
-def _build_match(group: Misplaced, pods: Sequence[PodInfo], world: ClusterModel) -> dict[str, Any]:
+def _build_match(group: Misplaced, pods: Sequence[PodInfo], model: ClusterModel) -> dict[str, Any]:
     if group.annotation is not None:
         return {"annotations": {group.annotation[0]: group.annotation[1]}}
     kinds = set(map(_owner_kind, pods))
     owners = sorted({owner for kind in kinds for owner in _MATCHED_OWNERS.get(kind, (kind,))})
     match: dict[str, Any] = {"namespaces": {"include": sorted({pod.namespace for pod in pods})}, "owners": owners}
-    selected = _find_selector(pods, world)
+    selected = _find_selector(pods, model)
     if selected is not None:
         key, values = selected
         match["podSelector"] = {"matchExpressions": [{"key": key, "operator": "In", "values": values}]}
     return match
 
 
-def _find_selector(pods: Sequence[PodInfo], world: ClusterModel) -> tuple[str, list[str]] | None:
+def _find_selector(pods: Sequence[PodInfo], model: ClusterModel) -> tuple[str, list[str]] | None:
     """Returns a label and its values that select all of the pods and as few other pods as possible.
 
     Returns None if the pods have no label in common, or if every common label selects all other pods of their
@@ -132,7 +132,7 @@ def _find_selector(pods: Sequence[PodInfo], world: ClusterModel) -> tuple[str, l
     """
     shared = set.intersection(*({*pod.requirements.labels} for pod in pods)) - CONTROLLER_LABELS
     keys, alike = {pod.key for pod in pods}, {(pod.namespace, _owner_kind(pod)) for pod in pods}
-    others = [pod for pod in world.pods if pod.key not in keys and (pod.namespace, _owner_kind(pod)) in alike]
+    others = [pod for pod in model.pods if pod.key not in keys and (pod.namespace, _owner_kind(pod)) in alike]
     choices = []
     for key in sorted(shared):
         values = {pod.requirements.labels[key] for pod in pods}
@@ -146,7 +146,7 @@ def _owner_kind(pod: PodInfo) -> str:
     return pod.owner.kind if pod.owner is not None else "Pod"
 
 
-def _build_placement(group: Misplaced, world: ClusterModel) -> dict[str, Any]:
+def _build_placement(group: Misplaced, model: ClusterModel) -> dict[str, Any]:
     if group.kind is Misplacement.SCATTERED:
         label = POOL_LABELS[0]
         return {
@@ -158,7 +158,7 @@ def _build_placement(group: Misplaced, world: ClusterModel) -> dict[str, Any]:
         return {"prefer": [{"label": key, "notIn": [text], "weight": 100} for key, text in sorted(spot_labels.items())]}
     pools = {pool_source(node) for node in group.nodes}
     keys = {key for _, key in pools}
-    other_pools = {pool_source(node) for node in world.nodes} - pools
+    other_pools = {pool_source(node) for node in model.nodes} - pools
     if len(keys) != 1 or not keys <= {*POOL_LABELS} or not other_pools:
         return {}
     return {"prefer": [{"label": keys.pop(), "notIn": sorted(name for name, _ in pools), "weight": 100}]}

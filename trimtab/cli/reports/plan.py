@@ -300,7 +300,7 @@ def _report_node(
 
 def build_report(
     inputs: PlanInputs,
-    world: ClusterModel,
+    model: ClusterModel,
     plan: Plan,
     explained: Sequence[ExplainReport],
     compared: PlanComparison = NO_COMPARISON,
@@ -324,7 +324,7 @@ def build_report(
         keepers=list(compared.keepers),
         karpenter=compared.karpenter,
         frontier=_report_frontier(plan),
-        misplaced=[misplaced_report(group, world) for group in find_misplaced(world, plan)],
+        misplaced=[misplaced_report(group, model) for group in find_misplaced(model, plan)],
         left_to_autoscaler=_report_left_to_autoscaler(plan),
         pools=_report_pools(inputs, plan, members),
         waves=_report_waves(plan, pods),

@@ -70,19 +70,19 @@ class PlanComparison:
 NO_COMPARISON = PlanComparison()
 
 
-def compare_plans(inputs: PlanInputs, world: ClusterModel, plan: Plan) -> PlanComparison:
+def compare_plans(inputs: PlanInputs, model: ClusterModel, plan: Plan) -> PlanComparison:
     """Compare the plan with each preset, each reason that keeps nodes and Karpenter's nodes.
 
     This computes about a dozen more plans of the same cluster.
     """
     plans = {ASSUMED_PRESET: plan} if inputs.is_assumed else {}
-    outcomes = outcomes_by_preset(world, inputs.pools, inputs.context, plans)
+    outcomes = outcomes_by_preset(model, inputs.pools, inputs.context, plans)
     return PlanComparison(
         presets=[
             PresetReport(
                 name=name,
                 nodes=outcome.nodes,
-                nodes_after=len(world.inventory.machines) - outcome.nodes,
+                nodes_after=len(model.inventory.machines) - outcome.nodes,
                 evictions=outcome.evictions,
                 saves=convert_saving(outcome.saves, plan.unit),
                 is_planned=name in plans,
@@ -91,9 +91,9 @@ def compare_plans(inputs: PlanInputs, world: ClusterModel, plan: Plan) -> PlanCo
         ],
         keepers=[
             report_keeper(keeping_reason, plan.unit)
-            for keeping_reason in keeping_reasons(world, inputs.pools, inputs.context, plan)
+            for keeping_reason in keeping_reasons(model, inputs.pools, inputs.context, plan)
         ],
-        karpenter=_report_karpenter(world, inputs),
+        karpenter=_report_karpenter(model, inputs),
     )
 
 
@@ -109,8 +109,8 @@ def report_keeper(keeping_reason: KeepingReason, unit: str) -> KeeperReport:
     )
 
 
-def _report_karpenter(world: ClusterModel, inputs: PlanInputs) -> KarpenterReport | None:
-    outlook = karpenter_outlook(world, inputs.context)
+def _report_karpenter(model: ClusterModel, inputs: PlanInputs) -> KarpenterReport | None:
+    outlook = karpenter_outlook(model, inputs.context)
     if outlook is None:
         return None
     return KarpenterReport(

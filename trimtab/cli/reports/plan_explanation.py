@@ -25,28 +25,28 @@ MAX_PODS = 5
 """The largest number of pods that have a sentence of their own."""
 
 
-def free_capacity_after(world: ClusterModel, plan: Plan) -> FreeCapacity:
+def free_capacity_after(model: ClusterModel, plan: Plan) -> FreeCapacity:
     """Returns the free capacity of every node after the plan."""
-    capacity, pods = FreeCapacity(world), {pod.key: number for number, pod in enumerate(world.pods)}
+    capacity, pods = FreeCapacity(model), {pod.key: number for number, pod in enumerate(model.pods)}
     for step in plan.all_steps:
-        capacity.cordon_node(world.node_numbers[step.node])
+        capacity.cordon_node(model.node_numbers[step.node])
     for move in plan.all_moves:
         number = pods[move.pod]
-        capacity.uncount_pod(world.class_of[number].member_groups, world.node_of[number])
-        capacity.add_pod(world.successor_class_of[number], world.node_numbers[move.target])
+        capacity.uncount_pod(model.class_of[number].member_groups, model.node_of[number])
+        capacity.add_pod(model.successor_class_of[number], model.node_numbers[move.target])
     return capacity
 
 
-def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
+def explain_missing_targets(model: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
     """Yields a sentence per pod of the node: on how many other nodes it would fit if only this pod moved, and why it
     does not fit on the rest."""
-    capacity, own_node = free_capacity_after(world, plan), world.node_numbers[name]
-    removed_nodes = {world.node_numbers[step.node] for step in plan.all_steps}
-    other_nodes = [node for node in range(len(world.nodes)) if node != own_node and node not in removed_nodes]
+    capacity, own_node = free_capacity_after(model, plan), model.node_numbers[name]
+    removed_nodes = {model.node_numbers[step.node] for step in plan.all_steps}
+    other_nodes = [node for node in range(len(model.nodes)) if node != own_node and node not in removed_nodes]
     movable_pods = [
         number
-        for number in world.pods_on_node[own_node]
-        if not (world.pods[number].is_daemon or world.pods[number].is_static)
+        for number in model.pods_on_node[own_node]
+        if not (model.pods[number].is_daemon or model.pods[number].is_static)
     ]
     fits_by_pod = {number: _count_fitting_nodes(capacity, number, other_nodes) for number in movable_pods}
     # The pods that fit on the fewest nodes explain best why the node stays.
@@ -56,7 +56,7 @@ def explain_missing_targets(world: ClusterModel, plan: Plan, name: str) -> Itera
         counts = ", ".join(f"{count} {code}" for code, count in rejections.most_common())
         others_text = f" (the others: {counts})" if counts else ""
         yield (
-            f"after the plan, pod {world.pods[number].key} alone would fit on {fits} of {len(other_nodes)} other "
+            f"after the plan, pod {model.pods[number].key} alone would fit on {fits} of {len(other_nodes)} other "
             f"nodes{others_text}"
         )
     if hardest_first and fits_by_pod[hardest_first[0]][0]:
@@ -104,31 +104,31 @@ def check_subjects(inputs: PlanInputs, subjects: Sequence[tuple[str, str]]) -> N
         raise UsageError(mistakes)
 
 
-def explain_subject(inputs: PlanInputs, world: ClusterModel, plan: Plan, kind: str, name: str) -> ExplainReport:
+def explain_subject(inputs: PlanInputs, model: ClusterModel, plan: Plan, kind: str, name: str) -> ExplainReport:
     """Returns the chain of reasons for a node, or for a pod (whose name is namespace/name)."""
-    sentences = _explain_node(inputs, world, plan, name) if kind == "node" else _explain_pod(world, plan, name)
+    sentences = _explain_node(inputs, model, plan, name) if kind == "node" else _explain_pod(model, plan, name)
     return ExplainReport(kind=kind, name=name, chain=list(sentences))
 
 
-def _explain_node(inputs: PlanInputs, world: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
-    node = world.nodes[world.node_numbers[name]]
+def _explain_node(inputs: PlanInputs, model: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
+    node = model.nodes[model.node_numbers[name]]
     pools = [pool for pool in inputs.pools if pool.has_node(node)]
     yield f"the node is in {' and '.join(f'pool {pool.name}' for pool in pools) or 'no pool'}"
     if len(pools) == 1:
         yield _describe_thresholds(pools[0])
-    pods = [world.pods[number] for number in world.pods_on_node[world.node_numbers[name]]]
+    pods = [model.pods[number] for number in model.pods_on_node[model.node_numbers[name]]]
     bound_pods = sum(pod.is_daemon or pod.is_static for pod in pods)
     yield (
         f"the node runs {format_count(len(pods), 'pod')}; {bound_pods} of these belong to it (DaemonSets, static pods) "
         "and are removed with it"
     )
-    yield from explain.explain_node(plan, world, name)
+    yield from explain.explain_node(plan, model, name)
     step = next((step for step in plan.all_steps if step.node == name), None)
     if step is not None:
         yield f"to drain the node saves {format_saving(convert_saving(step.saves, plan.unit))}"
         return
     if plan.refusals[name].code is NO_PLACE:
-        yield from explain_missing_targets(world, plan, name)
+        yield from explain_missing_targets(model, plan, name)
     yield _describe_reason(plan.refusals[name])
 
 
@@ -141,8 +141,8 @@ def _describe_reason(reason: Reason) -> str:
     return f"{reason.code.name}: {reason.code.means} What to do: {reason.code.todo} ({reason.page_path})"
 
 
-def _explain_pod(world: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
-    pod = next((pod for pod in world.pods if pod.key == key), None)
+def _explain_pod(model: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
+    pod = next((pod for pod in model.pods if pod.key == key), None)
     if pod is None:
         yield (
             "the pod uses no node of the snapshot: the pod is finished or pending, or its node is not in the snapshot"
@@ -154,7 +154,7 @@ def _explain_pod(world: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
         )
     else:
         yield f"the pod runs on node {pod.node}"
-        yield from explain.explain_pod(plan, world, key)
+        yield from explain.explain_pod(plan, model, key)
         reason = plan.pods.get(key) or plan.refusals.get(pod.node)
         if reason is not None:
             yield _describe_reason(reason)

@@ -153,8 +153,8 @@ def _order(bar: NodeBar) -> tuple[bool, str, int, int, str]:
     return (not bar.pool, bar.pool, STATE_ORDER.index(bar.state), bar.turn, bar.name)
 
 
-def _next_wave(memory: PoolState) -> tuple[str, ...]:
-    return memory.plan[: memory.plan_wave or None]
+def _next_wave(state: PoolState) -> tuple[str, ...]:
+    return state.plan[: state.plan_wave or None]
 
 
 def _saved(states: Iterable[PoolState]) -> str:
@@ -208,13 +208,13 @@ def _sum_node(node: NodeInfo, pods: Iterable[PodInfo]) -> _Sums:
     return sums
 
 
-def _node_state(node: NodeInfo, memory: PoolState, turn: int) -> str:
-    if node.name in memory.drains:
-        return "drained" if node.name in memory.empty else "draining"
+def _node_state(node: NodeInfo, state: PoolState, turn: int) -> str:
+    if node.name in state.drains:
+        return "drained" if node.name in state.empty else "draining"
     if not node.is_ready:
         return "not ready"
     if node.is_cordoned:
         return "cordoned"
     if not node.nature.is_machine:
         return "no machine"
-    return "" if not turn else "next" if turn <= (memory.plan_wave or len(memory.plan)) else "planned"
+    return "" if not turn else "next" if turn <= (state.plan_wave or len(state.plan)) else "planned"

@@ -114,7 +114,7 @@ def workload_growth(moves: Iterable[PodToEvict], workloads: Workloads) -> dict[O
     }
 
 
-def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads: Workloads) -> str:
+def find_displaced_pod(annotation: DrainAnnotation, pods: Iterable[PodInfo], workloads: Workloads) -> str:
     """Returns the first of these pods (namespace/name) that is a successor of a pod which the drain evicted, or an
     empty string if there is none.
 
@@ -122,22 +122,28 @@ def find_displaced_pod(note: DrainAnnotation, pods: Iterable[PodInfo], workloads
     which the workload has grown. All successors were ready when the node became empty, so a pod that was created later
     is not one.
     """
-    planned, grown = {move.uid for move in note.moves}, workload_growth(note.moves, workloads)
+    planned, grown = {move.uid for move in annotation.moves}, workload_growth(annotation.moves, workloads)
     created_since: dict[OwnerKey, list[str]] = {}
     for pod in pods:
         key = pod.owner or NO_OWNER_KEY
         created = pod.created
-        is_new = created is not None and note.since <= created <= (note.emptied or created) and pod.uid not in planned
+        is_new = (
+            created is not None
+            and annotation.since <= created <= (annotation.emptied or created)
+            and pod.uid not in planned
+        )
         if is_new and key in grown and pod.deletion_requested_at is None and not pod.is_finished:
             created_since.setdefault(key, []).append(pod.key)
     return next((sorted(keys)[0] for key, keys in sorted(created_since.items()) if len(keys) > grown[key]), "")
 
 
-def find_waiting_successor(note: DrainAnnotation, view: ClusterView, workloads: Workloads, pending: Seconds) -> str:
+def find_waiting_successor(
+    annotation: DrainAnnotation, view: ClusterView, workloads: Workloads, pending: Seconds
+) -> str:
     """Returns a successor (namespace/name) that fits on no node, or an empty string if there is none: kube-scheduler
     reports it as unschedulable, or it has had no node for `pending` seconds."""
     waiting = (pod for pod in view.inventory.pods if pod.needs_node and is_unplaced(pod, view.now, pending))
-    return find_displaced_pod(note, waiting, workloads)
+    return find_displaced_pod(annotation, waiting, workloads)
 
 
 def is_unplaced(pod: PodInfo, at: Seconds, pending: Seconds) -> bool:

@@ -7,7 +7,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import Workloads, is_gone
 
 
-def find_late_namespace(note: DrainAnnotation, pods: Mapping[str, PodInfo], workloads: Workloads) -> str:
+def find_late_namespace(annotation: DrainAnnotation, pods: Mapping[str, PodInfo], workloads: Workloads) -> str:
     """Returns the only namespace for whose pods the drain waits; an empty string if there is none, or several.
 
     A drain waits for pods that terminate and for successors that are not ready. The pods of later turns wait for these
@@ -15,8 +15,8 @@ def find_late_namespace(note: DrainAnnotation, pods: Mapping[str, PodInfo], work
 
     `pods`: uid → pod, for the pods on the node.
     """
-    remaining = [move for move in note.moves if move.uid in pods and not is_gone(pods[move.uid], workloads.view)]
-    gone = [move for move in note.moves if move not in remaining]
+    remaining = [move for move in annotation.moves if move.uid in pods and not is_gone(pods[move.uid], workloads.view)]
+    gone = [move for move in annotation.moves if move not in remaining]
     late = {move.namespace for move in gone if move.uid in pods or (move.owner and workloads.newly_missing(move))}
     if not late and remaining:
         turn = min(move.turn for move in remaining)

@@ -27,21 +27,23 @@ from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
 
 
-def why_not_removed(node: NodeInfo, note: DrainAnnotation, view: ClusterView, waits: int) -> tuple[str, FailureCause]:
+def why_not_removed(
+    node: NodeInfo, annotation: DrainAnnotation, view: ClusterView, waits: int
+) -> tuple[str, FailureCause]:
     """Returns why the autoscaler has not removed the node, as text, and what the failure counts against.
 
     `waits` is the number of seconds for which the compactor has waited.
     """
-    autoscaler = view.autoscaler_of(note.pool)
+    autoscaler = view.autoscaler_of(annotation.pool)
     if cause := next(_causes_on_node(node, view, read_eviction_rules(autoscaler).system_pod_seconds), ""):
         return cause, FailureCause.NODE
     if autoscaler is None:
         return "there is no cluster autoscaler", FailureCause.POOL
-    if cause := _autoscaler_cause(node, autoscaler, view) or _group_minimum_cause(node, note, autoscaler):
+    if cause := _autoscaler_cause(node, autoscaler, view) or _group_minimum_cause(node, annotation, autoscaler):
         return cause, FailureCause.POOL
     if cause := _time_cause(node, autoscaler, view, waits):
         return cause, FailureCause.NODE
-    return f"the cause is not known{_candidate_counts(note, autoscaler)}", FailureCause.POOL
+    return f"the cause is not known{_candidate_counts(annotation, autoscaler)}", FailureCause.POOL
 
 
 def _causes_on_node(node: NodeInfo, view: ClusterView, system_pod_seconds: int) -> Iterator[str]:
@@ -76,9 +78,9 @@ def _autoscaler_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView)
     return ""
 
 
-def _group_minimum_cause(node: NodeInfo, note: DrainAnnotation, autoscaler: Autoscaler) -> str:
+def _group_minimum_cause(node: NodeInfo, annotation: DrainAnnotation, autoscaler: Autoscaler) -> str:
     own = group_of(node, autoscaler.groups)
-    for group in (own,) if own is not None else autoscaler.groups_of_pool(note.pool):
+    for group in (own,) if own is not None else autoscaler.groups_of_pool(annotation.pool):
         if group.min_size is not None and group.target is not None and group.target <= group.min_size:
             return f"node group {group.name} is at its minimum of {group.min_size}"
     return ""
@@ -98,8 +100,8 @@ def _time_cause(node: NodeInfo, autoscaler: Autoscaler, view: ClusterView, waits
     return ""
 
 
-def _candidate_counts(note: DrainAnnotation, autoscaler: Autoscaler) -> str:
-    groups = autoscaler.groups_of_pool(note.pool)
+def _candidate_counts(annotation: DrainAnnotation, autoscaler: Autoscaler) -> str:
+    groups = autoscaler.groups_of_pool(annotation.pool)
     if not groups:
         return ""
     counts = ", ".join(f"{group.candidates} in group {group.name}" for group in groups)
@@ -107,7 +109,7 @@ def _candidate_counts(note: DrainAnnotation, autoscaler: Autoscaler) -> str:
 
 
 def overdue_successor(
-    view: ClusterView, workloads: Workloads, node: NodeInfo, note: DrainAnnotation, terms: DrainTimeouts
+    view: ClusterView, workloads: Workloads, node: NodeInfo, annotation: DrainAnnotation, timeouts: DrainTimeouts
 ) -> Release | None:
     """Returns the step that ends a drain because a successor could not be created, placed or made ready in time, or
     None if no successor is late.
@@ -116,7 +118,9 @@ def overdue_successor(
     tenant could close a whole pool with a quota. In a legacy pool, a late successor counts against nothing, because the
     autoscaler is expected to add a node for it.
     """
-    for key in dict.fromkeys(move.owner_key for move in note.moves if move.owner and workloads.newly_missing(move)):
+    for key in dict.fromkeys(
+        move.owner_key for move in annotation.moves if move.owner and workloads.newly_missing(move)
+    ):
         # A pod that cannot be created will not be late: there is no reason to wait for the timeout.
         if failure := workloads.create_failure(key):
             namespace, pod_class, name = key
@@ -124,15 +128,15 @@ def overdue_successor(
                 NOT_CREATED(f"{pod_class} {namespace}/{name} cannot create a successor: {failure}"), FailureCause.NODE
             )
         for pod in workloads.unready.get(key, ()):
-            if pod.created is None or pod.created < note.since:
+            if pod.created is None or pod.created < annotation.since:
                 continue
             age = view.now - pod.created
-            if not pod.node and age > terms.pending:
-                successor = find_waiting_successor(note, view, workloads, terms.pending)
+            if not pod.node and age > timeouts.pending:
+                successor = find_waiting_successor(annotation, view, workloads, timeouts.pending)
                 reason = NOT_PLACED(f"pod {successor or pod.key} has been Pending for {age} s")
                 blame = FailureCause.POOL if successor and not node.is_legacy else FailureCause.NOBODY
                 return Release(reason, blame, (successor or pod.key).partition("/")[0])
-            if age > terms.ready:
+            if age > timeouts.ready:
                 reason = NOT_STARTED(f"pod {pod.key} is not ready {age} s after its creation")
                 return Release(reason, FailureCause.POOL, pod.namespace)
     return None

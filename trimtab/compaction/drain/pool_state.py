@@ -296,7 +296,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         return change(self, ring=(*self.ring, *records)[-MAX_HISTORY_ENTRIES:])
 
     def without_old_entries(
-        self, now: Seconds, terms: DrainTimeouts, nodes: Iterable[str], annotated: Iterable[str] = ()
+        self, now: Seconds, timeouts: DrainTimeouts, nodes: Iterable[str], annotated: Iterable[str] = ()
     ) -> "PoolState":
         """Returns the state without entries that are too old, and without nodes that no longer exist.
 
@@ -305,7 +305,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         hour.
         """
         existing, with_annotation = set(nodes), set(annotated)
-        failure_seconds, state = max(FORGET_FACTOR * 7200, terms.closed), self.clamp_to_now(now)
+        failure_seconds, state = max(FORGET_FACTOR * 7200, timeouts.closed), self.clamp_to_now(now)
         return change(
             state,
             under={node: since for node, since in state.under.items() if node in existing},
@@ -315,7 +315,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             opened=tuple(when for when in state.opened if when > now - HOUR_SECONDS),
             deleting={node: when for node, when in state.deleting.items() if when > now - DELETION_SECONDS},
             left={node: since for node, since in state.left.items() if node in existing},
-            moved={pod: when for pod, when in state.moved.items() if when > now - terms.rest},
+            moved={pod: when for pod, when in state.moved.items() if when > now - timeouts.rest},
             ended={
                 drain: when
                 for drain, when in state.ended.items()

@@ -21,7 +21,7 @@ from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
 
 
-def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
+def nodes_to_open(view: ClusterView, timeouts: DrainTimeouts) -> dict[str, str]:
     """Returns drained node → a pod (namespace/name) for which the node is uncordoned.
 
     No pool uncordons more nodes than its limit for the hour allows. A pod counts if kube-scheduler reports it as
@@ -29,7 +29,7 @@ def nodes_to_open(view: ClusterView, terms: DrainTimeouts) -> dict[str, str]:
     count.
     """
     emptied = [node for node, note in view.annotated_nodes() if _may_open(node, note)]
-    pods = [pod for pod in view.inventory.pods if _is_waiting(pod, view, terms)] if emptied else []
+    pods = [pod for pod in view.inventory.pods if _is_waiting(pod, view, timeouts)] if emptied else []
     if not pods:
         return {}
     model = build_cluster_model(with_nodes_open(view.inventory, {node.name for node in emptied}))
@@ -88,12 +88,12 @@ def _may_open(node: NodeInfo, note: object) -> bool:
     return node.is_ready and node.is_cordoned and node.removal_taint is None
 
 
-def _is_waiting(pod: PodInfo, view: ClusterView, terms: DrainTimeouts) -> bool:
+def _is_waiting(pod: PodInfo, view: ClusterView, timeouts: DrainTimeouts) -> bool:
     return (
         pod.needs_node
         and not pod.is_finished
         and pod.deletion_requested_at is None
-        and is_unplaced(pod, view.now, terms.pending)
+        and is_unplaced(pod, view.now, timeouts.pending)
     )
 
 

@@ -67,35 +67,35 @@ class ActiveDrains:
     pool's limits like the compactor's own drains."""
 
 
-def closed_reason(pool: Pool, memory: PoolState, now: Seconds, terms: DrainTimeouts) -> Reason | None:
+def closed_reason(pool: Pool, state: PoolState, now: Seconds, timeouts: DrainTimeouts) -> Reason | None:
     """Returns why no drain may begin in the pool: failures have closed it, or it backs off. None if drains may begin.
     `memory` is the pool's stored state."""
-    if memory.backoff is not None and now < memory.backoff.retry_after:
-        return backoff_reason(pool.name, memory.backoff, now)
-    if memory.closed is None or now >= memory.closed + terms.closed:
+    if state.backoff is not None and now < state.backoff.retry_after:
+        return backoff_reason(pool.name, state.backoff, now)
+    if state.closed is None or now >= state.closed + timeouts.closed:
         return None
-    remaining = memory.closed + terms.closed - now
-    cause = describe_strikes(memory) if memory.strikes else "the state of the pool could not be read"
+    remaining = state.closed + timeouts.closed - now
+    cause = describe_strikes(state) if state.strikes else "the state of the pool could not be read"
     return CLOSED(f"pool {pool.name} is closed for {remaining} more seconds, because {cause}")
 
 
-def describe_strikes(memory: PoolState) -> str:
+def describe_strikes(state: PoolState) -> str:
     """Returns how many drains of the pool failed in a row, with the namespaces that made them fail."""
-    names = join_first(sorted(memory.strike_namespaces), MAX_NAMESPACES)
+    names = join_first(sorted(state.strike_namespaces), MAX_NAMESPACES)
     if not names:
-        return f"{format_count(memory.strikes, 'drain')} in a row failed"
-    times = f"{format_count(memory.strikes, 'drain')} in a row failed, where all failures of one namespace count as one"
+        return f"{format_count(state.strikes, 'drain')} in a row failed"
+    times = f"{format_count(state.strikes, 'drain')} in a row failed, where all failures of one namespace count as one"
     return f"{times} ({names})"
 
 
-def opening_reason(pool: Pool, memory: PoolState, now: Seconds) -> Reason | None:
+def opening_reason(pool: Pool, state: PoolState, now: Seconds) -> Reason | None:
     """Returns why no drain may begin because a drained node of the pool was uncordoned recently, or None if drains may
     begin."""
-    if memory.quiet_until is None or now >= memory.quiet_until:
+    if state.quiet_until is None or now >= state.quiet_until:
         return None
     return JUST_OPENED(
         f"a drained node of pool {pool.name} was uncordoned, so the pool starts no drain for "
-        f"{memory.quiet_until - now} s"
+        f"{state.quiet_until - now} s"
     )
 
 
@@ -107,14 +107,14 @@ def backoff_reason(pool: str, backoff: PoolBackoff, now: Seconds, why: str = "")
 
 
 def steps_to_start(
-    wave: Sequence[DrainStep], pool: Pool, memory: PoolState, active: ActiveDrains, now: Seconds, terms: DrainTimeouts
+    wave: Sequence[DrainStep], pool: Pool, state: PoolState, active: ActiveDrains, now: Seconds, timeouts: DrainTimeouts
 ) -> tuple[DrainStep, ...]:
     """Returns the steps that may begin in this pool now, best first. This is checked when the steps are planned, and
     again when they begin.
 
     `memory`: the pool's stored state. `active`: the drains in progress. `terms`: the time limits and the maximum number
     of drains."""
-    if closed_reason(pool, memory, now, terms) is not None or opening_reason(pool, memory, now) is not None:
+    if closed_reason(pool, state, now, timeouts) is not None or opening_reason(pool, state, now) is not None:
         return ()
     busy = {**active.emptying, **active.emptied}
     emptying = {
@@ -122,8 +122,8 @@ def steps_to_start(
         **{node: pool_name for node, pool_name in active.emptying.items() if node not in active.stopping},
     }
     free = Wave(steps=tuple(step for step in wave if step.node not in busy))
-    steps = steps_within_pace(free, pool, memory.to_observations(emptying), now, active.owed.get(pool.name, 0))
-    return steps[: max(0, terms.drains - len(emptying))]
+    steps = steps_within_pace(free, pool, state.to_observations(emptying), now, active.owed.get(pool.name, 0))
+    return steps[: max(0, timeouts.drains - len(emptying))]
 
 
 def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> DrainAnnotation:

@@ -107,68 +107,68 @@ class DrainPlanner:
             if pod.deletion_requested_at is None and (pod.uid in self.view.evicted_uids or self._is_evicted_soon(pod)):
                 self.spent_disruptions.update(self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels))
 
-    def next_actions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
+    def next_actions(self, node: NodeInfo, annotation: DrainAnnotation) -> tuple[Action, ...]:
         """Returns the next actions of this drain. There is always at least one."""
         if node.removal_taint is not None:
             return (
-                *self._undo_surges(note),
+                *self._undo_surges(annotation),
                 a.Abandon(DELETING(f"node {node.name} is being deleted (taint {node.removal_taint.key})")),
             )
         stop = (
-            self._node_failure(node, note)
-            or self._autoscaler_claim(node, note)
-            or self._stop_request(node, note)
-            or self._disturbance(node, note)
+            self._node_failure(node, annotation)
+            or self._autoscaler_claim(node, annotation)
+            or self._stop_request(node, annotation)
+            or self._disturbance(node, annotation)
         )
         if stop is not None:
-            return (*self._undo_surges(note), self._with_setback(stop, node, note))
-        if note.emptied is not None:
-            return (self._wait_for_removal(node, note),)
-        return self._next_evictions(node, note)
+            return (*self._undo_surges(annotation), self._with_setback(stop, node, annotation))
+        if annotation.emptied is not None:
+            return (self._wait_for_removal(node, annotation),)
+        return self._next_evictions(node, annotation)
 
     def _is_evicted_soon(self, pod: PodInfo) -> bool:
         """Returns whether the autoscaler will soon evict the pod: its node belongs to a pool with `autoscaler: lead`,
         and the autoscaler is draining it."""
         return pod.node in self.deletions and not (pod.is_daemon or pod.is_static or pod.is_finished)
 
-    def undo_actions(self, note: DrainAnnotation) -> tuple[Action, ...]:
+    def undo_actions(self, annotation: DrainAnnotation) -> tuple[Action, ...]:
         """Returns the actions that undo surges before the drain's node is uncordoned."""
-        return self._undo_surges(note)
+        return self._undo_surges(annotation)
 
-    def _with_setback(self, stop: Release, node: NodeInfo, note: DrainAnnotation) -> Release:
+    def _with_setback(self, stop: Release, node: NodeInfo, annotation: DrainAnnotation) -> Release:
         """Returns the release of the node. For whatever reason the drain ends, a setback of the pool is added if a pod
         that the drain evicted still waits for a node."""
         # When the node was empty all successors were ready: a pod that is pending now was displaced by another cause.
-        if note.emptied is not None or node.is_legacy:
+        if annotation.emptied is not None or node.is_legacy:
             return stop
-        pod = find_waiting_successor(note, self.view, self.workloads, self.timeouts.pending)
-        return replace(stop, setback=f"pod {pod}, which drain {note.drain} moved, is Pending") if pod else stop
+        pod = find_waiting_successor(annotation, self.view, self.workloads, self.timeouts.pending)
+        return replace(stop, setback=f"pod {pod}, which drain {annotation.drain} moved, is Pending") if pod else stop
 
     # ── reasons to stop ──────────────────────────────────────────────────
-    def _node_failure(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
+    def _node_failure(self, node: NodeInfo, annotation: DrainAnnotation) -> Release | None:
         name = node.name
         if not node.is_cordoned and name in self.view.deleting_nodes:
             reason = DELETION_FAILED(f"the cluster autoscaler began to delete node {name}, and uncordoned it")
             return Release(reason, FailureCause.NODE)
         if not node.is_cordoned:
             return Release(UNCORDONED(f"another client uncordoned node {name}"), FailureCause.NODE)
-        if not node.is_ready and not self._has_no_pods_left(node, note):
+        if not node.is_ready and not self._has_no_pods_left(node, annotation):
             return Release(NODE_ILL(f"node {name} stopped being ready"), FailureCause.NODE)
-        if note.emptied is None:
-            limit_seconds = self.timeouts.drain + max((move.grace for move in note.moves), default=0)
-            if self.view.now > note.since + limit_seconds:
+        if annotation.emptied is None:
+            limit_seconds = self.timeouts.drain + max((move.grace for move in annotation.moves), default=0)
+            if self.view.now > annotation.since + limit_seconds:
                 # Half of the time without a running compactor, or an annotation by a clock that was behind: then the
                 # limit says nothing about the pool.
-                was_executed = 2 * self.view.executed_seconds.get(note.drain, limit_seconds) >= limit_seconds
+                was_executed = 2 * self.view.executed_seconds.get(annotation.drain, limit_seconds) >= limit_seconds
                 blame = FailureCause.POOL if was_executed else FailureCause.NOBODY
                 pods = {pod.uid: pod for pod in self.pods_on_node.get(name, ())}
-                wait = describe_budget_wait(note.moves, pods, self.pdb_index)
+                wait = describe_budget_wait(annotation.moves, pods, self.pdb_index)
                 sentence = f"the drain of node {name} took longer than {limit_seconds} s"
-                late = find_late_namespace(note, pods, self.workloads)
+                late = find_late_namespace(annotation, pods, self.workloads)
                 return Release(TOO_LONG(f"{sentence}; {wait}" if wait else sentence), blame, late)
         return None
 
-    def _autoscaler_claim(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
+    def _autoscaler_claim(self, node: NodeInfo, annotation: DrainAnnotation) -> Release | None:
         """Returns the release of the node if the autoscaler is about to remove it from a pool with `autoscaler: lead`
         and the drain is not the cause of that; otherwise None.
 
@@ -176,45 +176,49 @@ class DrainPlanner:
         the node is a result of the drain. If the drain stopped then, the autoscaler would evict the remaining pods, and
         both would have drained the node.
         """
-        pool = self.view.find_pool(note.pool)
+        pool = self.view.find_pool(annotation.pool)
         uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
         leads = pool is not None and pool.autoscaler is Precedence.LEAD
-        if not leads or not node.autoscaler_candidate or not note.moves or note.emptied is not None:
+        if not leads or not node.autoscaler_candidate or not annotation.moves or annotation.emptied is not None:
             return None
         # A pod has left already: the drain itself brought the node under the autoscaler's threshold.
-        if any(move.uid not in uids for move in note.moves):
+        if any(move.uid not in uids for move in annotation.moves):
             return None
         return Release(CLAIMED(f"the cluster autoscaler is about to remove node {node.name} (taint {CANDIDATE_TAINT})"))
 
-    def _keep_request(self, node: NodeInfo, note: DrainAnnotation, pool: Pool | None) -> Release | None:
+    def _keep_request(self, node: NodeInfo, annotation: DrainAnnotation, pool: Pool | None) -> Release | None:
         """Returns the release of the node if an annotation now keeps it from being drained, otherwise None. For an
         empty node, only Trimtab's own annotation counts."""
         reason = node_keep_reason(
             node,
-            keep_annotations(pool) if pool is not None and note.emptied is None else (KEEP_ANNOTATION, RENAMED_KEEP),
+            keep_annotations(pool)
+            if pool is not None and annotation.emptied is None
+            else (KEEP_ANNOTATION, RENAMED_KEEP),
         )
         return Release(KEPT(f"the drain of node {node.name} was stopped: {reason}")) if reason is not None else None
 
-    def _has_no_pods_left(self, node: NodeInfo, note: DrainAnnotation) -> bool:
+    def _has_no_pods_left(self, node: NodeInfo, annotation: DrainAnnotation) -> bool:
         """Returns whether all pods of the drain have left the node. It is checked because a machine that is being
         removed becomes not ready before its Node object disappears."""
-        planned = {move.uid for move in note.moves}
-        return note.emptied is not None or not any(pod.uid in planned for pod in self.pods_on_node.get(node.name, ()))
+        planned = {move.uid for move in annotation.moves}
+        return annotation.emptied is not None or not any(
+            pod.uid in planned for pod in self.pods_on_node.get(node.name, ())
+        )
 
-    def _stop_request(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
+    def _stop_request(self, node: NodeInfo, annotation: DrainAnnotation) -> Release | None:
         """Returns the release of the node if nothing may be drained now, otherwise None. An empty node is not released:
         it is left to the autoscaler."""
-        pool = self.view.find_pool(note.pool)
-        if (stop := self._keep_request(node, note, pool)) is not None or note.emptied is not None:
+        pool = self.view.find_pool(annotation.pool)
+        if (stop := self._keep_request(node, annotation, pool)) is not None or annotation.emptied is not None:
             return stop
-        why = self.view.paused or _pool_stop_reason(pool, note.pool)
+        why = self.view.paused or _pool_stop_reason(pool, annotation.pool)
         if why:
             return Release(STOPPED(f"the drain of node {node.name} was stopped: {why}"))
-        autoscaler = self.view.autoscaler_of(note.pool)
+        autoscaler = self.view.autoscaler_of(annotation.pool)
         if autoscaler is None:
             return None
         nodes = [member for member in self.view.inventory.nodes if pool is not None and pool.has_node(member)]
-        busy = describe_scale_up(autoscaler, note.pool, nodes)
+        busy = describe_scale_up(autoscaler, annotation.pool, nodes)
         silent = autoscaler.silence_reason(self.view.now) if autoscaler.is_silent(self.view.now) else ""
         if busy or not autoscaler.healthy or silent:
             if busy:
@@ -224,23 +228,23 @@ class DrainPlanner:
             return Release(SCALER_CHANGED(f"{cause} while node {node.name} is drained"))
         return None
 
-    def _disturbance(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
-        unplanned = self._unplanned_pods(node, note)
+    def _disturbance(self, node: NodeInfo, annotation: DrainAnnotation) -> Release | None:
+        unplanned = self._unplanned_pods(node, annotation)
         if unplanned:
             reason = CAME(f"node {node.name} has pods that the plan does not contain: {', '.join(unplanned)}")
             return Release(reason, FailureCause.NODE)
-        if note.emptied is not None:
+        if annotation.emptied is not None:
             return self._opening_need(node)
         return (
-            self._stuck_pod(node, note)
-            or overdue_successor(self.view, self.workloads, node, note, self.timeouts)
+            self._stuck_pod(node, annotation)
+            or overdue_successor(self.view, self.workloads, node, annotation, self.timeouts)
             or self._pending_pod_needs(node)
         )
 
-    def _unplanned_pods(self, node: NodeInfo, note: DrainAnnotation) -> list[str]:
+    def _unplanned_pods(self, node: NodeInfo, annotation: DrainAnnotation) -> list[str]:
         """Returns the pods on the node that would have to move and are not in the annotation, except those that are
         being deleted."""
-        planned = {move.uid for move in note.moves}
+        planned = {move.uid for move in annotation.moves}
         pods = (
             pod
             for pod in self.pods_on_node.get(node.name, ())
@@ -248,8 +252,8 @@ class DrainPlanner:
         )
         return sorted(pod.key for pod in pods if not (pod.is_daemon or pod.is_static))
 
-    def _stuck_pod(self, node: NodeInfo, note: DrainAnnotation) -> Release | None:
-        planned = {move.uid for move in note.moves}
+    def _stuck_pod(self, node: NodeInfo, annotation: DrainAnnotation) -> Release | None:
+        planned = {move.uid for move in annotation.moves}
         for pod in self.pods_on_node.get(node.name, ()):
             if (
                 pod.uid in planned
@@ -277,11 +281,11 @@ class DrainPlanner:
         return Release(OPENED(f"pod {pod} fits on no open node, but fits on the drained node {node.name}"), opened=True)
 
     # ── emptied ──────────────────────────────────────────────────────────
-    def _wait_for_removal(self, node: NodeInfo, note: DrainAnnotation) -> Action:
-        assert note.emptied is not None
-        waits = removal_timeout(self.timeouts, self.view.autoscaler_of(note.pool), ready=node.is_ready)
-        if self.view.now > note.emptied + waits:
-            why, blame = why_not_removed(node, note, self.view, waits)
+    def _wait_for_removal(self, node: NodeInfo, annotation: DrainAnnotation) -> Action:
+        assert annotation.emptied is not None
+        waits = removal_timeout(self.timeouts, self.view.autoscaler_of(annotation.pool), ready=node.is_ready)
+        if self.view.now > annotation.emptied + waits:
+            why, blame = why_not_removed(node, annotation, self.view, waits)
             return Release(
                 NOT_TAKEN(
                     f"node {node.name} has had no pods to evict for {waits} s, but the autoscaler has not "
@@ -289,7 +293,7 @@ class DrainPlanner:
                 ),
                 blame,
             )
-        remaining = note.emptied + waits - self.view.now
+        remaining = annotation.emptied + waits - self.view.now
         return Wait(
             LEFT_EMPTY(
                 f"node {node.name} has no more pods to evict; if the autoscaler does not remove it, the "
@@ -298,14 +302,14 @@ class DrainPlanner:
         )
 
     # ── emptying ─────────────────────────────────────────────────────────
-    def _next_evictions(self, node: NodeInfo, note: DrainAnnotation) -> tuple[Action, ...]:
+    def _next_evictions(self, node: NodeInfo, annotation: DrainAnnotation) -> tuple[Action, ...]:
         pod_by_uid = {pod.uid: pod for pod in self.pods_on_node.get(node.name, ())}
         remaining = [
-            move for move in note.moves if move.uid in pod_by_uid and not is_gone(pod_by_uid[move.uid], self.view)
+            move for move in annotation.moves if move.uid in pod_by_uid and not is_gone(pod_by_uid[move.uid], self.view)
         ]
-        ending = [move for move in note.moves if move.uid in pod_by_uid and move not in remaining]
-        gone_moves = [move for move in note.moves if move not in remaining]
-        undo = self._undo_surges(note, {move.uid for move in remaining})
+        ending = [move for move in annotation.moves if move.uid in pod_by_uid and move not in remaining]
+        gone_moves = [move for move in annotation.moves if move not in remaining]
+        undo = self._undo_surges(annotation, {move.uid for move in remaining})
         incomplete = self._incomplete_workload(gone_moves)
         if not remaining:
             if undo:
@@ -320,9 +324,9 @@ class DrainPlanner:
         # Lowest priority first, as in the kubelet's graceful node shutdown. Equal ones keep the order of the plan:
         # it begins with the largest pod, for the reason given in `drain_order`.
         order = sorted((m for m in remaining if m.turn == turn), key=lambda move: move.priority)
-        steps = self._choose_evictions(order, pod_by_uid, note)
+        steps = self._choose_evictions(order, pod_by_uid, annotation)
         stop = next((action for action in steps if isinstance(action, Release)), None)
-        return (*self._undo_surges(note), stop) if stop is not None else (*undo, *steps)
+        return (*self._undo_surges(annotation), stop) if stop is not None else (*undo, *steps)
 
     def _incomplete_workload(self, moves: Iterable[PodToEvict]) -> str:
         """Returns the first workload, among those of the pods to move, that lacks a ready pod, as text; an empty string
@@ -335,7 +339,7 @@ class DrainPlanner:
         return ""
 
     def _choose_evictions(
-        self, order: list[PodToEvict], pod_by_uid: dict[str, PodInfo], note: DrainAnnotation
+        self, order: list[PodToEvict], pod_by_uid: dict[str, PodInfo], annotation: DrainAnnotation
     ) -> tuple[Action, ...]:
         """Returns the evictions to make now, pods with a lower priority first. While a pod waits, pods with a higher
         priority wait too."""
@@ -344,13 +348,13 @@ class DrainPlanner:
         for move in order:
             if waiting_priority is not None and move.priority > waiting_priority:
                 break
-            actions.append(self._eviction_step(move, pod_by_uid[move.uid], note))
+            actions.append(self._eviction_step(move, pod_by_uid[move.uid], annotation))
             if isinstance(actions[-1], Wait) and waiting_priority is None:
                 waiting_priority = move.priority
         return tuple(action for action in actions if not isinstance(action, Wait)) or tuple(actions[:1])
 
-    def _eviction_step(self, move: PodToEvict, pod: PodInfo, note: DrainAnnotation) -> Action:
-        pool = self.view.find_pool(note.pool)
+    def _eviction_step(self, move: PodToEvict, pod: PodInfo, annotation: DrainAnnotation) -> Action:
+        pool = self.view.find_pool(annotation.pool)
         forbidden = self.eviction_checker.forbidding_annotation(pod, pool) if pool is not None else None
         if forbidden is not None:
             return Release(FORBIDDEN(str(forbidden)), FailureCause.NODE)
@@ -359,7 +363,7 @@ class DrainPlanner:
             return Release(FORBIDDEN(f"{format_count(len(budgets), 'budget')} select pod {pod.key}"), FailureCause.NODE)
         if (wait := self._critical_wait(move)) is not None:
             return wait
-        surge = self._surge_step(move, note)
+        surge = self._surge_step(move, annotation)
         if surge is not None:
             return surge
         refusal = self._budget_wait(pod, budgets[0]) if budgets else self._disruption_wait(move)
@@ -419,16 +423,16 @@ class DrainPlanner:
         return self._critical_workloads
 
     # ── one replica more, and back ───────────────────────────────────────
-    def _surge_step(self, move: PodToEvict, note: DrainAnnotation) -> Action | None:
+    def _surge_step(self, move: PodToEvict, annotation: DrainAnnotation) -> Action | None:
         """Returns the step that must come before the eviction of a Deployment's only pod, which gives the Deployment a
         second pod; None if no step is needed."""
         name = self._deployment_of(move)
-        original = note.surges.get(name)
+        original = annotation.surges.get(name)
         if original is None:
             return None
         wanted = self._wanted_replicas(name)
         if wanted == original:
-            if self.view.now > note.surged.get(name, self.view.now) + SURGE_RETRY_SECONDS:
+            if self.view.now > annotation.surged.get(name, self.view.now) + SURGE_RETRY_SECONDS:
                 reason = FORBIDDEN(f"another client removed the second replica of Deployment {name}")
                 return Release(reason, FailureCause.NODE)
             return a.SetReplicas(name, original, original + 1)
@@ -436,14 +440,14 @@ class DrainPlanner:
             return Wait(SURGING(f"Deployment {name} waits for its second pod"))
         return None
 
-    def _undo_surges(self, note: DrainAnnotation, live: Iterable[str] = ()) -> tuple[Action, ...]:
+    def _undo_surges(self, annotation: DrainAnnotation, live: Iterable[str] = ()) -> tuple[Action, ...]:
         """Returns the steps that undo surges whose pod has left or will stay, as far as the Deployment still has the
         number of replicas that the compactor set."""
-        remaining = {self._deployment_of(move) for move in note.moves if move.uid in set(live)}
+        remaining = {self._deployment_of(move) for move in annotation.moves if move.uid in set(live)}
         return tuple(
             a.SetReplicas(name, before + 1, before)
-            for name, before in sorted(note.surges.items())
-            if name in note.surged and name not in remaining and self._wanted_replicas(name) == before + 1
+            for name, before in sorted(annotation.surges.items())
+            if name in annotation.surged and name not in remaining and self._wanted_replicas(name) == before + 1
         )
 
     def _deployment_of(self, move: PodToEvict) -> str:
@@ -464,6 +468,6 @@ def _pool_stop_reason(pool: Pool | None, name: str) -> str:
     return f"pool {name} is in mode rehearse" if pool.dry_run else ""
 
 
-def mark_emptied(note: DrainAnnotation, at: Seconds) -> DrainAnnotation:
+def mark_emptied(annotation: DrainAnnotation, at: Seconds) -> DrainAnnotation:
     """Returns the annotation with the time at which the node was empty."""
-    return change(note, emptied=at)
+    return change(annotation, emptied=at)

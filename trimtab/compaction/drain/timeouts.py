@@ -37,11 +37,11 @@ MARGIN_SECONDS = 300
 """Seconds that are added to the autoscaler's own timers, for its loop and the cloud provider's API."""
 
 
-def removal_timeout(terms: DrainTimeouts, autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
+def removal_timeout(timeouts: DrainTimeouts, autoscaler: Autoscaler | None, *, ready: bool = True) -> int:
     """Returns how long an empty node may wait for its removal: the autoscaler's unneeded time, its longest cool-down,
     and a margin."""
-    if terms.taken is not None:
-        return terms.taken
+    if timeouts.taken is not None:
+        return timeouts.taken
     return unneeded_time(autoscaler, ready=ready) + longest_delay(autoscaler) + MARGIN_SECONDS
 
 

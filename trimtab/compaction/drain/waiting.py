@@ -20,7 +20,7 @@ def pool_mode(pool: Pool | None) -> str:
 
 
 def waiting_reason(
-    pool: Pool | None, memory: PoolState, now: Seconds, terms: DrainTimeouts, *, paused: str = "", is_led: bool = True
+    pool: Pool | None, state: PoolState, now: Seconds, timeouts: DrainTimeouts, *, paused: str = "", is_led: bool = True
 ) -> str:
     """Returns what must happen before the next drain of the pool begins, or an empty string if nothing prevents it.
 
@@ -29,7 +29,7 @@ def waiting_reason(
     """
     if pool is None:
         return "the ConfigMap of the pool, which does not exist"
-    if (closed := closed_reason(pool, memory, now, terms)) is not None:
+    if (closed := closed_reason(pool, state, now, timeouts)) is not None:
         return str(closed)
     if paused:
         return paused
@@ -41,17 +41,17 @@ def waiting_reason(
         return "`mode: act` in the pool's ConfigMap, because the pool is in mode rehearse"
     if not is_any_open(pool.windows, now):
         return "the next window in which the pool may be drained"
-    if (opened := opening_reason(pool, memory, now)) is not None:
+    if (opened := opening_reason(pool, state, now)) is not None:
         return str(opened)
-    draining = sorted(memory.drains)
-    if len([node for node in draining if node not in memory.empty]) >= pool.drains:
+    draining = sorted(state.drains)
+    if len([node for node in draining if node not in state.empty]) >= pool.drains:
         return f"the end of the drain of {draining[0]}"
-    if Observations(evictions=memory.evictions).recent_evictions(now) >= pool.evictions_per_hour:
+    if Observations(evictions=state.evictions).recent_evictions(now) >= pool.evictions_per_hour:
         return (
             f"the next hour, because the pool's limit of {format_count(pool.evictions_per_hour, 'eviction')} "
             f"per hour is reached"
         )
-    return "" if memory.plan else memory.plan_why or _missing_plan(memory.plan_stays)
+    return "" if state.plan else state.plan_why or _missing_plan(state.plan_stays)
 
 
 def describe_stays(stays: Mapping[str, int]) -> str:

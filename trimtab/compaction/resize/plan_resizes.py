@@ -42,7 +42,7 @@ def plan_with_resizes(
     inventory: Inventory,
     pools: Sequence[Pool],
     proposals: Sequence[ResizeProposal],
-    now: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
+    context: PlanningContext = PlanningContext(),  # noqa: B008  a frozen value
     again: Again | None = None,
     effort: int | None = None,
     without: Plan | None = None,
@@ -52,16 +52,16 @@ def plan_with_resizes(
     `again` returns what a pod would request if it were admitted again. `without` is the plan without resizes of the
     same inventory, if it has been made already."""
     if without is None:
-        without = make_plan(build_cluster_model(inventory, again), pools, now, effort)
+        without = make_plan(build_cluster_model(inventory, again), pools, context, effort)
     shrinks = [proposal for proposal in proposals if proposal.is_shrink]
     if not shrinks:
         return ResizePlan(without=without, plan=without)
-    best, needed = _plan_with(inventory, pools, shrinks, now, again, effort)
+    best, needed = _plan_with(inventory, pools, shrinks, context, again, effort)
     if len(needed) < len(shrinks):
         fewer = build_cluster_model(with_resized_requests(inventory, needed), again)
-        if holds_as_planned(best, fewer, pools, now):
+        if holds_as_planned(best, fewer, pools, context):
             shrinks = list(needed)
-        elif (again_planned := make_plan(fewer, pools, now, effort)).total_savings >= best.total_savings:
+        elif (again_planned := make_plan(fewer, pools, context, effort)).total_savings >= best.total_savings:
             best, shrinks = again_planned, list(needed)
     if best.total_savings <= without.total_savings:
         return ResizePlan(without=without, plan=without)
@@ -78,13 +78,13 @@ def _plan_with(
     inventory: Inventory,
     pools: Sequence[Pool],
     proposals: Sequence[ResizeProposal],
-    now: PlanningContext,
+    context: PlanningContext,
     again: Again | None,
     effort: int | None,
 ) -> tuple[Plan, tuple[ResizeProposal, ...]]:
     """Returns the plan of the resized cluster, and the proposals that it needs for its moves."""
     model = build_cluster_model(with_resized_requests(inventory, proposals), again)
-    plan = make_plan(model, pools, now, effort)
+    plan = make_plan(model, pools, context, effort)
     return plan, _needed_proposals(model, plan, proposals)
 
 

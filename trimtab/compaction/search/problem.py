@@ -75,18 +75,22 @@ class CompactionProblem:
 
 
 def prepare_problem(
-    model: ClusterModel, pools: Sequence[Pool], now: PlanningContext, most: int | None = None
+    model: ClusterModel, pools: Sequence[Pool], context: PlanningContext, most: int | None = None
 ) -> CompactionProblem:
     """Returns the input of a search, read from the cluster model.
 
     `most` is the number of candidates, the most promising ones, that are examined closely; None means all.
     """
     problem = CompactionProblem(
-        model, FreeCapacity(model), now, EvictionChecker.for_inventory(model.inventory, now.now, now.autoscaler), {}
+        model,
+        FreeCapacity(model),
+        context,
+        EvictionChecker.for_inventory(model.inventory, context.now, context.autoscaler),
+        {},
     )
     # The order of these steps matters: each reads what the ones before have set.
     problem.capacity.reserve_growth()
-    nodes = CandidateChecker(model, pools, now)
+    nodes = CandidateChecker(model, pools, context)
     _assign_pools(problem, nodes)
     _close_receivers(problem)
     _refuse_pools(problem, pools)

@@ -38,16 +38,16 @@ class EmptyDirs:
     required: Required = False
 
 
-def propose_changes(settings: EmptyDirs, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: EmptyDirs, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the size limit for every selected emptyDir volume that has none."""
-    volumes = list(draft.spec.volumes)
+    volumes = list(changes.spec.volumes)
     reason = reasons.POLICY_SAYS(f"the policy says {settings.size_limit}")
     for index, volume in enumerate(volumes):
         empty_dir = _find_unlimited(settings, volume)
-        if empty_dir is not None and draft.claim_field(_field_name(volume), None, settings.size_limit, reason):
+        if empty_dir is not None and changes.claim_field(_field_name(volume), None, settings.size_limit, reason):
             volumes[index] = change(volume, empty_dir=change(empty_dir, size_limit=settings.size_limit))
-    if any(a is not b for a, b in zip(volumes, draft.spec.volumes, strict=True)):
-        draft.spec = change(draft.spec, volumes=tuple(volumes))
+    if any(a is not b for a, b in zip(volumes, changes.spec.volumes, strict=True)):
+        changes.spec = change(changes.spec, volumes=tuple(volumes))
 
 
 def find_unmet_field(settings: EmptyDirs, result: PodBeforeAndAfter) -> str | None:

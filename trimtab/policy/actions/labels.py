@@ -84,38 +84,38 @@ class Annotations:
     required: Required = False
 
 
-def propose_changes(settings: Labels, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: Labels, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the labels that the pod lacks. With `override`, also proposes new values for labels that differ."""
     # A copy: the settings belong to the policy.
     wanted = dict(settings.add or {})
     for key, label in (settings.from_namespace or {}).items():
-        value = (draft.subject.namespace_labels or {}).get(label)
+        value = (changes.subject.namespace_labels or {}).get(label)
         # An empty label of the namespace gives no value that would tell pods apart.
         if value:
             wanted[key] = value
         else:
-            draft.leave_unchanged(
+            changes.leave_unchanged(
                 f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the pod's namespace has no label {label}")
             )
     for key, chosen in (settings.from_pod or {}).items():
-        unlisted = pod_label_unlisted(chosen.label, chosen.among, draft.subject)
+        unlisted = pod_label_unlisted(chosen.label, chosen.among, changes.subject)
         if unlisted is None:
-            wanted[key] = draft.subject.labels[chosen.label]
+            wanted[key] = changes.subject.labels[chosen.label]
         else:
-            draft.leave_unchanged(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
-    present = draft.subject.labels_of(draft.metadata)
-    added = _new_entries("labels", wanted, settings.override, draft, present)
+            changes.leave_unchanged(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
+    present = changes.subject.labels_of(changes.metadata)
+    added = _new_entries("labels", wanted, settings.override, changes, present)
     if added:
-        draft.metadata = change(draft.metadata, labels={**value_or(draft.metadata.labels, {}), **added})
+        changes.metadata = change(changes.metadata, labels={**value_or(changes.metadata.labels, {}), **added})
 
 
-def propose_annotation_changes(settings: Annotations, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_annotation_changes(settings: Annotations, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the annotations that the pod lacks. With `override`, also proposes new values for annotations that
     differ."""
-    present = draft.subject.annotations_of(draft.metadata)
-    added = _new_entries("annotations", settings.add, settings.override, draft, present)
+    present = changes.subject.annotations_of(changes.metadata)
+    added = _new_entries("annotations", settings.add, settings.override, changes, present)
     if added:
-        draft.metadata = change(draft.metadata, annotations={**value_or(draft.metadata.annotations, {}), **added})
+        changes.metadata = change(changes.metadata, annotations={**value_or(changes.metadata.annotations, {}), **added})
 
 
 def find_unmet_field(settings: Labels, result: PodBeforeAndAfter) -> str | None:
@@ -149,22 +149,22 @@ def _first_missing(part: str, wanted: dict[str, str], present: Mapping[str, str]
 
 
 def _new_entries(
-    part: str, wanted: dict[str, str], override: bool, draft: PodChanges, present: Mapping[str, str]
+    part: str, wanted: dict[str, str], override: bool, changes: PodChanges, present: Mapping[str, str]
 ) -> dict[str, str]:
     """Returns the wanted entries that are new, or that have another value than before."""
     added: dict[str, str] = {}
     for key, value in wanted.items():
         before = present.get(key)
         name = f"{part}[{key}]"
-        if part == "labels" and draft.subject.owners and is_controller_label(key):
+        if part == "labels" and changes.subject.owners and is_controller_label(key):
             reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by the label {key}")
-            draft.leave_unchanged(name, reason, loud=True)
+            changes.leave_unchanged(name, reason, loud=True)
         # A label of the author may be what a selector uses, so a policy must say that it replaces it.
         elif before is not None and before != value and not override:
-            draft.leave_unchanged(name, reasons.ALREADY_SET(f"the pod itself already sets {before}"))
-        elif part == "labels" and before not in (None, value) and (used := _selector_use(key, draft.subject)):
-            draft.leave_unchanged(name, reasons.CONTROLLERS_LABEL(used), loud=True)
-        elif draft.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
+            changes.leave_unchanged(name, reasons.ALREADY_SET(f"the pod itself already sets {before}"))
+        elif part == "labels" and before not in (None, value) and (used := _selector_use(key, changes.subject)):
+            changes.leave_unchanged(name, reasons.CONTROLLERS_LABEL(used), loud=True)
+        elif changes.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value
     return added
 
@@ -172,20 +172,20 @@ def _new_entries(
 _SELECTING_KINDS = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
-def _selector_use(key: str, subject: PodContext) -> str:
+def _selector_use(key: str, pod_context: PodContext) -> str:
     """Returns a sentence if an owner of the pod selects its pods by this label, or if that is not known; otherwise an
     empty string. If the value of such a label were changed, the owner would not recognise the pod and would create pods
     without end."""
     is_known = False
-    for owner in subject.owners:
-        replicas = subject.facts.replicas.get(owner)
+    for owner in pod_context.owners:
+        replicas = pod_context.facts.replicas.get(owner)
         selected = None if replicas is None else replicas.selected
         if selected is not None and key in selected:
             return f"{owner} finds its pods by the label {key}"
         is_known = is_known or selected is not None
-    if is_known or not subject.owners or subject.owners[0].kind not in _SELECTING_KINDS:
+    if is_known or not pod_context.owners or pod_context.owners[0].kind not in _SELECTING_KINDS:
         return ""
-    return f"Trimtab does not know whether {subject.owners[0]} finds its pods by the label {key}"
+    return f"Trimtab does not know whether {pod_context.owners[0]} finds its pods by the label {key}"
 
 
 def is_controller_label(key: str) -> bool:

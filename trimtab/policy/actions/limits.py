@@ -78,12 +78,12 @@ def limit_rules(settings: LimitsAction) -> Iterator[tuple[str, str]]:
         yield "ephemeral-storage", settings.ephemeral_storage
 
 
-def propose_changes(settings: LimitsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: LimitsAction, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes a limit for each container and resource that no earlier policy has decided."""
     rules = tuple(limit_rules(settings))
     for place in places:
         for resource, rule in rules:
-            _propose_limit(settings, rule, draft, place, resource)
+            _propose_limit(settings, rule, changes, place, resource)
 
 
 def find_unmet_field(settings: LimitsAction, result: PodBeforeAndAfter) -> str | None:
@@ -114,23 +114,25 @@ _NEEDED_ON_WINDOWS = {
 _NOT_SHOWN = "nothing in the pod shows which runtime container"
 
 
-def _reason_of_reader(reader: LimitReader, place: ContainerRef, resource: str, limit: str) -> Reason:
+def _reason_of_reader(reader: LimitReader, container: ContainerRef, resource: str, limit: str) -> Reason:
     return reasons.CONTAINER_READS_LIMIT(
-        f"the {resource} limit ({limit}) of container {place.container.name} stays, because {reader} reads it"
+        f"the {resource} limit ({limit}) of container {container.container.name} stays, because {reader} reads it"
     )
 
 
-def _propose_limit(settings: LimitsAction, rule: str, draft: PodChanges, place: ContainerRef, resource: str) -> None:
+def _propose_limit(
+    settings: LimitsAction, rule: str, changes: PodChanges, container: ContainerRef, resource: str
+) -> None:
     """Proposes the limit of one container and resource, or records why it is not changed."""
-    field = f"{place.name}.limits.{resource}"
-    author_limit = limits_of(place.container.resources).get(resource)
-    if autoscalers.is_boosting_cpu(draft.subject, place, resource):
-        draft.leave_unchanged(
-            field, reasons.VPA_BOOSTS(f"the VPA raises the cpu of {place.container.name} during its start")
+    field = f"{container.name}.limits.{resource}"
+    author_limit = limits_of(container.container.resources).get(resource)
+    if autoscalers.is_boosting_cpu(changes.subject, container, resource):
+        changes.leave_unchanged(
+            field, reasons.VPA_BOOSTS(f"the VPA raises the cpu of {container.container.name} during its start")
         )
         return
     # `keep` decides the field, too, so that no later policy changes the limit.
-    first = draft.decide_first(field, rule)
+    first = changes.decide_first(field, rule)
     if not first or rule == "keep" or (rule == "remove" and author_limit is None):
         return
     is_removal = rule == "remove"
@@ -138,31 +140,33 @@ def _propose_limit(settings: LimitsAction, rule: str, draft: PodChanges, place: 
         reasons.LIMIT_REMOVED("the policy removes the limit") if is_removal else reasons.POLICY_SAYS(f"limit = {rule}")
     )
     if author_limit is not None and not settings.required:
-        if is_removal and resource in _NEEDED_ON_WINDOWS and draft.subject.is_windows:
-            sentence = f"the {resource} limit ({author_limit}) of container {place.container.name} stays: on Windows, "
-            draft.leave_unchanged(field, reasons.WINDOWS(f"{sentence}{_NEEDED_ON_WINDOWS[resource]}"))
+        if is_removal and resource in _NEEDED_ON_WINDOWS and changes.subject.is_windows:
+            sentence = (
+                f"the {resource} limit ({author_limit}) of container {container.container.name} stays: on Windows, "
+            )
+            changes.leave_unchanged(field, reasons.WINDOWS(f"{sentence}{_NEEDED_ON_WINDOWS[resource]}"))
             return
-        reader = find_reference(draft.subject, place, resource)
+        reader = find_reference(changes.subject, container, resource)
         if reader is None and is_removal and resource == "memory":
             # Those of the draft: the action `emptyDirs` may have set a size.
-            reader = find_memory_volume_reader(draft.spec.volumes)
-        use = find_runtime_use(draft.subject, place, resource) if reader is None and is_removal else reader
+            reader = find_memory_volume_reader(changes.spec.volumes)
+        use = find_runtime_use(changes.subject, container, resource) if reader is None and is_removal else reader
         if isinstance(use, LimitReader):
-            draft.leave_unchanged(field, _reason_of_reader(use, place, resource, str(author_limit)))
+            changes.leave_unchanged(field, _reason_of_reader(use, container, resource, str(author_limit)))
             return
         if isinstance(use, UnknownRuntime):
             if settings.unknown_runtime == "keep":
-                draft.leave_unchanged(field, reasons.RUNTIME_UNKNOWN(f"{_NOT_SHOWN} {place.container.name} has"))
+                changes.leave_unchanged(field, reasons.RUNTIME_UNKNOWN(f"{_NOT_SHOWN} {container.container.name} has"))
                 return
-            reason = reasons.LIMIT_REMOVED(f"the policy removes the limit; {_NOT_SHOWN} {place.container.name} has")
-    draft.limits[place, resource] = ResourceRequest(
-        place=place,
+            reason = reasons.LIMIT_REMOVED(f"the policy removes the limit; {_NOT_SHOWN} {container.container.name} has")
+    changes.limits[container, resource] = ResourceRequest(
+        place=container,
         resource=resource,
         value=None,
         factor=limit_factor(rule),
-        policy=draft.policy,
+        policy=changes.policy,
         reason=reason,
-        changes_guaranteed=draft.changes_guaranteed,
+        changes_guaranteed=changes.changes_guaranteed,
     )
 
 

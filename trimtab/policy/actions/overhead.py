@@ -45,24 +45,24 @@ class OverheadAction:
     required: Required = False
 
 
-def propose_changes(settings: OverheadAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: OverheadAction, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Removes, refuses or reports overhead that the pod's author has set, as the policy demands."""
     # Nearly every pod carries no overhead when the webhook is called, or the class's own.
-    if draft.spec.overhead is UNSET or "RuntimeClass" not in draft.subject.facts.listed_kinds:
+    if changes.spec.overhead is UNSET or "RuntimeClass" not in changes.subject.facts.listed_kinds:
         return
     # RuntimeClasses of Linux sandboxes do not apply to Windows nodes.
-    if draft.subject.is_windows and not settings.required:
+    if changes.subject.is_windows and not settings.required:
         return
-    name = value_or(draft.spec.runtime_class_name, "")
-    runtime_class = draft.subject.facts.runtime_classes.get(name)
+    name = value_or(changes.spec.runtime_class_name, "")
+    runtime_class = changes.subject.facts.runtime_classes.get(name)
     # The class may have been deleted, or not be listed yet: the API server decides on such a pod.
     if runtime_class is None and name:
         return
     defined = runtime_class.overhead.pod_fixed if runtime_class else {}
     if not defined:
-        _handle_stray(settings, draft)
-    elif not is_same_list(defined, value_or(draft.spec.overhead, {})):
-        _handle_contradicting(settings, draft, name, defined)
+        _handle_stray(settings, changes)
+    elif not is_same_list(defined, value_or(changes.spec.overhead, {})):
+        _handle_contradicting(settings, changes, name, defined)
 
 
 def find_unmet_field(settings: OverheadAction, result: PodBeforeAndAfter) -> str | None:
@@ -76,40 +76,40 @@ def find_unmet_field(settings: OverheadAction, result: PodBeforeAndAfter) -> str
     )
 
 
-def _handle_stray(settings: OverheadAction, draft: PodChanges) -> None:
-    own = format_amounts(value_or(draft.spec.overhead, {}))
+def _handle_stray(settings: OverheadAction, changes: PodChanges) -> None:
+    own = format_amounts(value_or(changes.spec.overhead, {}))
     reason = reasons.OVERHEAD_STRAY(f"the pod has overhead {own or '{}'}, but no RuntimeClass that defines it")
     if settings.stray == "strip":
-        _strip(draft, own)
-    elif settings.stray == "deny" and own and draft.decide_first(FIELD, "denied"):
-        draft.denied = reason
+        _strip(changes, own)
+    elif settings.stray == "deny" and own and changes.decide_first(FIELD, "denied"):
+        changes.denied = reason
     elif settings.stray == "warn" and own:
-        draft.leave_unchanged(FIELD, reason, loud=True)
+        changes.leave_unchanged(FIELD, reason, loud=True)
 
 
 def _handle_contradicting(
-    settings: OverheadAction, draft: PodChanges, name: str, defined: Mapping[str, Written]
+    settings: OverheadAction, changes: PodChanges, name: str, defined: Mapping[str, Written]
 ) -> None:
-    own = format_amounts(value_or(draft.spec.overhead, {}))
-    if draft.subject.settings.overhead == "server" or draft.applied_before.get(FIELD) == own:
-        draft.leave_unchanged(FIELD, overhead_contradiction(name, own, format_amounts(defined)), loud=True)
+    own = format_amounts(value_or(changes.spec.overhead, {}))
+    if changes.subject.settings.overhead == "server" or changes.applied_before.get(FIELD) == own:
+        changes.leave_unchanged(FIELD, overhead_contradiction(name, own, format_amounts(defined)), loud=True)
         return
     if settings.contradicting == "strip":
-        _strip(draft, own)
+        _strip(changes, own)
         return
     reason = overhead_contradiction(name, own, format_amounts(defined))
-    if settings.contradicting == "deny" and draft.decide_first(FIELD, "denied"):
-        draft.denied = reason
+    if settings.contradicting == "deny" and changes.decide_first(FIELD, "denied"):
+        changes.denied = reason
     elif settings.contradicting == "warn":
-        draft.decide_first(FIELD, own)
-        draft.leave_unchanged(FIELD, reason, loud=True)
+        changes.decide_first(FIELD, own)
+        changes.leave_unchanged(FIELD, reason, loud=True)
 
 
-def _strip(draft: PodChanges, own: str) -> None:
-    if draft.claim_field(
+def _strip(changes: PodChanges, own: str) -> None:
+    if changes.claim_field(
         FIELD, own, None, reasons.OVERHEAD_STRIPPED("no RuntimeClass defines this overhead"), replaces=False
     ):
-        draft.spec = change(draft.spec, overhead=UNSET)
+        changes.spec = change(changes.spec, overhead=UNSET)
 
 
 def overhead_contradiction(name: str, own: str, defined: str) -> Reason:
@@ -117,69 +117,69 @@ def overhead_contradiction(name: str, own: str, defined: str) -> Reason:
     return reasons.OVERHEAD_CONTRADICTS(f"the pod has overhead {own}, but RuntimeClass {name} defines {defined}")
 
 
-def finish_overhead(draft: PodChanges) -> None:
+def finish_overhead(changes: PodChanges) -> None:
     """Completes the overhead for the RuntimeClass that the pod has after all policies.
 
     If the API server's RuntimeClass admission plugin is on, this only checks that the plugin has done its work. If it
     is off, this does the same work: it sets the overhead exactly as in `podFixed`, and adds the class's node selector
     and tolerations.
     """
-    name = value_or(draft.spec.runtime_class_name, "")
-    runtime_class = draft.subject.facts.runtime_classes.get(name)
-    if runtime_class is None or draft.denied is not None:
+    name = value_or(changes.spec.runtime_class_name, "")
+    runtime_class = changes.subject.facts.runtime_classes.get(name)
+    if runtime_class is None or changes.denied is not None:
         return
-    draft.policy = ""
-    if draft.subject.settings.overhead == "server":
-        _check_served(draft, runtime_class)
+    changes.policy = ""
+    if changes.subject.settings.overhead == "server":
+        _check_served(changes, runtime_class)
     else:
-        _apply_runtime_class(draft, runtime_class)
+        _apply_runtime_class(changes, runtime_class)
 
 
-def _check_served(draft: PodChanges, runtime_class: RuntimeClass) -> None:
+def _check_served(changes: PodChanges, runtime_class: RuntimeClass) -> None:
     """Reports overhead that the RuntimeClass admission plugin should have filled in and did not. It only applies if the
     pod had the class before the webhook was called."""
     # The plugin runs before webhooks, and again only for a class that a webhook set.
-    was_set_before = value_or(draft.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
-    if was_set_before and runtime_class.overhead.pod_fixed and not value_or(draft.spec.overhead, {}):
+    was_set_before = value_or(changes.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
+    if was_set_before and runtime_class.overhead.pod_fixed and not value_or(changes.spec.overhead, {}):
         name = runtime_class.metadata.name
         reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead, but the pod has no overhead")
-        draft.leave_unchanged(FIELD, reason, loud=True)
+        changes.leave_unchanged(FIELD, reason, loud=True)
 
 
-def _apply_runtime_class(draft: PodChanges, runtime_class: RuntimeClass) -> None:
-    own, defined = value_or(draft.spec.overhead, {}), runtime_class.overhead.pod_fixed
+def _apply_runtime_class(changes: PodChanges, runtime_class: RuntimeClass) -> None:
+    own, defined = value_or(changes.spec.overhead, {}), runtime_class.overhead.pod_fixed
     reason = reasons.CLASS_BRINGS(f"RuntimeClass {runtime_class.metadata.name} defines this overhead")
     if own and not is_same_list(defined, own):
         # An overhead that an earlier call of Trimtab wrote is no contradiction of the author's.
-        if not draft.is_decided(FIELD) and draft.applied_before.get(FIELD) != format_amounts(own):
+        if not changes.is_decided(FIELD) and changes.applied_before.get(FIELD) != format_amounts(own):
             # The RuntimeClass admission plugin would refuse the pod, too.
-            draft.denied = overhead_contradiction(
+            changes.denied = overhead_contradiction(
                 runtime_class.metadata.name, format_amounts(own), format_amounts(defined) or "none"
             )
         return
     if defined and not own:
-        draft.record_change(FIELD, None, format_amounts(defined), reason)
-        draft.spec = change(draft.spec, overhead=dict(defined))
-    _apply_scheduling(draft, runtime_class, reason)
+        changes.record_change(FIELD, None, format_amounts(defined), reason)
+        changes.spec = change(changes.spec, overhead=dict(defined))
+    _apply_scheduling(changes, runtime_class, reason)
 
 
-def _apply_scheduling(draft: PodChanges, runtime_class: RuntimeClass, reason: Reason) -> None:
+def _apply_scheduling(changes: PodChanges, runtime_class: RuntimeClass, reason: Reason) -> None:
     """Adds the node selector and the tolerations of the RuntimeClass, as the RuntimeClass admission plugin does
     (plugin/pkg/admission/runtimeclass/admission.go)."""
-    selector = value_or(draft.spec.node_selector, {})
+    selector = value_or(changes.spec.node_selector, {})
     missing = {k: v for k, v in runtime_class.scheduling.node_selector.items() if k not in selector}
     for key, value in sorted(missing.items()):
-        draft.record_change(f"nodeSelector[{key}]", None, value, reason)
-    tolerations = value_or(draft.spec.tolerations, ())
+        changes.record_change(f"nodeSelector[{key}]", None, value, reason)
+    tolerations = value_or(changes.spec.tolerations, ())
     lacking = tuple(t for t in runtime_class.scheduling.tolerations if not is_covered(t, tolerations))
     for toleration in lacking:
-        draft.record_change(
+        changes.record_change(
             f"tolerations[{toleration.key}]", None, toleration.value or toleration.operator or "Equal", reason
         )
     if missing:
-        draft.spec = change(draft.spec, node_selector={**selector, **missing})
+        changes.spec = change(changes.spec, node_selector={**selector, **missing})
     if lacking:
-        draft.spec = change(draft.spec, tolerations=tolerations + lacking)
+        changes.spec = change(changes.spec, tolerations=tolerations + lacking)
 
 
 def format_amounts(amounts: Mapping[str, Written]) -> str:

@@ -87,48 +87,48 @@ def _describe_toleration(toleration: Toleration) -> _TolerationWish:
 _placements: Derived[PlacementAction, CompiledPlacement] = Derived(CompiledPlacement)
 
 
-def _build_placement(settings: PlacementAction, subject: PodContext) -> CompiledPlacement | Reason:
-    resolved = resolve_labels(settings, subject)
+def _build_placement(settings: PlacementAction, pod_context: PodContext) -> CompiledPlacement | Reason:
+    resolved = resolve_labels(settings, pod_context)
     if isinstance(resolved, Reason):
         return resolved
     # Settings with values from labels are new for each pod, and so is what is built of them.
     return _placements.value_for(settings) if resolved is settings else CompiledPlacement(resolved)
 
 
-def propose_changes(settings: PlacementAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: PlacementAction, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the policy's whole placement, or, if a part of it is not possible, none of it, and records why."""
-    placement = _build_placement(settings, draft.subject)
+    placement = _build_placement(settings, changes.subject)
     if isinstance(placement, Reason):
         is_loud = placement.code is not reasons.POD_LABEL_MISSING
-        draft.leave_unchanged("placement", placement, loud=is_loud)
+        changes.leave_unchanged("placement", placement, loud=is_loud)
         return
-    if _is_overruled(placement, draft):
+    if _is_overruled(placement, changes):
         return
-    obstacle = _find_obstacle(placement, draft)
+    obstacle = _find_obstacle(placement, changes)
     if obstacle is not None:
-        draft.leave_unchanged("placement", obstacle, loud=obstacle.code is reasons.CONTRADICTION)
+        changes.leave_unchanged("placement", obstacle, loud=obstacle.code is reasons.CONTRADICTION)
         return
-    savepoint, spec_before, reason_count = draft.create_savepoint(), draft.spec, len(draft.fields_kept)
+    savepoint, spec_before, reason_count = changes.create_savepoint(), changes.spec, len(changes.fields_kept)
     if placement.selector:
-        _apply_node_selector(placement, draft)
+        _apply_node_selector(placement, changes)
     if placement.require:
-        _apply_required(placement, draft)
+        _apply_required(placement, changes)
     if placement.groups:
-        _apply_required_any(placement, draft)
+        _apply_required_any(placement, changes)
     if placement.prefer:
-        _apply_preferred(placement, draft)
+        _apply_preferred(placement, changes)
     if placement.tolerate:
-        _apply_tolerations(placement, draft)
-    missing = missing_part(placement, draft.spec)
+        _apply_tolerations(placement, changes)
+    missing = missing_part(placement, changes.spec)
     if missing is None:
         return
     # Everything is taken back, except the reasons: they say which part could not be applied, and why.
-    obstacles, half_applied = tuple(draft.fields_kept)[reason_count:], draft.spec is not spec_before
-    draft.restore_savepoint(savepoint)
-    draft.fields_kept |= dict.fromkeys(obstacles)
+    obstacles, half_applied = tuple(changes.fields_kept)[reason_count:], changes.spec is not spec_before
+    changes.restore_savepoint(savepoint)
+    changes.fields_kept |= dict.fromkeys(obstacles)
     if half_applied:
         sentence = f"{missing} of the policy's placement cannot be applied, so none of the placement is applied"
-        draft.leave_unchanged("placement", reasons.PLACEMENT_PART(sentence), loud=True)
+        changes.leave_unchanged("placement", reasons.PLACEMENT_PART(sentence), loud=True)
 
 
 def missing_part(placement: CompiledPlacement, spec: PodSpec) -> str | None:
@@ -159,9 +159,9 @@ def find_unmet_field(settings: PlacementAction, result: PodBeforeAndAfter) -> st
     return "placement" if isinstance(placement, Reason) else missing_part(placement, result.spec)
 
 
-def _is_overruled(placement: CompiledPlacement, draft: PodChanges) -> bool:
+def _is_overruled(placement: CompiledPlacement, changes: PodChanges) -> bool:
     # Every field is asked, because each overruled one is recorded with its reason.
-    return bool([field for field, text in placement.exclusive_values if draft.is_overruled(field, text)])
+    return bool([field for field, text in placement.exclusive_values if changes.is_overruled(field, text)])
 
 
 def _preferred_name(label: NodeLabel) -> str:
@@ -181,58 +181,58 @@ def _required_name(label: NodeLabel) -> str:
     return f"nodeAffinity.required[{label.label}]"
 
 
-def _find_obstacle(placement: CompiledPlacement, draft: PodChanges) -> Reason | None:
+def _find_obstacle(placement: CompiledPlacement, changes: PodChanges) -> Reason | None:
     """Returns why the placement cannot be applied, or None if nothing prevents it."""
     # Such a pod bypasses the scheduler, and its kubelet rejects it where a required affinity does not match the node.
-    if draft.spec.node_name and not placement.is_required:
-        return reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}, so placement has no effect")
+    if changes.spec.node_name and not placement.is_required:
+        return reasons.ON_ITS_NODE(f"the pod itself names node {changes.spec.node_name}, so placement has no effect")
     # The DaemonSet controller pins each pod to its node by a required affinity (metadata.name).
-    if draft.subject.is_daemon and not draft.names_daemons and not placement.is_required:
+    if changes.subject.is_daemon and not changes.names_daemons and not placement.is_required:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
-    needed, of_class = placement.needed, _runtime_class_requirements(draft)
-    impossible = find_contradiction(draft.spec, [*needed, *of_class])
+    needed, of_class = placement.needed, _runtime_class_requirements(changes)
+    impossible = find_contradiction(changes.spec, [*needed, *of_class])
     if impossible:
         return reasons.CONTRADICTION(impossible)
     if placement.groups:
-        contradictions = [find_contradiction(draft.spec, [*needed, *group, *of_class]) for group in placement.groups]
+        contradictions = [find_contradiction(changes.spec, [*needed, *group, *of_class]) for group in placement.groups]
         # One group without a contradiction is enough: groups are ORed.
         if all(contradictions):
             return reasons.CONTRADICTION(contradictions[0] or "")
-    terms = required_node_terms(draft.spec)
+    terms = required_node_terms(changes.spec)
     # An expression is added to terms that are not empty; here there is none to add it to.
     if terms and (needed or placement.groups) and all(map(is_empty, terms)):
         return reasons.CONTRADICTION("all terms of the pod's required node affinity are empty, so they match no node")
     return None
 
 
-def _runtime_class_requirements(draft: PodChanges) -> list[SelectorRequirement]:
+def _runtime_class_requirements(changes: PodChanges) -> list[SelectorRequirement]:
     """Returns the node labels that the pod's RuntimeClass will require once the API server has filled in its node
     selector."""
-    runtime_class = draft.subject.facts.runtime_classes.get(value_or(draft.spec.runtime_class_name, ""))
+    runtime_class = changes.subject.facts.runtime_classes.get(value_or(changes.spec.runtime_class_name, ""))
     selector = runtime_class.scheduling.node_selector if runtime_class else {}
     return [SelectorRequirement(key=key, operator="In", values=(value,)) for key, value in selector.items()]
 
 
-def _apply_node_selector(placement: CompiledPlacement, draft: PodChanges) -> None:
-    selector = value_or(draft.spec.node_selector, {})
+def _apply_node_selector(placement: CompiledPlacement, changes: PodChanges) -> None:
+    selector = value_or(changes.spec.node_selector, {})
     reason = reasons.POLICY_SAYS("the policy selects these nodes")
-    is_kept = grows_applied(draft.subject, "nodeSelector")
+    is_kept = grows_applied(changes.subject, "nodeSelector")
     added = {
         key: value
         for field, key, value in placement.selector
-        if draft.claim_field(field, selector.get(key), value, reason, replaces=is_kept or key in selector)
+        if changes.claim_field(field, selector.get(key), value, reason, replaces=is_kept or key in selector)
     }
     if added:
-        draft.spec = change(draft.spec, node_selector={**selector, **added})
+        changes.spec = change(changes.spec, node_selector={**selector, **added})
 
 
-def _apply_required(placement: CompiledPlacement, draft: PodChanges) -> None:
-    has_own_terms = bool(required_node_terms(draft.subject.pod.spec))
+def _apply_required(placement: CompiledPlacement, changes: PodChanges) -> None:
+    has_own_terms = bool(required_node_terms(changes.subject.pod.spec))
     for field, requirement, text, _ in placement.require:
-        if _has_in_every_term(draft.spec, requirement):
-            draft.decide_first(field, text)  # also where it was written down before
-        elif draft.claim_field(field, None, text, _REQUIRES, replaces=has_own_terms):
-            draft.spec = _add_required(draft.spec, requirement)
+        if _has_in_every_term(changes.spec, requirement):
+            changes.decide_first(field, text)  # also where it was written down before
+        elif changes.claim_field(field, None, text, _REQUIRES, replaces=has_own_terms):
+            changes.spec = _add_required(changes.spec, requirement)
 
 
 _REQUIRES = reasons.POLICY_SAYS("the policy requires this label of the pod's node")
@@ -252,17 +252,17 @@ def _has_any(spec: PodSpec, groups: list[list[SelectorRequirement]]) -> bool:
     return bool(terms) and all(any(all(r in term for r in group) for group in groups) for term in terms)
 
 
-def _apply_required_any(placement: CompiledPlacement, draft: PodChanges) -> None:
+def _apply_required_any(placement: CompiledPlacement, changes: PodChanges) -> None:
     """Replaces each required term of the pod by one term per group, with the group's expressions added: terms are ORed,
     and the expressions of one term are ANDed."""
     groups, field = placement.groups, placement.groups_field
-    if _has_any(draft.spec, groups):
+    if _has_any(changes.spec, groups):
         return
-    has_own_terms = bool(required_node_terms(draft.subject.pod.spec))
+    has_own_terms = bool(required_node_terms(changes.subject.pod.spec))
     reason = reasons.POLICY_SAYS("the policy requires one of these labels of the pod's node")
-    terms_before = [term for term in required_node_terms(draft.spec) if not is_empty(term)] or [NodeSelectorTerm()]
+    terms_before = [term for term in required_node_terms(changes.spec) if not is_empty(term)] or [NodeSelectorTerm()]
     if len(terms_before) * len(groups) > _MAX_TERMS:
-        draft.leave_unchanged(
+        changes.leave_unchanged(
             field,
             reasons.PLACEMENT_PART(
                 f"with the policy's labels, the node affinity of the pod would need more than {_MAX_TERMS} terms"
@@ -270,10 +270,10 @@ def _apply_required_any(placement: CompiledPlacement, draft: PodChanges) -> None
             loud=True,
         )
         return
-    if not draft.claim_field(field, None, f"one of {len(groups)} groups", reason, replaces=has_own_terms):
+    if not changes.claim_field(field, None, f"one of {len(groups)} groups", reason, replaces=has_own_terms):
         return
     terms = [_add_expressions(term, group) for term in terms_before for group in groups]
-    draft.spec = _change_node_affinity(draft.spec, required=NodeSelector(node_selector_terms=tuple(terms)))
+    changes.spec = _change_node_affinity(changes.spec, required=NodeSelector(node_selector_terms=tuple(terms)))
 
 
 def _add_expressions(term: NodeSelectorTerm, group: list[SelectorRequirement]) -> NodeSelectorTerm:
@@ -310,14 +310,14 @@ def _change_node_affinity(spec: PodSpec, **parts: object) -> PodSpec:
     return change(spec, affinity=change(affinity, node_affinity=node))
 
 
-def _apply_preferred(placement: CompiledPlacement, draft: PodChanges) -> None:
-    has_own_terms = bool(_preferred_terms(draft.subject.pod.spec))
+def _apply_preferred(placement: CompiledPlacement, changes: PodChanges) -> None:
+    has_own_terms = bool(_preferred_terms(changes.subject.pod.spec))
     for field, requirement, text, weight in placement.prefer:
-        if _is_preferred(draft.spec, requirement):
+        if _is_preferred(changes.spec, requirement):
             continue
-        if draft.claim_field(field, None, text, _PREFERS, replaces=has_own_terms):
+        if changes.claim_field(field, None, text, _PREFERS, replaces=has_own_terms):
             term = PreferredTerm(weight=weight, preference=NodeSelectorTerm(match_expressions=(requirement,)))
-            draft.spec = _change_node_affinity(draft.spec, preferred=(*_preferred_terms(draft.spec), term))
+            changes.spec = _change_node_affinity(changes.spec, preferred=(*_preferred_terms(changes.spec), term))
 
 
 _PREFERS = reasons.POLICY_SAYS("the policy prefers nodes with this label")
@@ -336,14 +336,14 @@ def _preferred_terms(spec: PodSpec) -> tuple[PreferredTerm, ...]:
     return () if node is UNSET else value_or(node.preferred, ())
 
 
-def _apply_tolerations(placement: CompiledPlacement, draft: PodChanges) -> None:
+def _apply_tolerations(placement: CompiledPlacement, changes: PodChanges) -> None:
     for field, toleration, text in placement.tolerate:
-        present = value_or(draft.spec.tolerations, ())
+        present = value_or(changes.spec.tolerations, ())
         # A toleration with a wider key, operator or effect already tolerates the taint.
         if is_covered(toleration, present):
             continue
-        if draft.claim_field(field, None, text, _TOLERATES, replaces=grows_applied(draft.subject, "tolerations")):
-            draft.spec = change(draft.spec, tolerations=(*present, toleration))
+        if changes.claim_field(field, None, text, _TOLERATES, replaces=grows_applied(changes.subject, "tolerations")):
+            changes.spec = change(changes.spec, tolerations=(*present, toleration))
 
 
 _TOLERATES = reasons.POLICY_SAYS("the policy adds this toleration")

@@ -14,10 +14,10 @@ from trimtab.policy.field_types import LabelKey, LabelValue, Required, Whole, po
 from trimtab.policy.pod_context import PodContext
 
 
-def pod_label_unlisted(label: str, among: tuple[str, ...], subject: PodContext) -> Reason | None:
+def pod_label_unlisted(label: str, among: tuple[str, ...], pod_context: PodContext) -> Reason | None:
     """Returns why the pod's label chooses no value, because it is missing or not listed; None if its value is
     listed."""
-    value = subject.labels.get(label)
+    value = pod_context.labels.get(label)
     if value is None:
         return reasons.POD_LABEL_MISSING(f"the pod has no label {label}")
     # Only listed values: otherwise every author could choose any node pool.
@@ -165,7 +165,7 @@ class PlacementAction:
     required: Required = False
 
 
-def resolve_labels(settings: PlacementAction, subject: PodContext) -> PlacementAction | Reason:
+def resolve_labels(settings: PlacementAction, pod_context: PodContext) -> PlacementAction | Reason:
     """Returns the settings, with values filled in from labels of the namespace or of the pod. Returns a Reason if such
     a label is missing or its value is not listed."""
     groups = (settings.require, *settings.require_any, settings.prefer)
@@ -177,10 +177,10 @@ def resolve_labels(settings: PlacementAction, subject: PodContext) -> PlacementA
     # All sources are checked before anything is resolved: placement is applied as a whole.
     sources = [(label.in_namespace_label, label.in_pod_label, label.among) for label in labels_to_resolve]
     sources += [(taint.value_from_namespace, taint.value_from_pod, taint.among) for taint in taints_to_resolve]
-    missing = next(filter(None, (_missing_value(*source, subject) for source in sources)), None)
+    missing = next(filter(None, (_missing_value(*source, pod_context) for source in sources)), None)
     if missing is not None:
         return missing
-    of_namespace, of_pod = subject.namespace_labels or {}, subject.labels
+    of_namespace, of_pod = pod_context.namespace_labels or {}, pod_context.labels
 
     def resolve_label(label: NodeLabel) -> NodeLabel:
         if label.in_namespace_label is not None:
@@ -207,10 +207,10 @@ def resolve_labels(settings: PlacementAction, subject: PodContext) -> PlacementA
 
 
 def _missing_value(
-    of_namespace: str | None, of_pod: str | None, among: tuple[str, ...], subject: PodContext
+    of_namespace: str | None, of_pod: str | None, among: tuple[str, ...], pod_context: PodContext
 ) -> Reason | None:
     """Returns why a value cannot be filled in from a label of the namespace or of the pod, or None if it can."""
     # An empty value counts as no value: `In ("")` would match nodes with an empty label.
-    if of_namespace is not None and not (subject.namespace_labels or {}).get(of_namespace):
-        return reasons.NAMESPACE_LABEL_MISSING(f"namespace {subject.namespace} has no label {of_namespace}")
-    return None if of_pod is None else pod_label_unlisted(of_pod, among, subject)
+    if of_namespace is not None and not (pod_context.namespace_labels or {}).get(of_namespace):
+        return reasons.NAMESPACE_LABEL_MISSING(f"namespace {pod_context.namespace} has no label {of_namespace}")
+    return None if of_pod is None else pod_label_unlisted(of_pod, among, pod_context)

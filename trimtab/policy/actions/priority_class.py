@@ -41,37 +41,37 @@ class PriorityClassChoice:
     required: Required = False
 
 
-def propose_changes(settings: PriorityClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: PriorityClassChoice, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the class and removes the fields that the API server has filled in from the old one, or records why
     nothing is changed."""
-    classes = draft.subject.facts.priority_classes
-    before = value_or(draft.spec.priority_class_name, "")
+    classes = changes.subject.facts.priority_classes
+    before = value_or(changes.spec.priority_class_name, "")
     if before == settings.name:
-        draft.decide_first(FIELD, settings.name)
+        changes.decide_first(FIELD, settings.name)
         return
     # The API server writes the name of the default class into pods that name none (plugin/pkg/admission/priority).
     own = before and not (before in classes and classes[before].global_default)
     if own and not settings.override:
-        draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names PriorityClass {before}"))
+        changes.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names PriorityClass {before}"))
         return
-    if "PriorityClass" not in draft.subject.facts.listed_kinds:
-        draft.leave_unchanged(
+    if "PriorityClass" not in changes.subject.facts.listed_kinds:
+        changes.leave_unchanged(
             FIELD, reasons.FACTS_MISSING("the list of PriorityClasses has not been read yet"), loud=True
         )
         return
     if settings.name not in classes and settings.name not in CRITICAL:
         reason = reasons.PRIORITY_CLASS_NOT_FOUND(f"PriorityClass {settings.name} does not exist")
-        draft.leave_unchanged(FIELD, reason, loud=True)
+        changes.leave_unchanged(FIELD, reason, loud=True)
         return
-    quota = find_newly_unmet_quota(draft, change(draft.spec, priority_class_name=settings.name))
+    quota = find_newly_unmet_quota(changes, change(changes.spec, priority_class_name=settings.name))
     if quota is not None:
-        draft.leave_unchanged(
+        changes.leave_unchanged(
             FIELD,
             reasons.QUOTA_COUNTS_LIMIT(f"with PriorityClass {settings.name}, {quota} would refuse the pod"),
             loud=True,
         )
         return
-    _set_class(settings, draft, before or None, own=bool(own))
+    _set_class(settings, changes, before or None, own=bool(own))
 
 
 def find_unmet_field(settings: PriorityClassChoice, result: PodBeforeAndAfter) -> str | None:
@@ -79,16 +79,16 @@ def find_unmet_field(settings: PriorityClassChoice, result: PodBeforeAndAfter) -
     return None if value_or(result.spec.priority_class_name, "") == settings.name else FIELD
 
 
-def _set_class(settings: PriorityClassChoice, draft: PodChanges, before: str | None, *, own: bool) -> None:
+def _set_class(settings: PriorityClassChoice, changes: PodChanges, before: str | None, *, own: bool) -> None:
     reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
-    if not draft.claim_field(FIELD, before, settings.name, reason, replaces=own):
+    if not changes.claim_field(FIELD, before, settings.name, reason, replaces=own):
         return
     cleanup = reasons.CLEANED_UP("the field belonged to the previous PriorityClass of the pod")
-    if draft.spec.priority is not UNSET:
-        draft.record_change("priority", draft.spec.priority, None, cleanup)
-    if draft.spec.preemption_policy is not UNSET:
-        draft.record_change("preemptionPolicy", draft.spec.preemption_policy, None, cleanup)
-    draft.spec = change(draft.spec, priority_class_name=settings.name, priority=UNSET, preemption_policy=UNSET)
+    if changes.spec.priority is not UNSET:
+        changes.record_change("priority", changes.spec.priority, None, cleanup)
+    if changes.spec.preemption_policy is not UNSET:
+        changes.record_change("preemptionPolicy", changes.spec.preemption_policy, None, cleanup)
+    changes.spec = change(changes.spec, priority_class_name=settings.name, priority=UNSET, preemption_policy=UNSET)
 
 
 def _describe(settings: PriorityClassChoice) -> Iterator[str]:

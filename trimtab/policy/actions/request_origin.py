@@ -53,8 +53,8 @@ LOWERING_CONFIDENCE = 0.5
 
 def find_origin(
     rule: RequestRule,
-    subject: PodContext,
-    place: ContainerRef,
+    pod_context: PodContext,
+    container: ContainerRef,
     resource: str,
     share_base: Written | None,
     vpa: autoscalers.VpaConstraints | None,
@@ -62,11 +62,11 @@ def find_origin(
     """Returns the number that the rule gives for a container. Returns a Reason if there is no usage and the rule has no
     default, and None if the rule gives nothing."""
     if rule.from_ == "limit":
-        limit = limits_of(place.container.resources).get(resource)
+        limit = limits_of(container.container.resources).get(resource)
         return None if limit is None else _share_of_limit(rule, resource, limit)
     if isinstance(rule, ResourceRequestRule) and rule.from_ == "usage":
         # A workload of many owners (CronJob, Job) has its history at the topmost one.
-        usage = _find_usage(subject, place, resource, rule.max_age)
+        usage = _find_usage(pod_context, container, resource, rule.max_age)
         if isinstance(usage, ContainerUsage):
             origin = (
                 _USAGE_ORIGINS.value_for(usage).find(rule, resource)
@@ -102,34 +102,34 @@ def find_origin(
 
 
 def _find_usage(
-    subject: PodContext, place: ContainerRef, resource: str, max_age: int | None
+    pod_context: PodContext, container: ContainerRef, resource: str, max_age: int | None
 ) -> ContainerUsage | NotYet:
     """Returns the recorded usage of the topmost owner that has any. Returns NotYet if none has, or if that usage
     stopped being valid before the owner was created."""
     not_yet: NotYet | None = None
-    for owner, usage in subject.usage_of(place.container.name):
+    for owner, usage in pod_context.usage_of(container.container.name):
         if isinstance(usage, NotYet):
             not_yet = not_yet or usage
         elif usage.percentiles_of(resource) is not None:
-            return _find_ended(subject, owner, usage, max_age) or usage
+            return _find_ended(pod_context, owner, usage, max_age) or usage
     if not_yet is not None:
         return not_yet
-    sentence = f"no usage is known of container {place.container.name}"
+    sentence = f"no usage is known of container {container.container.name}"
     return NotYet(reason=reasons.FROM_DEFAULT(sentence), have="no history", need="a day of usage")
 
 
-def _find_ended(subject: PodContext, owner: OwnerKey, usage: ContainerUsage, max_age: int | None) -> NotYet | None:
+def _find_ended(pod_context: PodContext, owner: OwnerKey, usage: ContainerUsage, max_age: int | None) -> NotYet | None:
     """Returns NotYet if the recommendation stopped being valid before its owner was created, otherwise None. An owner
     that is older keeps the requests that its pods have got, so that reaching a date does not change the requests of a
     whole cluster. An owner of unknown age counts as older."""
     end = usage.validity_end(max_age)
     if end is None:
         return None
-    created = subject.facts.created.get(owner)
+    created = pod_context.facts.created.get(owner)
     # An owner without a known creation time keeps what it has: that is the smaller surprise.
     if created is None or created <= end:
         return None
-    owner_name = f"{owner.kind} {subject.namespace}/{owner.name}"
+    owner_name = f"{owner.kind} {pod_context.namespace}/{owner.name}"
     sentence = (
         f"the recommendation for {owner_name} ended on {written_at(end)[:10]}, before this {owner.kind} was created"
     )

@@ -37,21 +37,21 @@ from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.write_resources import find_written_request
 
 
-def propose_changes(settings: RequestsAction, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: RequestsAction, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes a request for each container and resource that no earlier policy has decided."""
-    requests = draft.subject.compute_once(_PodRequests)
+    requests = changes.subject.compute_once(_PodRequests)
     for place in places:
         rules = rules_for(settings, place)
         if rules.cpu is not None:
-            _propose_request(rules.cpu, draft, requests.request_for(draft.subject, place, "cpu"))
+            _propose_request(rules.cpu, changes, requests.request_for(changes.subject, place, "cpu"))
         if rules.memory is not None:
-            _propose_request(rules.memory, draft, requests.request_for(draft.subject, place, "memory"))
+            _propose_request(rules.memory, changes, requests.request_for(changes.subject, place, "memory"))
         if rules.ephemeral_storage is not None:
             _propose_request(
-                rules.ephemeral_storage, draft, requests.request_for(draft.subject, place, "ephemeral-storage")
+                rules.ephemeral_storage, changes, requests.request_for(changes.subject, place, "ephemeral-storage")
             )
         if rules.extended:
-            propose_extended(rules.extended, draft, place)
+            propose_extended(rules.extended, changes, place)
 
 
 def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str | None:
@@ -86,10 +86,10 @@ def _is_outside(rule: RequestRule, amount: Written) -> bool:
     return is_below or (rule.max is not None and quantity.compare_quantities(amount, rule.max) > 0)
 
 
-def rules_for(settings: RequestsAction, place: ContainerRef) -> RequestsAction | ContainerRequests:
+def rules_for(settings: RequestsAction, container: ContainerRef) -> RequestsAction | ContainerRequests:
     """Returns the first of the special rules that selects the container, or the general rules if none does."""
     for special in settings.containers:
-        if matches_container(special.names, special.roles, special.images, place):
+        if matches_container(special.names, special.roles, special.images, container):
             return special
     return settings
 
@@ -113,109 +113,115 @@ class _PodRequests:
     """The requests of one pod. Each is read once for all policies. The pod's context caches this object, so it holds no
     reference back to the context, which would be a reference cycle."""
 
-    def __init__(self, subject: PodContext) -> None:
-        self._vpa_constraints = subject.compute_once(autoscalers.index_vpa_constraints)
+    def __init__(self, pod_context: PodContext) -> None:
+        self._vpa_constraints = pod_context.compute_once(autoscalers.index_vpa_constraints)
         # LimitRanger and the VPA's webhook leave annotations; without theirs the request is the author's own.
         self._has_other_writers = (
-            autoscalers.is_sized_by_others(subject)
-            or LIMIT_RANGER in subject.annotations
-            or any(key.startswith(COMPILED_PREFIX) for key in subject.annotations)
+            autoscalers.is_sized_by_others(pod_context)
+            or LIMIT_RANGER in pod_context.annotations
+            or any(key.startswith(COMPILED_PREFIX) for key in pod_context.annotations)
         )
         self._cache: dict[tuple[ContainerRef, str], _ContainerRequest] = {}
 
-    def request_for(self, subject: PodContext, place: ContainerRef, resource: str) -> _ContainerRequest:
+    def request_for(self, pod_context: PodContext, container: ContainerRef, resource: str) -> _ContainerRequest:
         """Returns the request of one container of the pod for one resource."""
-        request = self._cache.get((place, resource))
+        request = self._cache.get((container, resource))
         if request is None:
-            request = self._cache[place, resource] = self._read(subject, place, resource)
+            request = self._cache[container, resource] = self._read(pod_context, container, resource)
         return request
 
-    def _read(self, subject: PodContext, place: ContainerRef, resource: str) -> _ContainerRequest:
-        current, name = requests_of(place.container.resources).get(resource), f"{place.name}.requests.{resource}"
-        sizing = self._vpa_constraints.constraints_for(place, resource)
+    def _read(self, pod_context: PodContext, container: ContainerRef, resource: str) -> _ContainerRequest:
+        current, name = (
+            requests_of(container.container.resources).get(resource),
+            f"{container.name}.requests.{resource}",
+        )
+        sizing = self._vpa_constraints.constraints_for(container, resource)
         if not self._has_other_writers:
-            return _ContainerRequest(place, resource, name, current, current, None, sizing)
+            return _ContainerRequest(container, resource, name, current, current, None, sizing)
         is_filled_in = current is not None and (
-            is_defaulted(subject, place, "request", resource) or is_compiled_request(subject, place, resource)
+            is_defaulted(pod_context, container, "request", resource)
+            or is_compiled_request(pod_context, container, resource)
         )
         return _ContainerRequest(
-            place,
+            container,
             resource,
             name,
             current,
             None if is_filled_in else current,
-            _vpa_reason(subject, place, resource, current),
+            _vpa_reason(pod_context, container, resource, current),
             sizing,
         )
 
 
-def _vpa_reason(subject: PodContext, place: ContainerRef, resource: str, current: Written | None) -> Reason | None:
+def _vpa_reason(
+    pod_context: PodContext, container: ContainerRef, resource: str, current: Written | None
+) -> Reason | None:
     """Returns why a request is not changed because a VPA has set it, or None if no VPA has."""
-    if autoscalers.is_boosting_cpu(subject, place, resource):
-        return reasons.VPA_BOOSTS(f"the VPA raises the cpu of {place.container.name} during its start")
-    if current is not None and autoscalers.has_vpa_written(subject, place, resource):
-        return reasons.VPA_DECIDES(f"a VPA wrote the {resource} request of {place.container.name}")
+    if autoscalers.is_boosting_cpu(pod_context, container, resource):
+        return reasons.VPA_BOOSTS(f"the VPA raises the cpu of {container.container.name} during its start")
+    if current is not None and autoscalers.has_vpa_written(pod_context, container, resource):
+        return reasons.VPA_DECIDES(f"a VPA wrote the {resource} request of {container.container.name}")
     return None
 
 
-def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRequest) -> None:
+def _propose_request(rule: RequestRule, changes: PodChanges, request: _ContainerRequest) -> None:
     """Proposes the request of one container and resource, or records why it is not changed."""
     place, resource, name, own = request.place, request.resource, request.name, request.own
     source = rule.from_
     # A limit that follows its request while the request follows the limit has no value: see `clamp_resources`.
-    if source == "limit" and (rule.when == "always" or not draft.is_decided_by_another(name)):
+    if source == "limit" and (rule.when == "always" or not changes.is_decided_by_another(name)):
         # With `always` the request will be the share of the limit at the next admission, whatever filled it in before.
         bounded = bool(rule.min or rule.max or rule.round)
-        draft.shares.setdefault((place, resource), RequestToLimitRatio(draft.policy, rule.percent, bounded))
+        changes.shares.setdefault((place, resource), RequestToLimitRatio(changes.policy, rule.percent, bounded))
     # The share above is recorded all the same: a limit must not follow a request that may become a share of it.
     if request.stays is not None:
-        draft.leave_unchanged(name, request.stays)
+        changes.leave_unchanged(name, request.stays)
         return
     # The default of a policy counts as a guess also where it is written in the pod already: by an earlier call of the
     # webhook, or because the manifest was copied from a cluster.
     if (
         source == "usage"
         and rule.otherwise is not None
-        and (own is None or name in draft.applied_before or _is_default(rule, resource, own))
+        and (own is None or name in changes.applied_before or _is_default(rule, resource, own))
     ):
-        draft.guesses[place, resource] = None
+        changes.guesses[place, resource] = None
     vpa = request.sizing
     # The VPA's webhook writes its own target whatever the policy says, so the policy gives the same number.
     if vpa is not None and vpa.target is not None:
-        _propose_target(rule, draft, place, own, vpa, resource)
+        _propose_target(rule, changes, place, own, vpa, resource)
         return
     share_base = None
     if own is not None:
         if fills_gap(rule):
-            if not draft.silent:
-                draft.leave_unchanged(name, reasons.ALREADY_SET(f"the container itself requests {own}"))
+            if not changes.silent:
+                changes.leave_unchanged(name, reasons.ALREADY_SET(f"the container itself requests {own}"))
             return
-        share_base = _share_base(rule, draft.subject, name, own)
+        share_base = _share_base(rule, changes.subject, name, own)
         # A policy gave this request where the author wrote none: no share is taken of it.
         if share_base is None:
             own = None
     if own is not None and share_base is not None:
         if source == "request" and _is_already_applied(rule, resource, own, share_base):
             # At the second call the request is what this policy made of it; the field must stay this policy's.
-            draft.decide_first(name, str(own))
+            changes.decide_first(name, str(own))
             return
-        if _is_given_by_another_policy(draft, place, resource, own, vpa):
+        if _is_given_by_another_policy(changes, place, resource, own, vpa):
             sentence = f"the container requests {own}, and another policy gives the same value"
-            draft.leave_unchanged(name, reasons.ALREADY_SET(sentence))
+            changes.leave_unchanged(name, reasons.ALREADY_SET(sentence))
             return
-    request_origin = find_origin(rule, draft.subject, place, resource, share_base, vpa)
+    request_origin = find_origin(rule, changes.subject, place, resource, share_base, vpa)
     if isinstance(request_origin, Reason):
-        draft.leave_unchanged(name, request_origin)
+        changes.leave_unchanged(name, request_origin)
         return
     if request_origin is None:
         if source == "request":
-            draft.bounds[place, resource] = (*draft.bounds.get((place, resource), ()), rule)
+            changes.bounds[place, resource] = (*changes.bounds.get((place, resource), ()), rule)
         return
     current = request.written
     if current is not None and request.own is None and not request_origin.is_recommended and rule.when == "missing":
-        compiled = find_compiled_policy(draft.subject, name)
+        compiled = find_compiled_policy(changes.subject, name)
         if compiled:
-            draft.leave_unchanged(
+            changes.leave_unchanged(
                 name,
                 reasons.ALREADY_SET(
                     f"the compiled policy {compiled}, which the API server evaluates, has set {current}"
@@ -223,31 +229,31 @@ def _propose_request(rule: RequestRule, draft: PodChanges, request: _ContainerRe
             )
             return
         sentence = f"a LimitRange has set {current}, and the policy has no recommendation that could replace it"
-        draft.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
+        changes.leave_unchanged(name, reasons.LIMIT_RANGE_DEFAULT(sentence))
         return
     value, reason = request_origin.bounded or limit_to_bounds(
         rule, resource, request_origin.amount, request_origin.reason, share_base
     )
     # Bounds of a policy with an earlier turn hold for the value as well: its author wants them whatever gives the
     # request.
-    earlier_rules = draft.bounds.get((place, resource), ()) if draft.bounds else ()
+    earlier_rules = changes.bounds.get((place, resource), ()) if changes.bounds else ()
     for earlier_rule in earlier_rules:
         value, reason = limit_to_bounds(earlier_rule, resource, quantity.scheduler_value(resource, value), reason)
     doubt = find_doubt(rule, resource, request_origin, own, value) if isinstance(rule, ResourceRequestRule) else None
     if doubt is not None:
-        draft.leave_unchanged(name, doubt)
+        changes.leave_unchanged(name, doubt)
         return
     # An earlier policy took no share, because nothing is written; it must not take one of what this policy gives.
     is_recorded = _is_share(rule) or (own is None and any(map(_is_share, earlier_rules)))
     # The last step, so that a policy that gives nothing leaves the field to the next one.
-    if draft.decide_first(name, value):
-        draft.requests[place, resource] = ResourceRequest(
+    if changes.decide_first(name, value):
+        changes.requests[place, resource] = ResourceRequest(
             place=place,
             resource=resource,
             value=value,
-            policy=draft.policy,
+            policy=changes.policy,
             reason=reason,
-            changes_guaranteed=draft.changes_guaranteed,
+            changes_guaranteed=changes.changes_guaranteed,
             wrote=(share_base or "") if is_recorded else None,
         )
 
@@ -274,10 +280,10 @@ def _is_share(rule: RequestRule) -> bool:
     return isinstance(rule, ResourceRequestRule) and (rule.min_percent is not None or rule.max_percent is not None)
 
 
-def _share_base(rule: RequestRule, subject: PodContext, name: str, own: Written) -> Written | None:
+def _share_base(rule: RequestRule, pod_context: PodContext, name: str, own: Written) -> Written | None:
     """Returns the author's request, of which the rule computes a share, even if an earlier share has replaced it by
     now; None if the author wrote none."""
-    return find_written_request(subject, name, own) if _is_share(rule) else own
+    return find_written_request(pod_context, name, own) if _is_share(rule) else own
 
 
 def _is_already_applied(rule: RequestRule, resource: str, own: Written, share_base: Written) -> bool:
@@ -292,67 +298,67 @@ _NO_REASON = reasons.POLICY_SAYS("")
 
 
 def _is_given_by_another_policy(
-    draft: PodChanges, place: ContainerRef, resource: str, own: Written, vpa: autoscalers.VpaConstraints | None
+    changes: PodChanges, container: ContainerRef, resource: str, own: Written, vpa: autoscalers.VpaConstraints | None
 ) -> bool:
     """Returns whether another policy would have set this same request if the author had written none. The request then
     counts as set by that policy, so that a manifest copied from a cluster is admitted again without a change."""
     return any(
-        isinstance(origin := find_origin(rule, draft.subject, place, resource, None, vpa), RequestOrigin)
+        isinstance(origin := find_origin(rule, changes.subject, container, resource, None, vpa), RequestOrigin)
         and quantity.is_same_quantity(
             own, (origin.bounded or limit_to_bounds(rule, resource, origin.amount, origin.reason))[0]
         )
-        for rule in _gap_rules_of_other_policies(draft, place, resource)
+        for rule in _gap_rules_of_other_policies(changes, container, resource)
     )
 
 
-def _gap_rules_of_other_policies(draft: PodChanges, place: ContainerRef, resource: str) -> Iterator[RequestRule]:
+def _gap_rules_of_other_policies(changes: PodChanges, container: ContainerRef, resource: str) -> Iterator[RequestRule]:
     """Yields the rules of other policies that only add missing requests and that would have set this request."""
-    withheld = draft.subject.withheld
-    for turn in draft.turns:
-        if turn.name == draft.policy:
+    withheld = changes.subject.withheld
+    for turn in changes.turns:
+        if turn.name == changes.policy:
             # A policy that a change brings in has its first turn in a later round, after all those of the round before.
             if not turn.may_match_later:
                 return
         elif turn.fills_requests and turn.applies and (turn.name, "requests") not in withheld:
             settings = turn.policy.spec.actions.requests
-            if settings is not None and place in turn.select_containers(draft.subject):
-                for rule_resource, rule in request_rules(rules_for(settings, place)):
+            if settings is not None and container in turn.select_containers(changes.subject):
+                for rule_resource, rule in request_rules(rules_for(settings, container)):
                     if rule_resource == resource and fills_gap(rule):
                         yield rule
 
 
 def _propose_target(
     rule: RequestRule,
-    draft: PodChanges,
-    place: ContainerRef,
+    changes: PodChanges,
+    container: ContainerRef,
     own: Written | None,
     vpa: autoscalers.VpaConstraints,
     resource: str,
 ) -> None:
     """Proposes, for a container without a request, the request that the VPA's webhook would set, because that webhook
     may not be called for the pod."""
-    field, name = f"{place.name}.requests.{resource}", vpa.name
+    field, name = f"{container.name}.requests.{resource}", vpa.name
     if own is not None:
         if rule.when == "always":
-            draft.leave_unchanged(
-                field, reasons.VPA_DECIDES(f"VPA {name} recommends {resource} for {place.container.name}")
+            changes.leave_unchanged(
+                field, reasons.VPA_DECIDES(f"VPA {name} recommends {resource} for {container.container.name}")
             )
         return
     value = quantity.format_quantity(resource, vpa.target or 0)
-    if draft.decide_first(field, value):
-        draft.requests[place, resource] = ResourceRequest(
-            place=place,
+    if changes.decide_first(field, value):
+        changes.requests[container, resource] = ResourceRequest(
+            place=container,
             resource=resource,
             value=value,
-            policy=draft.policy,
+            policy=changes.policy,
             reason=reasons.VPA_TARGET(f"VPA {name} recommends {value}"),
-            changes_guaranteed=draft.changes_guaranteed,
+            changes_guaranteed=changes.changes_guaranteed,
         )
 
 
-def resize_rule(policy: PodPolicy, place: ContainerRef, resource: str) -> ResourceRequestRule | None:
+def resize_rule(policy: PodPolicy, container: ContainerRef, resource: str) -> ResourceRequestRule | None:
     """Returns the rule of the policy by which running pods are resized; None if it has none for the container."""
     settings = policy.spec.actions.requests
-    rules = None if settings is None else rules_for(settings, place)
+    rules = None if settings is None else rules_for(settings, container)
     rule = None if rules is None else rules.cpu if resource == "cpu" else rules.memory
     return rule if rule is not None and rule.running == "resize" else None

@@ -48,23 +48,23 @@ class RuntimeClassChoice:
     required: Required = False
 
 
-def propose_changes(settings: RuntimeClassChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: RuntimeClassChoice, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the class, or records why it is not set."""
-    before = value_or(draft.spec.runtime_class_name, None)
+    before = value_or(changes.spec.runtime_class_name, None)
     if before == settings.name:
-        draft.decide_first(FIELD, settings.name)
+        changes.decide_first(FIELD, settings.name)
         return
-    obstacle = _find_obstacle(settings, draft, before)
+    obstacle = _find_obstacle(settings, changes, before)
     if obstacle is not None:
-        draft.leave_unchanged(FIELD, obstacle, loud=obstacle.code is not reasons.ALREADY_SET)
+        changes.leave_unchanged(FIELD, obstacle, loud=obstacle.code is not reasons.ALREADY_SET)
         return
     reason = reasons.POLICY_SAYS(f"the policy says {settings.name}")
-    if draft.claim_field(
-        FIELD, before, settings.name, reason, replaces=bool(before) or _applied_list_that_grows(settings, draft)
+    if changes.claim_field(
+        FIELD, before, settings.name, reason, replaces=bool(before) or _applied_list_that_grows(settings, changes)
     ):
         # None if the old class was deleted: then only the overhead can be recognised as its own.
-        old = draft.subject.facts.runtime_classes.get(before or "")
-        draft.spec = change(_clean_up_old_class(draft, old), runtime_class_name=settings.name)
+        old = changes.subject.facts.runtime_classes.get(before or "")
+        changes.spec = change(_clean_up_old_class(changes, old), runtime_class_name=settings.name)
 
 
 def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) -> str | None:
@@ -72,23 +72,23 @@ def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) ->
     return None if value_or(result.spec.runtime_class_name, None) == settings.name else FIELD
 
 
-def _applied_list_that_grows(settings: RuntimeClassChoice, draft: PodChanges) -> str:
+def _applied_list_that_grows(settings: RuntimeClassChoice, changes: PodChanges) -> str:
     """Returns the name of a list that the class would extend but that the author will apply again; empty if there is
     none. With the additional entry, the API server would refuse the second apply."""
-    class_scheduling = draft.subject.facts.runtime_classes[settings.name].scheduling
-    present, selector = value_or(draft.spec.tolerations, ()), value_or(draft.spec.node_selector, {})
+    class_scheduling = changes.subject.facts.runtime_classes[settings.name].scheduling
+    present, selector = value_or(changes.spec.tolerations, ()), value_or(changes.spec.node_selector, {})
     has_tolerations = all(is_covered(toleration, present) for toleration in class_scheduling.tolerations)
-    if not has_tolerations and grows_applied(draft.subject, "tolerations"):
+    if not has_tolerations and grows_applied(changes.subject, "tolerations"):
         return "tolerations"
     has_selector = class_scheduling.node_selector.items() <= selector.items()
-    return "nodeSelector" if not has_selector and grows_applied(draft.subject, "nodeSelector") else ""
+    return "nodeSelector" if not has_selector and grows_applied(changes.subject, "nodeSelector") else ""
 
 
-def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str | None) -> Reason | None:
+def _find_obstacle(settings: RuntimeClassChoice, changes: PodChanges, before: str | None) -> Reason | None:
     """Returns why the class cannot be set, or None if nothing prevents it."""
-    facts = draft.subject.facts
+    facts = changes.subject.facts
     # The author writes `spec.os` freely, so it does not exempt a pod from a required action.
-    if draft.subject.is_windows and not settings.required:
+    if changes.subject.is_windows and not settings.required:
         return reasons.WINDOWS("policies do not set a RuntimeClass on a Windows pod")
     if before and not settings.override:
         return reasons.ALREADY_SET(f"the pod itself names RuntimeClass {before}")
@@ -97,28 +97,28 @@ def _find_obstacle(settings: RuntimeClassChoice, draft: PodChanges, before: str 
     new_class = facts.runtime_classes.get(settings.name)
     if new_class is None:
         return reasons.RUNTIME_CLASS_NOT_FOUND(f"RuntimeClass {settings.name} does not exist")
-    node_bound = None if settings.required else _find_node_bound(new_class, draft)
-    return node_bound or _find_conflict(new_class, draft, facts.runtime_classes.get(before or ""))
+    node_bound = None if settings.required else _find_node_bound(new_class, changes)
+    return node_bound or _find_conflict(new_class, changes, facts.runtime_classes.get(before or ""))
 
 
-def _find_node_bound(new_class: RuntimeClass, draft: PodChanges) -> Reason | None:
+def _find_node_bound(new_class: RuntimeClass, changes: PodChanges) -> Reason | None:
     """Returns why the pod is already tied to a node, so that no class may change its scheduling; None if it is not."""
-    if draft.spec.node_name:
+    if changes.spec.node_name:
         return reasons.ON_ITS_NODE(
-            f"the pod itself names node {draft.spec.node_name}, so its scheduling is not changed"
+            f"the pod itself names node {changes.spec.node_name}, so its scheduling is not changed"
         )
-    is_daemon = draft.subject.is_daemon
-    if is_daemon and not draft.names_daemons and new_class.scheduling.node_selector:
+    is_daemon = changes.subject.is_daemon
+    if is_daemon and not changes.names_daemons and new_class.scheduling.node_selector:
         return reasons.DAEMON(
             f"the pod belongs to a DaemonSet, but RuntimeClass {new_class.metadata.name} selects nodes"
         )
     return None
 
 
-def _find_conflict(new_class: RuntimeClass, draft: PodChanges, old_class: RuntimeClass | None) -> Reason | None:
+def _find_conflict(new_class: RuntimeClass, changes: PodChanges, old_class: RuntimeClass | None) -> Reason | None:
     """Returns why the API server would refuse the pod with this class, or why no node could run it; None if neither is
     the case."""
-    spec = _without_class_scheduling(draft.spec, old_class)
+    spec = _without_class_scheduling(changes.spec, old_class)
     selector = value_or(spec.node_selector, {})
     for key, value in new_class.scheduling.node_selector.items():
         # RuntimeClass admission merges selectors and refuses the pod on a conflict (plugin/pkg/admission/runtimeclass).
@@ -146,13 +146,13 @@ def _without_class_scheduling(spec: PodSpec, old_class: RuntimeClass | None) -> 
     return change(spec, node_selector=selector or UNSET, tolerations=tolerations or UNSET)
 
 
-def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> PodSpec:
+def _clean_up_old_class(changes: PodChanges, old_class: RuntimeClass | None) -> PodSpec:
     """Returns the spec without what was added for the old class, and records each removal. With the old overhead, the
     API server would answer 403; the old node selector and tolerations would stay for ever."""
-    spec = draft.spec
+    spec = changes.spec
     if spec.overhead is not UNSET:
         cleanup = reasons.CLEANED_UP("the field belonged to the previous RuntimeClass of the pod")
-        draft.record_change("overhead", _format_overhead(spec), None, cleanup)
+        changes.record_change("overhead", _format_overhead(spec), None, cleanup)
         spec = change(spec, overhead=UNSET)
     if old_class is None:
         return spec
@@ -165,7 +165,7 @@ def _clean_up_old_class(draft: PodChanges, old_class: RuntimeClass | None) -> Po
         # The whole list is recorded as one change, because entries of the class and of the author cannot be told apart
         # later.
         if before != after:
-            draft.record_change(name, "the value of the previous RuntimeClass", None, cleanup)
+            changes.record_change(name, "the value of the previous RuntimeClass", None, cleanup)
     return bare
 
 

@@ -46,13 +46,13 @@ class SafeToEvictVolumes:
     required: Required = False
 
 
-def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: SafeToEvictVolumes, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the autoscaler's annotation with the selected volumes added to those that it already names."""
-    annotations = draft.subject.annotations_of(draft.metadata)
+    annotations = changes.subject.annotations_of(changes.metadata)
     name = f"annotations[{LOCAL_VOLUMES}]"
     # This annotation wins in the cluster autoscaler, whatever the volumes are.
     if annotations.get(SAFE_TO_EVICT) == "false":
-        draft.leave_unchanged(
+        changes.leave_unchanged(
             name,
             reasons.NEVER_EVICT(
                 "the pod has the annotation safe-to-evict: false, so Trimtab does not mark its volumes"
@@ -62,17 +62,17 @@ def propose_changes(settings: SafeToEvictVolumes, draft: PodChanges, places: tup
     before = annotations.get(LOCAL_VOLUMES)
     listed = [part for part in (before or "").split(",") if part]
     listed_names = set(listed)
-    scratch_volumes = _scratch_volumes(settings, draft.spec.volumes)
+    scratch_volumes = _scratch_volumes(settings, changes.spec.volumes)
     added = [volume for volume in scratch_volumes if volume not in listed_names]
     if scratch_volumes and not added:
         # At the second call the annotation already has this policy's volumes; the field must stay this policy's.
-        draft.decide_first(name, before)
+        changes.decide_first(name, before)
         return
     text = ",".join([*listed, *added])
     reason = reasons.POLICY_SAYS("the policy says that these volumes contain no data that must be kept")
-    if added and draft.claim_field(name, before, text, reason):
-        present = value_or(draft.metadata.annotations, {})
-        draft.metadata = change(draft.metadata, annotations={**present, LOCAL_VOLUMES: text})
+    if added and changes.claim_field(name, before, text, reason):
+        present = value_or(changes.metadata.annotations, {})
+        changes.metadata = change(changes.metadata, annotations={**present, LOCAL_VOLUMES: text})
 
 
 def find_unmet_field(settings: SafeToEvictVolumes, result: PodBeforeAndAfter) -> str | None:

@@ -56,27 +56,27 @@ class SchedulerChoice:
         return None if self.lease == NO_LEASE else self.lease or f"{LEASE_NAMESPACE}/{self.name}"
 
 
-def propose_changes(settings: SchedulerChoice, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: SchedulerChoice, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the scheduler, or records why it is not set."""
-    before = draft.spec.scheduler_name
+    before = changes.spec.scheduler_name
     if before == settings.name:
-        draft.decide_first(FIELD, settings.name)
+        changes.decide_first(FIELD, settings.name)
         return
     is_own_choice = before not in ("", _DEFAULT)
     if is_own_choice and not settings.override:
-        draft.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names scheduler {before}"))
-    elif draft.spec.node_name:
-        draft.leave_unchanged(FIELD, reasons.ON_ITS_NODE(f"the pod itself names node {draft.spec.node_name}"))
-    elif (reason := _not_running_reason(settings, draft.subject.facts)) is not None:
-        draft.leave_unchanged(FIELD, reason, loud=True)
-    elif draft.claim_field(
+        changes.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names scheduler {before}"))
+    elif changes.spec.node_name:
+        changes.leave_unchanged(FIELD, reasons.ON_ITS_NODE(f"the pod itself names node {changes.spec.node_name}"))
+    elif (reason := _not_running_reason(settings, changes.subject.facts)) is not None:
+        changes.leave_unchanged(FIELD, reason, loud=True)
+    elif changes.claim_field(
         FIELD,
         before or None,
         settings.name,
         reasons.POLICY_SAYS(f"the policy says {settings.name}"),
         replaces=is_own_choice,
     ):
-        draft.spec = change(draft.spec, scheduler_name=settings.name)
+        changes.spec = change(changes.spec, scheduler_name=settings.name)
 
 
 def _not_running_reason(settings: SchedulerChoice, facts: ClusterFacts) -> Reason | None:

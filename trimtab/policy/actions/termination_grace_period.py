@@ -50,17 +50,17 @@ class TerminationGracePeriod:
             raise ValueError("minSeconds, maxSeconds or both, at least 0, with minSeconds not above maxSeconds")
 
 
-def propose_changes(settings: TerminationGracePeriod, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: TerminationGracePeriod, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the nearest grace period within the bounds, if the pod's grace period is outside the bounds."""
-    before = draft.spec.termination_grace_period_seconds
+    before = changes.spec.termination_grace_period_seconds
     after = _within_bounds(settings, _DEFAULT if before is None else before)
     if after == (_DEFAULT if before is None else before):
         # At the second call the time is already within this policy's bounds; the field must stay this policy's.
-        draft.decide_first(FIELD, after)
+        changes.decide_first(FIELD, after)
         return
     reason = reasons.POLICY_SAYS(f"the policy allows {_format_bounds(settings)}")
-    if draft.claim_field(FIELD, before, after, reason, replaces=before not in (None, _DEFAULT)):
-        draft.spec = change(draft.spec, termination_grace_period_seconds=after)
+    if changes.claim_field(FIELD, before, after, reason, replaces=before not in (None, _DEFAULT)):
+        changes.spec = change(changes.spec, termination_grace_period_seconds=after)
 
 
 def find_unmet_field(settings: TerminationGracePeriod, result: PodBeforeAndAfter) -> str | None:

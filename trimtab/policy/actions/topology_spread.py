@@ -69,21 +69,21 @@ class TopologySpread:
             raise ValueError("each topologyKey only once")
 
 
-def propose_changes(settings: TopologySpread, draft: PodChanges, places: tuple[ContainerRef, ...]) -> None:
+def propose_changes(settings: TopologySpread, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes a constraint for each topology for which the pod has none."""
-    key = next((label for label in settings.by if label in draft.subject.labels), None)
+    key = next((label for label in settings.by if label in changes.subject.labels), None)
     # Constraints cannot move a pod whose node is decided already.
-    has_node = draft.spec.node_name or draft.subject.is_daemon
+    has_node = changes.spec.node_name or changes.subject.is_daemon
     if has_node and not settings.required:
         return
     # A constraint without a selector counts no pods at all (PodTopologySpread).
     if key is None:
         reason = reasons.NO_SELECTOR_LABEL(f"the pod has none of the labels {', '.join(settings.by)}")
         for spread in settings.constraints:
-            draft.leave_unchanged(f"topologySpreadConstraints[{spread.topology_key}]", reason)
+            changes.leave_unchanged(f"topologySpreadConstraints[{spread.topology_key}]", reason)
         return
     for spread in settings.constraints:
-        _add_constraint(spread, key, draft)
+        _add_constraint(spread, key, changes)
 
 
 def find_unmet_field(settings: TopologySpread, result: PodBeforeAndAfter) -> str | None:
@@ -93,28 +93,30 @@ def find_unmet_field(settings: TopologySpread, result: PodBeforeAndAfter) -> str
     return next((f"topologySpreadConstraints[{key}]" for key in missing), None)
 
 
-def _add_constraint(spread: SpreadConstraint, key: str, draft: PodChanges) -> None:
+def _add_constraint(spread: SpreadConstraint, key: str, changes: PodChanges) -> None:
     name = f"topologySpreadConstraints[{spread.topology_key}]"
-    present = value_or(draft.spec.topology_spread_constraints, ())
-    author_constraints = draft.subject.pod.spec.topology_spread_constraints
+    present = value_or(changes.spec.topology_spread_constraints, ())
+    author_constraints = changes.subject.pod.spec.topology_spread_constraints
     # Compared with the author's pod: an earlier policy may have added a constraint for the same topology.
     if author_constraints is not UNSET and any(c.topology_key == spread.topology_key for c in author_constraints):
-        draft.leave_unchanged(
+        changes.leave_unchanged(
             name, reasons.ALREADY_SET(f"the pod itself has a spread constraint over {spread.topology_key}")
         )
         return
     text = f"maxSkew {spread.max_skew}, {spread.when_unsatisfiable}, by {key}"
-    if draft.claim_field(name, None, text, reasons.POLICY_SAYS("the policy spreads the replicas over nodes or zones")):
+    if changes.claim_field(
+        name, None, text, reasons.POLICY_SAYS("the policy spreads the replicas over nodes or zones")
+    ):
         constraint = TopologySpreadConstraint(
             max_skew=spread.max_skew,
             topology_key=spread.topology_key,
             when_unsatisfiable=spread.when_unsatisfiable,
-            label_selector=LabelSelector(match_labels={key: draft.subject.labels[key]}),
+            label_selector=LabelSelector(match_labels={key: changes.subject.labels[key]}),
             min_domains=UNSET if spread.min_domains is None else spread.min_domains,
             # Replicas of an old revision must not keep those of the new one from spreading (KEP-3243).
-            match_label_keys=(TEMPLATE_HASH,) if TEMPLATE_HASH in draft.subject.labels else (),
+            match_label_keys=(TEMPLATE_HASH,) if TEMPLATE_HASH in changes.subject.labels else (),
         )
-        draft.spec = change(draft.spec, topology_spread_constraints=(*present, constraint))
+        changes.spec = change(changes.spec, topology_spread_constraints=(*present, constraint))
 
 
 def _describe(settings: TopologySpread) -> Iterator[str]:

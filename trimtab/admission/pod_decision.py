@@ -207,7 +207,7 @@ def withhold_harmful_actions(
     without: Without,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> tuple[Decision, ApplicablePolicies | None]:
-    """Returns the decision about `pod_context` without the actions that would keep the pod, or its siblings, from running.
+    """Returns the decision about the pod without the actions that would keep it, or its siblings, from running.
 
     As few actions as possible are withheld, beginning with those of the policies that were applied last. An action that
     a policy requires is never withheld: the API server's quota may then reject the pod, and a warning says why.

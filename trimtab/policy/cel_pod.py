@@ -51,7 +51,7 @@ IS_APPLIED = (
 )
 """A CEL expression that is true if the pod itself will be applied again, so that what its author wrote must not
 change."""
-HAS_NO_NODE = "(!has(object.spec.nodeName) || object.spec.nodeName == '')"
+HAS_NO_NODE = "!has(object.spec.nodeName) || object.spec.nodeName == ''"
 """A CEL expression that is true if the pod names no node."""
 
 # Whether the pod runs on Windows, as `trimtab.cluster.operating_system` decides it. The API server's RuntimeClass

@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 from trimtab.cluster.api.meta import Labels
 from trimtab.cluster.reason import Code, Reason
 from trimtab.policy import reasons
-from trimtab.policy.actions.runtime_class import DENIES_ALL
+from trimtab.policy.actions import runtime_class
 from trimtab.policy.all_actions import iterate_actions, read_terms
 from trimtab.policy.authoring_rules import exclude_conditions, image_conditions
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -78,13 +78,15 @@ def lint(
         ]
         findings += [LintFinding(policy=policy.name, reason=reason) for reason in policy_reasons]
     # `sorted` is stable: within the two groups the order of the policies stays.
-    denying = {policy.name for policy in policies.all if policy.spec.mode == "apply"}
-    return tuple(sorted(findings, key=lambda item: not (item.policy in denying and _is_denial(item.reason))))
+    denying = {policy.name for policy in policies.all if _requires_class(policy)}
+    no_class = reasons.RUNTIME_CLASS_NOT_FOUND
+    return tuple(sorted(findings, key=lambda item: not (item.policy in denying and item.reason.code is no_class)))
 
 
-def _is_denial(reason: Reason) -> bool:
-    """Returns whether a required RuntimeClass does not exist, so that every pod which the policy matches is denied."""
-    return reason.code is reasons.RUNTIME_CLASS_NOT_FOUND and reason.sentence.endswith(DENIES_ALL)
+def _requires_class(policy: PodPolicy) -> bool:
+    """Returns whether pods without the policy's RuntimeClass are denied."""
+    required = required_actions(policy.spec.actions)
+    return policy.spec.enabled and policy.spec.mode == "apply" and runtime_class.ACTION.name in required
 
 
 def _find_inactive(policy: PodPolicy) -> Iterator[Reason]:

@@ -1,9 +1,8 @@
-"""Recognises pods that somebody else has just moved, so that they are left in peace like those that a drain of ours has
-moved.
+"""Recognises pods that something other than our drains has just moved, so that they are not moved again at once.
 
-Whoever empties a node (a cluster autoscaler, Karpenter, `kubectl drain`, an upgrade, a machine that dies), three things
-can be seen: the node takes no more pods or disappears, its pods go, and pods of the same owners appear elsewhere. The
-knowledge is not stored: after a restart, only pods that move later are recognised.
+A node may be emptied by a cluster autoscaler, by Karpenter, with `kubectl drain`, in an upgrade, or because its machine
+fails. Each time the node takes no more pods or disappears, its pods end, and pods of the same owners appear on other
+nodes. The observations are not stored: after a restart, only later moves are recognised.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,8 +41,8 @@ class MovesByOthers:
         }
         for pod in self._leaving_pods(view):
             if pod.owner is not None and not pod.is_daemon:
-                known = departures.get(pod.owner, Departure(self.previous_at, frozenset()))
-                departures[pod.owner] = Departure(known.since, known.uids | {pod.uid})
+                departure = departures.get(pod.owner, Departure(self.previous_at, frozenset()))
+                departures[pod.owner] = Departure(departure.since, departure.uids | {pod.uid})
         moved = {pod: created for pod, created in self.moved.items() if created > view.now - rest}
         if departures:
             moved |= _find_successors(view, departures)

@@ -11,7 +11,7 @@ from trimtab.policy.actions.action import PolicyTerms
 from trimtab.policy.actions.placement_fields import AddedToleration, NodeLabel, PlacementAction
 from trimtab.policy.cel import NotExpressible, cel_list, cel_string, has_entry, join_all
 from trimtab.policy.cel_patches import PatchPart, ensure_map, map_literal, operation, pointer
-from trimtab.policy.cel_pod import ANNOTATIONS, IS_APPLIED, IS_DAEMON, LABELS, MANAGED, NAMESPACE_LABELS
+from trimtab.policy.cel_pod import ANNOTATIONS, HAS_NO_NODE, IS_APPLIED, IS_DAEMON, LABELS, MANAGED, NAMESPACE_LABELS
 from trimtab.policy.field_owners import APPLIED
 
 _AFFINITY, _NODE = "object.spec.affinity", "object.spec.affinity.nodeAffinity"
@@ -130,7 +130,7 @@ def compile_placement(settings: PlacementAction, terms: PolicyTerms) -> tuple[Pa
 def _free_to_place(settings: PlacementAction, names_daemons: bool) -> Iterable[str]:
     """Yields the CEL conditions under which the pod's placement may be changed at all."""
     if not settings.required:
-        yield "!has(object.spec.nodeName) || object.spec.nodeName == ''"
+        yield HAS_NO_NODE
         if not names_daemons:
             yield f"!({IS_DAEMON})"
     written = f"{has_entry(ANNOTATIONS, APPLIED)} && {ANNOTATIONS}[{cel_string(APPLIED)}].contains('\"tolerations\"')"

@@ -25,7 +25,7 @@ from trimtab.policy.actions.action import (
 from trimtab.policy.affinity_conflicts import find_contradiction
 from trimtab.policy.cel import cel_string, join_all
 from trimtab.policy.cel_patches import PatchPart, operation, pointer
-from trimtab.policy.cel_pod import HAS_REQUIRED_TERMS, IS_APPLIED, IS_DAEMON, IS_WINDOWS, REQUIRED_TERMS
+from trimtab.policy.cel_pod import HAS_NO_NODE, HAS_REQUIRED_TERMS, IS_APPLIED, IS_DAEMON, IS_WINDOWS, REQUIRED_TERMS
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.field_owners import grows_applied
 from trimtab.policy.field_types import Flag, ObjectName, Required, policy_type
@@ -33,7 +33,6 @@ from trimtab.policy.pod_changes import PodChanges
 from trimtab.policy.pod_context import ContainerRef, PodBeforeAndAfter
 
 FIELD = "runtimeClassName"
-DENIES_ALL = ", so every pod that the policy matches is denied"
 
 
 @policy_type
@@ -193,7 +192,7 @@ def _find_missing(settings: RuntimeClassChoice, terms: PolicyTerms, facts: Clust
     runtime_class = facts.runtime_classes.get(settings.name)
     if runtime_class is None:
         is_denied = terms.is_enabled and settings.required
-        denies = DENIES_ALL if is_denied else ""
+        denies = ", so every pod that the policy matches is denied" if is_denied else ""
         yield reasons.RUNTIME_CLASS_NOT_FOUND(f"RuntimeClass {settings.name} does not exist{denies}")
     elif facts.nodes.shapes:
         selector = runtime_class.scheduling.node_selector
@@ -221,7 +220,7 @@ def _compile(settings: RuntimeClassChoice, terms: PolicyTerms) -> Iterator[Patch
     if settings.override:
         tests = [f"!({named}) || ({_CLASS} != {name} && !{IS_APPLIED})"]
     if not settings.required:
-        tests += [f"!{IS_WINDOWS}", "!has(object.spec.nodeName) || object.spec.nodeName == ''"]
+        tests += [f"!{IS_WINDOWS}", HAS_NO_NODE]
         if not terms.names_daemons:
             tests.append(f"!({IS_DAEMON}) || {_NEEDED}.size() == 0")
     tests += list(_fits_the_class())

@@ -113,7 +113,7 @@ def _compile(settings: SchedulerChoice, terms: PolicyTerms) -> Iterator[PatchPar
     may = f"({is_free} || (has({path}) && {path} != {name} && !{IS_APPLIED}))" if settings.override else is_free
     yield PatchPart(
         name=FIELD,
-        test=join_all([may, HAS_NO_NODE, f"!has({path}) || {path} != {name}"]),
+        test=join_all([may, f"({HAS_NO_NODE})", f"!has({path}) || {path} != {name}"]),
         operations=f"[{operation('add', pointer('spec', FIELD), name)}]",
         note=cel_string(f"{FIELD}={settings.name}"),
     )

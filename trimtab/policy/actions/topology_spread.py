@@ -136,7 +136,7 @@ def _list_values(settings: TopologySpread) -> FieldValues:
 
 def _compile(settings: TopologySpread, terms: PolicyTerms) -> Iterator[PatchPart]:
     path = "object.spec.topologySpreadConstraints"
-    placed = [] if settings.required else [HAS_NO_NODE, f"!({IS_DAEMON})"]
+    placed = [] if settings.required else [f"({HAS_NO_NODE})", f"!({IS_DAEMON})"]
     keys = f"{cel_list(settings.by)}.filter(k, has({LABELS}) && k in {LABELS})"
     for spread in settings.constraints:
         present = f"has({path}) && {path}.exists(c, c.topologyKey == {cel_string(spread.topology_key)})"

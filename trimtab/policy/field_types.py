@@ -6,6 +6,7 @@ A failed check says what it expects; the loader adds the place, the value, and t
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
@@ -16,15 +17,25 @@ from trimtab.cluster import quantity, usage_rule
 
 C = TypeVar("C")
 
-_CONFIG = ConfigDict(extra="forbid", alias_generator=to_camel, use_attribute_docstrings=True)
+_CONFIG = ConfigDict(extra="forbid", alias_generator=to_camel)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def policy_type(cls: type[C]) -> type[C]:
-    """Makes a class part of the policy language: immutable, camelCase in YAML, unknown fields refused, docstrings in
-    the schema."""
+    """Makes a class part of the policy language: immutable, camelCase in YAML, unknown fields refused."""
     cls.__pydantic_config__ = _CONFIG  # type: ignore[attr-defined]
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+
+
+@contextmanager
+def described_fields() -> Iterator[None]:
+    """While it is open, types that pydantic builds have the docstrings of their fields. Only the schema needs them, and
+    reading the source of the classes takes twice as long as all else."""
+    _CONFIG["use_attribute_docstrings"] = True
+    try:
+        yield
+    finally:
+        _CONFIG["use_attribute_docstrings"] = False
 
 
 _INT_OR_STRING = {"x-kubernetes-int-or-string": True}

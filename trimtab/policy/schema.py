@@ -9,6 +9,7 @@ from trimtab.cluster.yaml_parser import Path
 from trimtab.policy import status
 from trimtab.policy.actions.request_fields import PlainRequest, RequestRule, ResourceRequestRule
 from trimtab.policy.conditions import Conditions, Match
+from trimtab.policy.field_types import described_fields
 from trimtab.policy.podpolicy import API_VERSION, KIND, Spec
 
 GROUP, VERSION = API_VERSION.split("/")
@@ -22,9 +23,10 @@ _NAME: Schema = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 @cache
 def spec_schema() -> Schema:
     """Returns the JSON Schema of `spec`, with all references resolved and without the keys that only pydantic uses."""
-    raw = TypeAdapter(Spec).json_schema(by_alias=True)
-    for subclass, base in ((Match, Conditions), (ResourceRequestRule, RequestRule), (PlainRequest, RequestRule)):
-        _add_inherited_descriptions(raw["$defs"][subclass.__name__], base)
+    with described_fields():
+        raw = TypeAdapter(Spec).json_schema(by_alias=True)
+        for subclass, base in ((Match, Conditions), (ResourceRequestRule, RequestRule), (PlainRequest, RequestRule)):
+            _add_inherited_descriptions(raw["$defs"][subclass.__name__], base)
     return _resolve_and_clean(raw, raw.get("$defs", {}))
 
 

@@ -18,7 +18,7 @@ from trimtab.installation.names import PROCESSES, InstallValues, Manifest, compo
 from trimtab.installation.processes.metrics_api import RULES
 from trimtab.installation.rbac import render_resize_role, render_scale_role
 from trimtab.metricsapi.rules import RULES_KEY
-from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.policy.policy_kind import API_VERSION, KIND
 
 _NAMESPACE = text(".Release.Namespace")
 

@@ -9,7 +9,7 @@ import pytest
 from tests.hostile.documents import asked, policy_review, pool_review
 from tests.reasons import has_facts
 from trimtab.admission.validate_config import validate_review
-from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.policy.policy_kind import API_VERSION, KIND
 from trimtab.policy.schema import GROUP, PLURAL
 
 BROKEN = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "a"}, "spec": {"actions": {}, "wat": 1}}

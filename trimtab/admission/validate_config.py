@@ -17,7 +17,7 @@ from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.yaml_documents import Document
 from trimtab.policy.load import load_document
-from trimtab.policy.podpolicy import KIND
+from trimtab.policy.policy_kind import KIND
 from trimtab.policy.schema import GROUP, PLURAL
 
 

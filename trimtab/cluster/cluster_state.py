@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import attrgetter
 
 from trimtab.cluster import node as nodes
 from trimtab.cluster import pdb as budgets
@@ -129,7 +130,8 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
     }
     # Sorted, so that a plan does not depend on the order in which files or watches deliver the pods.
     read_pods = map(reader.read_pod, snapshot.objects_of(PodShape)) if watched_pods is None else watched_pods
-    pods = sorted(read_pods, key=lambda pod: (pod.namespace, pod.name))
+    pods = sorted(read_pods, key=attrgetter("namespace", "name"))
+    conflicting = _conflicting_pods(pods)
     reserved, buffer_notes = reserved_pods(
         snapshot.objects_of(CapacityBuffer), snapshot.objects_of(PodTemplate), reader
     )
@@ -170,7 +172,7 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
         # What Trimtab knows for certain overrides what it reads in ConfigMaps, which anyone may write.
         schedulers={**find_schedulers(shape.data for shape in snapshot.objects_of(ConfigMap)), **KNOWN_SCHEDULERS},
         duplicate_node_names=frozenset(name for name, count in names.items() if count > 1),
-        conflicting_pods=_conflicting_pods(pods),
+        conflicting_pods=conflicting,
         devices=device_counts,
         reserved_pods=reserved,
         missing_daemons=missing_daemon_pods(snapshot.objects_of(DaemonSet), pods, len(nodes_by_name), reader),
@@ -179,7 +181,7 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
             s.metadata.name for s in snapshot.objects_of(CSIDriver) if s.spec.prevent_pod_scheduling_if_missing
         ),
         notes=(
-            *_snapshot_notes(names, nodes_by_name, pods),
+            *_snapshot_notes(names, nodes_by_name, pods, conflicting),
             *_pdb_notes(pdbs),
             *buffer_notes,
             *_forbidden_notes(snapshot.forbidden, device_counts),
@@ -206,9 +208,13 @@ def _with_devices(node: NodeInfo, devices_of_cluster: Devices) -> NodeInfo:
 def _conflicting_pods(pods: Sequence[PodInfo]) -> dict[str, str]:
     """Returns node → key of a pod with conflicting objects. `pods` must be sorted by name."""
     # Equal names are neighbours, because `pods` is sorted.
-    same = [(one, other) for one, other in pairwise(pods) if one.name == other.name]
+    same = [n for n, (name, following) in enumerate(pairwise([pod.name for pod in pods])) if name == following]
     return {
-        pod.node: one.key for one, other in same if one.namespace == other.namespace for pod in (one, other) if pod.node
+        pod.node: pods[n].key
+        for n in same
+        if pods[n].namespace == pods[n + 1].namespace
+        for pod in pods[n : n + 2]
+        if pod.node
     }
 
 
@@ -241,11 +247,11 @@ def _failure_message(condition: Condition) -> str:
 
 
 def _snapshot_notes(
-    names: Counter[str], nodes_by_name: Mapping[str, NodeInfo], pods: Sequence[PodInfo]
+    names: Counter[str], nodes_by_name: Mapping[str, NodeInfo], pods: Sequence[PodInfo], conflicting: Mapping[str, str]
 ) -> Iterable[str]:
     for name in sorted(name for name, count in names.items() if count > 1):
         yield f"{format_count(names[name], 'node')} have the same name {name}, so the compactor drains none of them"
-    for key in sorted(set(_conflicting_pods(pods).values())):
+    for key in sorted(set(conflicting.values())):
         yield f"pod {key} appears more than once with different contents, so no drain is planned for its node"
     # Most likely the node was deleted between the two lists, or the files are of different times.
     strays = Counter([pod.node for pod in pods if pod.node and pod.node not in nodes_by_name])

@@ -10,7 +10,7 @@ A node without a sign is an ordinary machine.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import prod
 
@@ -79,15 +79,15 @@ class NodeNature:
 
     signs: tuple[NodeSign, ...] = ()
     """At most one sign of each kind."""
+    is_machine: bool = field(init=False)
+    """Whether the node is a machine that is paid for, so that it counts in sums and prices."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_machine", self.sign_of(NodeKind.SERVERLESS) is None)
 
     def sign_of(self, kind: NodeKind) -> NodeSign | None:
         """Returns the sign that the node is of this kind, or None if it is not."""
         return next((sign for sign in self.signs if sign.kind is kind), None)
-
-    @property
-    def is_machine(self) -> bool:
-        """Whether the node is a machine that is paid for, so that it counts in sums and prices."""
-        return self.sign_of(NodeKind.SERVERLESS) is None
 
     @property
     def is_made_to_measure(self) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from trimtab.cluster.api.meta import Labels, OwnerReference, UnsetType, value_or
+from trimtab.cluster.api.meta import UNSET, Labels, OwnerReference, UnsetType, value_or
 from trimtab.cluster.api.pod import (
     Affinity,
     Container,
@@ -56,8 +56,7 @@ Port = tuple[str, str, int]
 """(protocol, IP address, port) that a pod occupies on its node. The address 0.0.0.0 means every address."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SchedulingRequirements:
+class SchedulingRequirements(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """Everything that the scheduler considers about a pod. Compared by identity: a `PodReader` makes one object for all
     pods with equal requirements."""
 
@@ -83,6 +82,8 @@ class SchedulingRequirements:
     host_ports: tuple[Port, ...]
     scheduler: str
     runtime_needs: RuntimeNeeds = NO_RUNTIME_NEEDS
+    labelled_group: str = ""
+    """The group that the labels name; empty if they name none."""
 
 
 _HOST_PATHS = {
@@ -110,7 +111,7 @@ class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the pod does with its node through the volume, as a predicate: "uses a socket of its node (hostPath)"."""
 
 
-class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
+class PodInfo(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One pod, compared by identity. `node` is empty for a pod that is on no node."""
 
     name: str
@@ -150,6 +151,9 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     group live and die together."""
     is_unschedulable: bool = False
     """Whether a scheduler found no node for the pod (condition PodScheduled with reason Unschedulable)."""
+    is_daemon: bool = False
+    """Whether the pod runs once per node, as a DaemonSet's: it does not move, and it does not block a drain. A plan
+    asks it several times for each pod."""
 
     @property
     def key(self) -> str:
@@ -175,13 +179,6 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
         node."""
         return MIRROR_ANNOTATION in self.annotations or (self.owner is not None and self.owner.kind == NODE)
 
-    @property
-    def is_daemon(self) -> bool:
-        """Whether the pod runs once per node, as a DaemonSet's: it does not move, and it does not block a drain."""
-        return (self.owner is not None and self.owner.kind == DAEMON_SET) or self.annotations.get(
-            DAEMON_ANNOTATION
-        ) == "true"
-
 
 _SpecParts = tuple[object, ...]
 """The fields of a pod spec from which its scheduling requirements are made."""
@@ -202,6 +199,8 @@ class PodReader:
     """(namespace, number of the spec parts, labels) → the shared requirements."""
     likeness_numbers: dict[tuple[int, int, bool, int, str, str, int | None], int] = field(default_factory=dict)
     owners: dict[OwnerKey, OwnerKey] = field(default_factory=dict)
+    owners_by_reference: dict[tuple[str, str, str, str], OwnerKey] = field(default_factory=dict)
+    """(version, kind, name, namespace) of a reference → the owner that it names."""
     first_likeness: int = 0
     """The first value of `PodInfo.likeness` that this reader assigns. Smaller values were assigned by an earlier
     reader."""
@@ -215,24 +214,18 @@ class PodReader:
         """Returns the pod of an API object."""
         meta, spec, status = shape.metadata, shape.spec, shape.status
         owner = self._shared_owner(meta.controller_owner, meta.namespace)
-        requirements, annotations, local = (
-            self._shared_requirements(shape, owner),
-            value_or(meta.annotations, {}),
-            _local_volumes(spec.volumes),
-        )
+        requirements, annotations = self._shared_requirements(shape, owner), value_or(meta.annotations, {})
+        local, claims = _local_volumes(spec.volumes), _claim_names(meta.name, spec.volumes)
         ready, priority, phase = _is_ready(status), value_or(spec.priority, 0), intern(status.phase)
+        group = _group_name(spec, requirements, annotations)
         # Pods that are alike get the same answers from the planner, which then computes each only once.
-        claims, alike, group = (
-            _claim_names(meta.name, spec.volumes),
-            -1,
-            _group_name(spec, requirements.labels, annotations),
-        )
+        alike = -1
         if (
             owner is not None
             and not (local or claims or group)
             and meta.deletion_timestamp is None
-            # A value other than true may name volumes or a time, which only this pod has.
-            and _has_only_true(annotations)
+            # Any other value may name volumes or a time, which only this pod has.
+            and (not annotations or all(text == "true" for text in annotations.values()))
         ):
             # `id` is safe as a key: this reader keeps both objects alive, so no other object gets their address.
             likeness = (
@@ -245,40 +238,47 @@ class PodReader:
                 spec.termination_grace_period_seconds,
             )
             alike = self.likeness_numbers.setdefault(likeness, self.first_likeness + len(self.likeness_numbers))
+        # In the order of the fields: by name it takes five times as long, and this is done for every pod.
         return PodInfo(
-            name=meta.name,
-            namespace=requirements.namespace,
-            uid=meta.uid,
-            node=intern(spec.node_name),
-            requirements=requirements,
-            owner=owner,
-            annotations=annotations,
-            created=parse_timestamp(meta.creation_timestamp),
-            started=parse_timestamp(status.start_time),
-            deletion_requested_at=parse_timestamp(meta.deletion_timestamp),
+            meta.name,
+            requirements.namespace,
+            meta.uid,
+            intern(spec.node_name),
+            requirements,
+            owner,
+            annotations,
+            parse_timestamp(meta.creation_timestamp),
+            parse_timestamp(status.start_time),
+            parse_timestamp(meta.deletion_timestamp) if meta.deletion_timestamp else None,
             # The API server's default (SetDefaults_PodSpec); a pod from a file may lack it.
-            grace_seconds=30 if (grace := spec.termination_grace_period_seconds) is None else grace,
-            phase=phase,
-            is_ready=ready,
-            priority=priority,
-            local_volumes=local,
-            likeness=alike,
-            claims=claims,
-            has_device_claims=bool(spec.resource_claims),
-            device_claims=_device_claim_names(spec, status) if spec.resource_claims else (),
-            nominated_node=status.nominated_node_name,
-            is_gated=bool(spec.scheduling_gates),
-            pod_group=group,
+            30 if (grace := spec.termination_grace_period_seconds) is None else grace,
+            phase,
+            ready,
+            priority,
+            local,
+            claims,
+            bool(spec.resource_claims),
+            _device_claim_names(spec, status) if spec.resource_claims else (),
+            alike,
+            status.nominated_node_name,
+            bool(spec.scheduling_gates),
+            group,
             # A pod that is bound may still have the condition of an earlier attempt.
-            is_unschedulable=not spec.node_name and _is_unschedulable(status),
+            not spec.node_name and _is_unschedulable(status),
+            (owner is not None and owner.kind == DAEMON_SET) or annotations.get(DAEMON_ANNOTATION) == "true",
         )
 
     def _shared_owner(self, reference: OwnerReference | None, namespace: str) -> OwnerKey | None:
         """Returns the owner as one shared object for all pods of the owner."""
         if reference is None:
             return None
-        owner = referenced_owner(reference, namespace)
-        return self.owners.setdefault(owner, owner)
+        key = (reference.api_version, reference.kind_name, reference.name, namespace)
+        owner = self.owners_by_reference.get(key)
+        if owner is None:
+            owner = referenced_owner(reference, namespace)
+            # Two versions of a group name the same owner.
+            owner = self.owners_by_reference[key] = self.owners.setdefault(owner, owner)
+        return owner
 
     def _shared_requirements(self, shape: Shape, owner: OwnerKey | None) -> SchedulingRequirements:
         """Returns the requirements of the pod, as one object for all pods with equal requirements."""
@@ -314,14 +314,14 @@ def _device_claim_names(spec: PodSpec, status: PodStatus) -> tuple[str, ...]:
     return tuple(one.resource_claim_name or claim_names.get(one.name, "") for one in spec.resource_claims)
 
 
-def _group_name(spec: PodSpec, labels: Labels, annotations: Mapping[str, str]) -> str:
+def _group_name(spec: PodSpec, requirements: SchedulingRequirements, annotations: Mapping[str, str]) -> str:
     # Newest first: `schedulingGroup`, then `workloadRef` (1.35), then the marks of others than Kubernetes itself.
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name
     if spec.workload_ref is not None:
         reference = spec.workload_ref
         return f"{reference.name}/{reference.pod_group}/{reference.pod_group_replica_key}"
-    return group_by_marks(labels, annotations)
+    return requirements.labelled_group or (group_by_marks({}, annotations) if annotations else "")
 
 
 # UNSET has no JSON of its own inside tuples.
@@ -344,14 +344,16 @@ def _spec_parts(spec: PodSpec) -> _SpecParts:
         spec.runtime_class_name,
         spec.host_users,
         spec.security_context,
-        inline_drivers(spec.volumes),
+        inline_drivers(spec.volumes) if spec.volumes else (),
     )
 
 
 def _scheduling_labels(shape: Shape) -> Labels:
     """Returns the pod's labels without those that the API server copies from the node at binding (1.35). The pod that
     replaces an evicted pod gets the labels of its own node."""
-    labels = value_or(shape.metadata.labels, {})
+    labels = shape.metadata.labels
+    if labels is UNSET:
+        return {}
     if _ZONE not in labels and _REGION not in labels:
         return labels
     own = labels.copy()
@@ -360,17 +362,10 @@ def _scheduling_labels(shape: Shape) -> Labels:
     return own
 
 
-def _has_only_true(annotations: Mapping[str, str]) -> bool:
-    """Returns whether every annotation has the value "true". Any other value may name a time or a volume, which
-    replicas need not share."""
-    return not annotations or all(text == "true" for text in annotations.values())
-
-
 def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
     spec = shape.spec
-    affinity = value_or(spec.affinity, Affinity())
-    # Absent and empty are the same to the scheduler.
-    nodes = value_or(affinity.node_affinity, NodeAffinity())
+    nodes, near, apart = _parts_of_affinity(spec.affinity)
+    spreads = value_or(spec.topology_spread_constraints, ())
     return SchedulingRequirements(
         namespace=shape.metadata.namespace,
         labels=labels,
@@ -379,19 +374,35 @@ def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:
         node_affinity=value_or(nodes.required, None),
         preferred_nodes=value_or(nodes.preferred, ()),
         tolerations=value_or(spec.tolerations, ()),
-        required_affinity=_required_terms(affinity.pod_affinity),
-        required_anti_affinity=_required_terms(affinity.pod_anti_affinity),
-        hard_spreads=_spread_constraints(spec, "DoNotSchedule"),
-        soft_spreads=_spread_constraints(spec, "ScheduleAnyway"),
+        required_affinity=near.required,
+        required_anti_affinity=apart.required,
+        hard_spreads=tuple([spread for spread in spreads if spread.when_unsatisfiable == "DoNotSchedule"]),
+        soft_spreads=tuple([spread for spread in spreads if spread.when_unsatisfiable == "ScheduleAnyway"]),
         # One list with signed weights, as InterPodAffinity sums them when it scores nodes.
-        preferred_affinity=(
-            *_weighted_terms(affinity.pod_affinity, 1),
-            *_weighted_terms(affinity.pod_anti_affinity, -1),
+        preferred_affinity=tuple(
+            [(term.weight, term.pod_affinity_term) for term in near.preferred]
+            + [(-term.weight, term.pod_affinity_term) for term in apart.preferred]
         ),
         host_ports=tuple(sorted(set(_host_ports(spec)))),
         # The API server fills in this default; a pod from a file may lack it.
         scheduler=spec.scheduler_name or "default-scheduler",
         runtime_needs=read_runtime_needs(spec),
+        labelled_group=group_by_marks(labels, {}),
+    )
+
+
+_NO_NODES, _NO_PODS = NodeAffinity(), PodAffinity()
+
+
+def _parts_of_affinity(affinity: Affinity | UnsetType) -> tuple[NodeAffinity, PodAffinity, PodAffinity]:
+    """Returns the affinity to nodes, the affinity to pods and the anti-affinity to pods. Absent and empty are the same
+    to the scheduler."""
+    if affinity is UNSET:
+        return _NO_NODES, _NO_PODS, _NO_PODS
+    return (
+        value_or(affinity.node_affinity, _NO_NODES),
+        value_or(affinity.pod_affinity, _NO_PODS),
+        value_or(affinity.pod_anti_affinity, _NO_PODS),
     )
 
 
@@ -406,18 +417,6 @@ def _requests_of(shape: Shape) -> Amounts | Unreadable:
         return Unreadable(where, str(error))
     negative = negative_request(shape.spec)
     return requests if negative is None else Unreadable(where, f"the request {negative} is negative")
-
-
-def _required_terms(terms: PodAffinity | UnsetType) -> tuple[PodAffinityTerm, ...]:
-    return value_or(terms, PodAffinity()).required
-
-
-def _weighted_terms(terms: PodAffinity | UnsetType, sign: int) -> tuple[tuple[int, PodAffinityTerm], ...]:
-    return tuple((sign * term.weight, term.pod_affinity_term) for term in value_or(terms, PodAffinity()).preferred)
-
-
-def _spread_constraints(spec: PodSpec, when: str) -> tuple[TopologySpreadConstraint, ...]:
-    return tuple(s for s in value_or(spec.topology_spread_constraints, ()) if s.when_unsatisfiable == when)
 
 
 def _host_ports(spec: PodSpec) -> Iterable[Port]:

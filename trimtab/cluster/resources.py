@@ -234,17 +234,13 @@ def with_resize(pod: Pod) -> Pod:
     """Returns the pod with the largest requests that count during its resize; the same object if no resize is under
     way."""
     status, spec = pod.status, pod.spec
-    statuses: tuple[ContainerStatus | PodStatus, ...] = (
-        *status.container_statuses,
-        *status.init_container_statuses,
-        status,
-    )
     # Most pods have none of these fields: they are returned before anything is built.
-    for own_status in statuses:
-        if own_status.allocated_resources or own_status.resources:
-            break
-    else:
-        return pod
+    if not (status.allocated_resources or status.resources):
+        for own_status in status.container_statuses + status.init_container_statuses:
+            if own_status.allocated_resources or own_status.resources:
+                break
+        else:
+            return pod
     is_infeasible = _is_resize_infeasible(status)
     held_by_container, held_by_sidecar = (
         _node_amounts(status.container_statuses),

@@ -5,7 +5,7 @@ of files), decoded into structs with only the fields that Trimtab reads. Objects
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -119,7 +119,7 @@ def load_snapshot(files: Iterable[tuple[str, bytes]]) -> SnapshotReading:
 
 def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
     """Returns the snapshot of parsed documents, with every mistake in them."""
-    objects: dict[str, list[ApiObject]] = {}
+    objects: defaultdict[str, list[ApiObject]] = defaultdict(list)
     ignored: Counter[str] = Counter()
     forbidden: set[str] = set()
     is_capture = False
@@ -129,13 +129,8 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
         all_documents = add_keda_hpas(all_documents)
     for document in all_documents:
         kind = document.kind
-        if kind == FORBIDDEN_KIND:
-            # `trimtab capture` writes such an item for each kind that it may not list, so that an offline plan knows
-            # the gap.
-            forbidden.add(document.entry_name.removeprefix(f"{FORBIDDEN_KIND} "))
-        elif kind == CAPTURE_KIND:
-            is_capture = True
-        elif kind is None:
+        shape = SHAPES_BY_KIND.get(kind) if kind is not None else None
+        if kind is None:
             mistakes.append(
                 document.error_at(
                     (),
@@ -144,21 +139,31 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
                     "check whether the file is a Kubernetes manifest",
                 )
             )
-        elif kind not in SHAPES_BY_KIND:
-            # `kubectl get all` returns many kinds that no decision needs; their number is reported.
-            ignored[kind] += 1
-        elif document.text is None and UNREADABLE_FIELD in document.value:
-            mistakes.append(_capture_mistake(document))
-        else:
-            decoded = decode_object(
-                _with_label_selector(document) if kind == "ReplicationController" else document, SHAPES_BY_KIND[kind]
-            )
+        elif shape is not None:
+            decoded = _decode(document, shape)
             if isinstance(decoded, ConfigError):
                 mistakes.append(decoded)
             else:
-                objects.setdefault(kind, []).append(decoded)
+                objects[kind].append(decoded)
+        elif kind == FORBIDDEN_KIND:
+            # `trimtab capture` writes such an item for each kind that it may not list, so that an offline plan knows
+            # the gap.
+            forbidden.add(document.entry_name.removeprefix(f"{FORBIDDEN_KIND} "))
+        elif kind == CAPTURE_KIND:
+            is_capture = True
+        else:
+            # `kubectl get all` returns many kinds that no decision needs; their number is reported.
+            ignored[kind] += 1
     distinct = {kind: _without_repetitions(shapes) for kind, shapes in objects.items()}
     return SnapshotReading(Snapshot(distinct, dict(ignored), frozenset(forbidden), is_capture), tuple(mistakes))
+
+
+def _decode(document: Document, shape: type[ApiObject]) -> ApiObject | ConfigError:
+    if document.text is None and UNREADABLE_FIELD in document.value:
+        return _capture_mistake(document)
+    return decode_object(
+        _with_label_selector(document) if document.kind == "ReplicationController" else document, shape
+    )
 
 
 def _key_of(shape: ApiObject) -> tuple[str, str]:

@@ -33,21 +33,12 @@ _MAX_PLACED_CHARACTERS = 256 << 10
 
 
 class Document:
-    """One YAML or JSON document. An item of a long JSON List is decoded only when its `value` is read."""
+    """One YAML or JSON document."""
 
     __slots__ = ("_value", "file", "index", "is_derived", "kind", "node", "root", "text", "within")
 
     def __init__(
-        self,
-        *,
-        file: str,
-        index: int,
-        value: Any = None,
-        node: Any = None,
-        root: Any = None,
-        within: Path = (),
-        text: msgspec.Raw | None = None,
-        kind: GroupKind | None = None,
+        self, *, file: str, index: int, value: Any = None, node: Any = None, root: Any = None, within: Path = ()
     ) -> None:
         self.file = file
         self.index = index
@@ -57,9 +48,9 @@ class Document:
         """The node of the whole document that contains this one, such as a List, or None if it has no lines."""
         self.within = within
         """The path of this one in it."""
-        self.text = text
+        self.text: msgspec.Raw | None = None
         """JSON that is not decoded yet: an object that names its own `kind`. None if there is a value."""
-        self.kind = kind if text is not None else kind_of_object(value)
+        self.kind = kind_of_object(value)
         """The kind of API object that it names, with its group, or None if it names none."""
         self._value = value
         self.is_derived = False
@@ -124,6 +115,19 @@ class Document:
             got=got,
             todo=todo,
         )
+
+
+class UndecodedItem(Document):
+    """An item of a long JSON List, whose `value` is decoded only when it is read. Large clusters have tens of thousands
+    of them, so nothing else is set than what differs."""
+
+    __slots__ = ()
+    node = None
+    root = None
+    is_derived = False
+
+    def __init__(self, file: str, index: int, text: msgspec.Raw, kind: GroupKind | None, within: Path = ()) -> None:
+        self.file, self.index, self.text, self.kind, self.within, self._value = file, index, text, kind, within, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +230,7 @@ class _Head(msgspec.Struct, gc=False, rename="camel"):
 _OBJECT_HEAD = re.compile(rb'\{\s*"apiVersion":\s*"([\w./-]*)",\s*"kind":\s*"(\w+)"\s*,\s*"metadata"')
 """Matches the beginning of an object as API clients write it. Its version and kind are there, so the rest need not be
 decoded."""
-_UNREADABLE = b'"unreadable"'
+_UNREADABLE = '"unreadable"'
 _LIST_DECODER, _HEAD_DECODER = msgspec.json.Decoder(_LongList), msgspec.json.Decoder(_Head)
 
 
@@ -237,7 +241,7 @@ def _read_json(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
         try:
             long_list = _LIST_DECODER.decode(text)
             if long_list.kind.endswith("List"):
-                return ParseResult(tuple(_undecoded_items(file, long_list)), ())
+                return ParseResult(tuple(_undecoded_items(file, long_list, has_unreadable=_UNREADABLE in text)), ())
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             pass
     try:
@@ -255,34 +259,36 @@ def _read_json(file: str, text: str, takes_repeated_keys: bool) -> ParseResult:
     return ParseResult(tuple(_documents_of(file, value, node)))
 
 
-def _undecoded_items(file: str, long_list: _LongList) -> Iterator[Document]:
+def _undecoded_items(file: str, long_list: _LongList, *, has_unreadable: bool) -> Iterator[Document]:
     """Yields the items of a List. An item that names its kind is not decoded yet; any other item is."""
+    kinds: dict[bytes, GroupKind | None] = {}
     for index, item in enumerate(long_list.items):
         within: Path = ("items", index)
-        object_head = _OBJECT_HEAD.match(item)
-        if object_head is not None and object_head[2].endswith(b"List"):
-            object_head = None
-        if object_head is not None and _UNREADABLE not in bytes(item):
-            # Decoded later, straight into its struct, and not at all if its kind is ignored.
-            kind = group_kind(object_head[1].decode(), object_head[2].decode())
-            yield Document(file=file, index=index, text=item, kind=kind, within=within)
-            continue
+        head = None if has_unreadable and _UNREADABLE.encode() in bytes(item) else _OBJECT_HEAD.match(item)
+        if head is not None:
+            if (text := head[0]) not in kinds:
+                name = head[2].decode()
+                kinds[text] = None if name.endswith("List") else group_kind(head[1].decode(), name)
+            if (kind := kinds[text]) is not None:
+                # Decoded later, straight into its struct, and not at all if its kind is ignored.
+                yield UndecodedItem(file, index, item, kind, within)
+                continue
         try:
             # A slower look at the item: its keys may be in another order, or it may have spaces elsewhere.
-            head = _HEAD_DECODER.decode(item)
+            decoded_head = _HEAD_DECODER.decode(item)
         except msgspec.ValidationError:
             value = msgspec.json.decode(item)
             yield Document(
                 file=file, index=index, value=_with_kind(value, long_list.kind, long_list.api_version), within=within
             )
             continue
-        if head.kind.endswith("List"):
+        if decoded_head.kind.endswith("List"):
             # The items of a List within the List have no index of their own in the file.
             for place, value, _ in _objects_of(msgspec.json.decode(item), None, within):
                 yield Document(file=file, index=index, value=value, within=place)
-        elif head.kind and head.unreadable is None:
-            version = head.api_version if isinstance(head.api_version, str) else ""
-            yield Document(file=file, index=index, text=item, kind=group_kind(version, head.kind), within=within)
+        elif decoded_head.kind and decoded_head.unreadable is None:
+            version = decoded_head.api_version if isinstance(decoded_head.api_version, str) else ""
+            yield UndecodedItem(file, index, item, group_kind(version, decoded_head.kind), within)
         else:
             yield Document(file=file, index=index, value=msgspec.json.decode(item), within=within)
 

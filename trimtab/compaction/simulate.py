@@ -260,4 +260,4 @@ def successor_requirements(pod: PodInfo, again: Again | None) -> SchedulingRequi
     requests = again(pod) if again is not None else None
     if requests is None or isinstance(requests, Unreadable) or isinstance(pod.requirements.requests, Unreadable):
         return pod.requirements
-    return replace(pod.requirements, requests=larger_amounts(pod.requirements.requests, requests))
+    return change(pod.requirements, requests=larger_amounts(pod.requirements.requests, requests))

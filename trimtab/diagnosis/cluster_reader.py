@@ -59,7 +59,7 @@ from trimtab.kube.resources import LIST_SOURCES, collection_path, path_segment
 from trimtab.machines.expander_map import MAP_NAME
 from trimtab.policy import vpa_webhook
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, OPT_OUT
-from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.policy.policy_kind import API_VERSION, KIND
 from trimtab.runtime import clock
 from trimtab.runtime.clock import elapsed_seconds
 

@@ -13,7 +13,8 @@ from trimtab.inputs import live_cluster
 from trimtab.inputs.compiled_policy_state import CompiledPolicyState, read_compiled_policies
 from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.policy.load import load_document
-from trimtab.policy.podpolicy import KIND, PodPolicy, Policies
+from trimtab.policy.podpolicy import PodPolicy, Policies
+from trimtab.policy.policy_kind import KIND
 
 COMPILED_KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 ListObjects = Callable[[str], Iterable[dict[str, Any]]]

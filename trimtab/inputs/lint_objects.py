@@ -20,7 +20,7 @@ from trimtab.cluster import scaled_objects
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import built_in
 from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
-from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.cluster.yaml_documents import Document, UndecodedItem, read_documents
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.overlay import lay_over
@@ -199,9 +199,7 @@ def _list_source(client: Client, source: ListSource) -> list[Document]:
     for page in iter_pages(client, source):
         for raw in page.items:
             text = add_type(raw, source.group_version, source.kind)
-            documents.append(
-                Document(file=live_cluster.LIVE, index=len(documents), text=text, kind=built_in(source.kind))
-            )
+            documents.append(UndecodedItem(live_cluster.LIVE, len(documents), text, built_in(source.kind)))
     return documents
 
 

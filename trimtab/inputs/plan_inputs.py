@@ -35,11 +35,11 @@ from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.measured_use import read_measured_use
 from trimtab.inputs.option import option
 from trimtab.inputs.owner_templates import may_differ, owners_of_pods, read_templates
-from trimtab.inputs.planned_requests import Readmission
 from trimtab.inputs.price_sources import read_price_sources
+from trimtab.inputs.readmission import Readmission
 from trimtab.machines.prices import PriceFile
 from trimtab.policy.pod_context import AdmissionSettings
-from trimtab.policy.podpolicy import KIND
+from trimtab.policy.policy_kind import KIND
 from trimtab.runtime import clock
 from trimtab.scheduling.cluster_model import Again
 

@@ -6,7 +6,7 @@ pods like its present ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
@@ -30,25 +30,14 @@ from trimtab.compaction.resize.types import ResizeAdvice
 from trimtab.compactor.readmission_state import ReadmissionState
 from trimtab.inputs import live_cluster
 from trimtab.inputs.owner_templates import Templates, complete_kinds, may_differ, owners_of_pods, read_templates
+from trimtab.inputs.readmission import Readmission
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.load import load_document, load_policies
 from trimtab.policy.pod_context import AdmissionSettings
-from trimtab.policy.podpolicy import KIND, Policies
+from trimtab.policy.podpolicy import Policies
+from trimtab.policy.policy_kind import KIND
 from trimtab.policy.watched_facts import projections_by_kind
 from trimtab.scheduling.cluster_model import Again, with_largest_requests
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readmission:
-    """The requests that pods would get if they were created again, with the notes and mistakes of the policies."""
-
-    readmitted_requests: Again | None = None
-    """Returns the requests of a pod that is created again; None if pods keep their present requests, because there is
-    no policy and no VPA, and pod templates say nothing else."""
-    notes: tuple[str, ...] = ()
-    mistakes: tuple[ConfigError, ...] = ()
-    resizes: ResizeAdvice | None = None
-    """The resizes that policies permit for running pods, or None if no policy does, or if they were not requested."""
 
 
 def build_readmission(

@@ -24,14 +24,12 @@ from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.progress import progress
 from trimtab.sizing.cost import HOURS_PER_MONTH
+from trimtab.usage import oom_kills
 from trimtab.usage.cluster_label import Matchers, Mixed, MixedClusters, Origins, escape_value
 from trimtab.usage.errors import UsageFault
 from trimtab.usage.file_forms import UsageForm
-from trimtab.usage.http_client import HttpApi
 from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
-from trimtab.usage.oom_kills import kills_of_prometheus
 from trimtab.usage.owners import OwnerIndex
-from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.prometheus_queries import Names
 from trimtab.usage.repeated_series import RepeatedSeries
 from trimtab.usage.series import Series, add_all_series, container_key
@@ -42,6 +40,7 @@ from trimtab.usage.vpa_checkpoints import CheckpointSource
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
+    from trimtab.usage.prometheus import Prometheus
 
 
 KINDS = ("CronJob", "Job")
@@ -240,6 +239,10 @@ def add_prometheus(histories: UsageHistories, server: PrometheusOptions, owners:
     Raises RuntimeFailure if the server cannot be read, and UsageError if it has the usage of several clusters and the
     report is not divided.
     """
+    # Files of usage need no HTTP client.
+    from trimtab.usage.http_client import HttpApi
+    from trimtab.usage.prometheus import Prometheus, QueryPlan
+
     source = HttpApi(server.url, server.headers, server.ca, server.certificate, server.key)
     start, warnings = now - server.days * DAY, list[str]()
     queries = QueryPlan(
@@ -315,7 +318,7 @@ def _read_part(
         histories.add_series(
             value, prometheus.read_series(pieces, lambda done, _all: report_progress(done)), known_owners
         )
-    for series, kill in kills_of_prometheus(prometheus, start, now):
+    for series, kill in oom_kills.kills_of_prometheus(prometheus, start, now):
         history.add_oom_kill(container_key(series, known_owners), kill)
 
 

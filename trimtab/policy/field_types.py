@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, WithJso
 from pydantic.alias_generators import to_camel
 
 from trimtab.cluster import quantity, usage_rule
+from trimtab.policy.shell_regex import character_classes
 
 C = TypeVar("C")
 
@@ -153,23 +154,6 @@ def _check_pattern(value: Any, info: ValidationInfo) -> str:
             if any(dash == "-" and low > high for low, dash, high in zip(inner, inner[1:], inner[2:], strict=False)):
                 raise ValueError("a range such as [a-z], whose first character is not after its last")
     return value
-
-
-def character_classes(pattern: str) -> Iterator[str]:
-    """Yields what is between the brackets of each character class of a shell pattern, as `fnmatch` reads it."""
-    at = pattern.find("[")
-    while at >= 0:
-        end = end_of_class(pattern, at + 1)
-        if end >= 0:
-            yield pattern[at + 1 : end]
-        at = pattern.find("[", max(end, at + 1))
-
-
-def end_of_class(pattern: str, start: int) -> int:
-    """Returns the position of the bracket that ends the character class which begins at `start`, or -1 if none does: a
-    bracket at the beginning, also after "!", is one of the characters."""
-    first = start + (pattern[start : start + 1] == "!")
-    return pattern.find("]", first + 1)
 
 
 Pattern = Annotated[str, BeforeValidator(_check_pattern)]

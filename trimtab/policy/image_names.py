@@ -19,8 +19,7 @@ from functools import lru_cache
 from trimtab.cluster.bounded_cache import cache_short_strings
 from trimtab.cluster.image_reference import split_registry
 from trimtab.cluster.selectors import name_matcher
-from trimtab.policy.field_types import character_classes
-from trimtab.policy.shell_regex import shell_regex
+from trimtab.policy.shell_regex import character_classes, shell_regex
 
 DOCKER_HUB = "docker.io"
 DOCKER_HUB_ALIASES = ("index.docker.io", "registry-1.docker.io")

@@ -19,7 +19,8 @@ from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.cluster.yaml_parser import Path
 from trimtab.policy.authoring_rules import authoring_mistakes
 from trimtab.policy.field_types import Authoring
-from trimtab.policy.podpolicy import API_VERSION, KIND, Actions, PodPolicy, Policies, PolicyMetadata, Spec
+from trimtab.policy.podpolicy import Actions, PodPolicy, Policies, PolicyMetadata, Spec
+from trimtab.policy.policy_kind import API_VERSION, KIND
 from trimtab.policy.required_action_rules import chosen_place_mistakes, requirement_mistakes
 from trimtab.policy.schema import fields_at
 from trimtab.policy.status import WARN, is_braked

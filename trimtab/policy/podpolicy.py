@@ -34,9 +34,6 @@ from trimtab.policy.field_types import (
 
 T = TypeVar("T")
 
-API_VERSION = "trimtab.dev/v1alpha1"
-KIND = "PodPolicy"
-
 
 @policy_type
 class Actions:

@@ -10,7 +10,8 @@ from trimtab.policy import status
 from trimtab.policy.actions.request_fields import PlainRequest, RequestRule, ResourceRequestRule
 from trimtab.policy.conditions import Conditions, Match
 from trimtab.policy.field_types import described_fields
-from trimtab.policy.podpolicy import API_VERSION, KIND, Spec
+from trimtab.policy.podpolicy import Spec
+from trimtab.policy.policy_kind import API_VERSION, KIND
 
 GROUP, VERSION = API_VERSION.split("/")
 PLURAL = "podpolicies"

@@ -1,12 +1,28 @@
-"""Writes a shell pattern as a regular expression that RE2 (CEL's `matches`) and Python read alike."""
+"""Shell patterns: their character classes, and the regular expression that RE2 (CEL's `matches`) and Python read
+alike."""
 
 import re
 from collections.abc import Iterator
 
-from trimtab.policy.field_types import end_of_class
-
 Range = tuple[str, str]
 """The first and the last character of a range in a class; a single character is both."""
+
+
+def character_classes(pattern: str) -> Iterator[str]:
+    """Yields what is between the brackets of each character class of a shell pattern, as `fnmatch` reads it."""
+    at = pattern.find("[")
+    while at >= 0:
+        end = end_of_class(pattern, at + 1)
+        if end >= 0:
+            yield pattern[at + 1 : end]
+        at = pattern.find("[", max(end, at + 1))
+
+
+def end_of_class(pattern: str, start: int) -> int:
+    """Returns the position of the bracket that ends the character class which begins at `start`, or -1 if none does: a
+    bracket at the beginning, also after "!", is one of the characters."""
+    first = start + (pattern[start : start + 1] == "!")
+    return pattern.find("]", first + 1)
 
 
 def shell_regex(pattern: str, *, crosses_slash: bool = True) -> str:

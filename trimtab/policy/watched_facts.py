@@ -82,7 +82,8 @@ from trimtab.policy.facts_index import (
     RetainedOwner,
 )
 from trimtab.policy.load import load_document
-from trimtab.policy.podpolicy import API_VERSION, KIND, PodPolicy, Policies
+from trimtab.policy.podpolicy import PodPolicy, Policies
+from trimtab.policy.policy_kind import API_VERSION, KIND
 from trimtab.policy.vpa_webhook import EVERYWHERE, Endpoints, Service, WebhookReach, WebhookTarget
 
 COUNTED = frozenset({"Deployment", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})

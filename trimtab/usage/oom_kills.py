@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab.cluster.api.pod import ContainerStatus, Pod
 from trimtab.cluster.quantity import NotAQuantity, to_whole_units
 from trimtab.cluster.resources import limits_of, requests_of
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.histogram.oom_kills import OomKill
-from trimtab.usage.prometheus import Prometheus, quote_pod
 from trimtab.usage.prometheus_queries import SUBJECTS
 from trimtab.usage.series import Series
+
+if TYPE_CHECKING:
+    from trimtab.usage.prometheus import Prometheus
 
 
 def kills_of_pod(pod: Pod) -> Iterator[tuple[str, OomKill]]:
@@ -34,6 +36,8 @@ _STEP_SECONDS = 3600
 def kills_of_prometheus(prometheus: Prometheus, start: int, end: int) -> list[tuple[Series, OomKill]]:
     """Returns (a series that names the container, a kill) for every hour in which a container restarted after an OOM
     kill; an empty list if the server has no data of kube-state-metrics."""
+    from trimtab.usage.prometheus import quote_pod  # the statuses of pods need no HTTP client
+
     first = start - start % _STEP_SECONDS
     is_killed, restarts = prometheus.join_matchers('reason="OOMKilled"'), prometheus.join_matchers()
     # The last reason stays for as long as the container exists: only a restart in the same hour makes it a kill of that

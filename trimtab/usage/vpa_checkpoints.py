@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,8 +22,10 @@ from trimtab.histogram import vpa
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.histogram import bucket_of
 from trimtab.histogram.vpa import CheckpointRejected
-from trimtab.kube.client import Client
 from trimtab.kube.errors import NotFound
+
+if TYPE_CHECKING:
+    from trimtab.kube.client import Client
 
 PATHS = (
     "/apis/autoscaling.k8s.io/v1/verticalpodautoscalercheckpoints",

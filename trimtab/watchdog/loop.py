@@ -22,7 +22,7 @@ from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.kube.events import About
 from trimtab.kube.resources import LIST_SOURCES
-from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.policy.policy_kind import API_VERSION, KIND
 from trimtab.policy.required_action_rules import required_actions
 from trimtab.watchdog.harm_brake import BrakeActuator, Policy
 from trimtab.watchdog.metrics import Metrics

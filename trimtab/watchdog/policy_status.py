@@ -14,7 +14,7 @@ from trimtab.kube.client import APPLY_PATCH
 from trimtab.kube.errors import KubeFault, NotFound
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, object_path
-from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.policy.policy_kind import API_VERSION, KIND
 from trimtab.policy.status import HARM_BRAKE, LOADED, PolicyStatus, StatusCondition, encode_status
 from trimtab.policy.status import HarmStatus as Before
 from trimtab.runtime.log import Logger

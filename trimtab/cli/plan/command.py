@@ -22,6 +22,10 @@ from trimtab.scheduling.cluster_model import build_cluster_model
 MAX_COMPARED_NODES = 500
 """The largest number of nodes for which a comparison is made without --compare. A comparison computes about a dozen
 more plans."""
+_NOT_COMPARED = (
+    f"the cluster has more than {MAX_COMPARED_NODES} nodes, so the presets are not compared and the reasons for which "
+    "nodes stay are not priced; --compare does both"
+)
 
 
 def _render_page(report: PlanReport) -> str:
@@ -43,7 +47,7 @@ class PlanVerbOptions:
         bool | None,
         COMPARE.with_help(
             "Compare the three presets, and show how much a plan would save without each reason that blocks nodes. "
-            f"Default: for up to {MAX_COMPARED_NODES} nodes, if no pool has settings, or with -o html."
+            f"Default: for up to {MAX_COMPARED_NODES} nodes, or with -o html."
         ),
     ] = None
     output: ReportOutput
@@ -72,11 +76,13 @@ def verb(options: PlanVerbOptions) -> None:
     is_small = len(plan_inputs.inventory.nodes) <= MAX_COMPARED_NODES
     is_compared = options.compares
     if is_compared is None:
-        is_compared = plan_inputs.is_assumed or options.output.form == "html" or is_small
-    with show_spinner("Comparing"):
-        comparison = (
-            compare_plans(plan_inputs, cluster_model, draining_plan) if is_compared and not subjects else NO_COMPARISON
-        )
+        is_compared = options.output.form == "html" or is_small
+        if plan_inputs.is_assumed and not is_compared:
+            plan_inputs = replace(plan_inputs, notes=(*plan_inputs.notes, _NOT_COMPARED))
+    comparison = NO_COMPARISON
+    if is_compared and not subjects:
+        with show_spinner("Comparing"):
+            comparison = compare_plans(plan_inputs, cluster_model, draining_plan)
     chains = [explain.explain_subject(plan_inputs, cluster_model, draining_plan, kind, name) for kind, name in subjects]
     resize = plan_resizes(plan_inputs, draining_plan) if plan_inputs.wants_resizes and not subjects else None
     plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize)

@@ -29,7 +29,8 @@ from trimtab.policy.applicable_policies import find_applicable_policies
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.match import match_dependencies, rollout_place
 from trimtab.policy.pod_context import PodContext
-from trimtab.policy.podpolicy import KIND, PodPolicy, Policies
+from trimtab.policy.podpolicy import PodPolicy, Policies
+from trimtab.policy.policy_kind import KIND
 from trimtab.runtime.settings import Settings
 
 

@@ -14,7 +14,7 @@ from trimtab.cli.print_text import print_text
 from trimtab.cli.recommend import comparison, export
 from trimtab.cli.recommend.build_report import Selection, build_report
 from trimtab.cli.recommend.options import RecommendOptions, parse_options
-from trimtab.cli.recommend.page import render_page
+from trimtab.cli.recommend.report import RecommendReport
 from trimtab.cli.recommend.table import VIEW
 from trimtab.cli.reporting.emit import write_report
 from trimtab.cluster.config_error import ConfigError
@@ -82,7 +82,13 @@ def _list_vpa_reach(client: Any) -> tuple[WebhookReach, ...]:
     return vpa_webhook.find_webhook_reach(webhooks, slices)
 
 
-_VIEW = replace(VIEW, texts={"html": render_page, "krr-csv": export.format_krr_csv})
+def _render_page(report: RecommendReport) -> str:
+    from trimtab.cli.recommend.page import render_page  # a page needs templates, and a table does not
+
+    return render_page(report)
+
+
+_VIEW = replace(VIEW, texts={"html": _render_page, "krr-csv": export.format_krr_csv})
 
 
 @click.command("recommend")

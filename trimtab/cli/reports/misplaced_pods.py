@@ -11,7 +11,7 @@ from trimtab.cluster.pool import pool_source
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.compaction.misplaced_pods import Misplaced, Misplacement
 from trimtab.machines.prices import SPOT_LABELS
-from trimtab.policy.podpolicy import API_VERSION, KIND
+from trimtab.policy.policy_kind import API_VERSION, KIND
 from trimtab.scheduling.cluster_model import ClusterModel
 
 UNMOVABLE_POOL = "unmovable"

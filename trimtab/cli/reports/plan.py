@@ -229,14 +229,16 @@ def report_nodes(
     pod after its move.
     """
     removed_nodes = set(removed)
-    before = _sum_fills((pod, pod.node) for pod in inventory.pods)
-    moved = (
-        change(pod, requirements=successor_requirements(pod, readmitted_requests)) if pod.key in targets else pod
-        for pod in inventory.pods
-    )
-    after = _sum_fills(
-        (pod, targets.get(pod.key, pod.node)) for pod in moved if _is_left_after(pod, removed_nodes, targets)
-    )
+    # Tuples instead of Fill values: a large cluster has tens of thousands of pods.
+    before: dict[str, tuple[int, int, int]] = {}
+    for pod in inventory.pods:
+        _add_pod(before, pod, pod.node)
+    after = before.copy()
+    for pod in inventory.pods if targets else ():
+        target = targets.get(pod.key)
+        if target is not None:
+            _add_pod(after, pod, pod.node, -1)
+            _add_pod(after, change(pod, requirements=successor_requirements(pod, readmitted_requests)), target)
     costs, unit = compute_node_costs(inventory, pools)
     index = PoolIndex(pools)
     return [
@@ -252,36 +254,28 @@ def report_nodes(
     ]
 
 
-def _is_left_after(pod: PodInfo, removed_nodes: set[str], targets: Mapping[str, str]) -> bool:
-    """Returns whether the pod exists after the plan: its node stays, or the pod moves to another node.
-
-    A DaemonSet's pod on a removed node does not move, so it no longer exists."""
-    return pod.key in targets or pod.node not in removed_nodes
-
-
-def _sum_fills(pods: Iterable[tuple[PodInfo, str]]) -> dict[str, Fill]:
-    # Tuples instead of Fill values: a large cluster has tens of thousands of pods.
-    sums: dict[str, tuple[int, int, int]] = {}
-    for pod, node in pods:
-        if node and not pod.is_finished:
-            requests = pod.requirements.requests
-            cpu, memory = (
-                (0, 0) if isinstance(requests, Unreadable) else (requests.get("cpu", 0), requests.get("memory", 0))
-            )
-            sum_before = sums.get(node, (0, 0, 0))
-            sums[node] = (sum_before[0] + cpu, sum_before[1] + memory, sum_before[2] + 1)
-    return {node: Fill(cpu=cpu, memory=memory, pods=count) for node, (cpu, memory, count) in sums.items()}
+def _add_pod(sums: dict[str, tuple[int, int, int]], pod: PodInfo, node: str, times: int = 1) -> None:
+    """Adds to node → (cpu, memory, pods) what the pod uses of the node; -1 `times` removes it."""
+    if node and not pod.is_finished:
+        requests, (cpu, memory, count) = pod.requirements.requests, sums.get(node, _EMPTY)
+        if not isinstance(requests, Unreadable):
+            cpu, memory = cpu + times * requests.get("cpu", 0), memory + times * requests.get("memory", 0)
+        sums[node] = (cpu, memory, count + times)
 
 
-_EMPTY = Fill(cpu=0, memory=0, pods=0)
+_EMPTY = (0, 0, 0)
+
+
+def _to_fill(sums: tuple[int, int, int]) -> Fill:
+    return Fill(cpu=sums[0], memory=sums[1], pods=sums[2])
 
 
 def _report_node(
     node: NodeInfo,
     pool: str,
     costs: Saving,
-    before: Mapping[str, Fill],
-    after: Mapping[str, Fill],
+    before: Mapping[str, tuple[int, int, int]],
+    after: Mapping[str, tuple[int, int, int]],
     removed_nodes: set[str],
 ) -> NodeReport:
     allocatable = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
@@ -293,8 +287,8 @@ def _report_node(
         cost=costs,
         cpu=allocatable.get("cpu", 0),
         memory=allocatable.get("memory", 0),
-        before=before.get(node.name, _EMPTY),
-        after=None if node.name in removed_nodes else after.get(node.name, _EMPTY),
+        before=_to_fill(before.get(node.name, _EMPTY)),
+        after=None if node.name in removed_nodes else _to_fill(after.get(node.name, _EMPTY)),
     )
 
 

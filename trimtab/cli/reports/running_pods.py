@@ -28,7 +28,8 @@ from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.load import load_document, load_policies
 from trimtab.policy.match import match_dependencies
 from trimtab.policy.pod_context import AdmissionSettings
-from trimtab.policy.podpolicy import KIND, Policies
+from trimtab.policy.podpolicy import Policies
+from trimtab.policy.policy_kind import KIND
 from trimtab.policy.vpa_webhook import reach_everywhere_if
 from trimtab.runtime.settings import Settings
 

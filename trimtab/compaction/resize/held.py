@@ -72,6 +72,6 @@ def _with_record(
     key = (id(pod.requirements), tuple(sorted(more.items())))
     if key not in shared:
         raised = {**requests, **{name: requests.get(name, 0) + amount for name, amount in more.items()}}
-        shared[key] = replace(pod.requirements, requests=raised)
+        shared[key] = msgspec.structs.replace(pod.requirements, requests=raised)
     # Pods that are alike share their answers: this one is like no other now.
     return msgspec.structs.replace(pod, requirements=shared[key], likeness=-1)

@@ -103,7 +103,7 @@ def with_resized_requests(inventory: Inventory, proposals: Sequence[ResizePropos
         key = (id(pod.requirements), tuple(sorted(less.items())))
         if key not in shared:
             smaller = {name: max(0, amount - less.get(name, 0)) for name, amount in requests.items()}
-            shared[key] = replace(pod.requirements, requests=smaller)
+            shared[key] = msgspec.structs.replace(pod.requirements, requests=smaller)
         requirements = shared[key]
         # Pods that were alike and shrink alike are still alike: the planner then judges them once.
         alike = -1

@@ -17,7 +17,6 @@ from trimtab.cluster.api.core import Namespace, ResourceQuota, RuntimeClass
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from trimtab.cluster.api.meta import Labels, value_or
-from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.storage import CSIDriver, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from trimtab.cluster.api.workload import FAILURE, DaemonSet, PodDisruptionBudget, Workload
@@ -231,13 +230,14 @@ def _replica_counts(shape: Workload) -> ReplicaCounts:
         have=shape.status.replicas,
         ready=shape.status.ready_replicas,
         failure=next(
-            (_failure_message(c) for c in shape.status.conditions if c.type == FAILURE and c.status == "True"), ""
+            (
+                c.message or c.reason or "the object contains no reason"
+                for c in shape.status.conditions
+                if c.type == FAILURE and c.status == "True"
+            ),
+            "",
         ),
     )
-
-
-def _failure_message(condition: Condition) -> str:
-    return condition.message or condition.reason or "the object contains no reason"
 
 
 def _snapshot_notes(

@@ -184,11 +184,8 @@ def _pod_amounts(spec: PodSpec, read: _ListReader) -> Amounts:
             if container.restart_policy == "Always":
                 sidecars[name] = together
     total = larger_amounts(sum_amounts(running, sidecars), starting)
-    return total | _pod_level(read(spec.resources))
-
-
-def _pod_level(resource_list: ResourceList) -> Amounts:
-    return scheduler_amounts({name: value for name, value in resource_list.items() if is_pod_level(name)})
+    resource_list = read(spec.resources)
+    return total | scheduler_amounts({name: value for name, value in resource_list.items() if is_pod_level(name)})
 
 
 def is_pod_level(name: str) -> bool:

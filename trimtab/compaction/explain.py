@@ -94,7 +94,11 @@ def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
     reason = plan.pods.get(key)
     home = model.nodes[model.node_of[number]].name
     lines = [f"pod {key} must stay: {reason} ({reason.code.todo})"] if reason else []
-    return (*lines, *_explain_node_of_pod(plan, home), *_explain_other_nodes(model, number))
+    return (
+        *lines,
+        *((f"the pod's node {home} stays: {plan.refusals[home]}",) if home in plan.refusals else ()),
+        *_explain_other_nodes(model, number),
+    )
 
 
 def _explain_eviction(plan: Plan, move: Move) -> str:
@@ -116,10 +120,6 @@ def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: M
         f"at present, the pod would also fit on {len(fits)} of {format_count(len(others), 'other node')} "
         f"that stay{example}"
     )
-
-
-def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
-    return (f"the pod's node {name} stays: {plan.refusals[name]}",) if name in plan.refusals else ()
 
 
 def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:

@@ -292,15 +292,12 @@ class Reflector(Generic[V]):
                     events += 1
         finally:
             if events:  # an error alone says nothing about the list
-                self._count_events(events, is_complete=initial is None)
+                event_count = self.health.events + events
+                if initial is None:
+                    self._set_state(events=event_count, heard=elapsed_seconds(), error="")
+                else:
+                    self._set_state(events=event_count)
         return initial
-
-    def _count_events(self, events: int, *, is_complete: bool) -> None:
-        event_count = self.health.events + events
-        if is_complete:
-            self._set_state(events=event_count, heard=elapsed_seconds(), error="")
-        else:
-            self._set_state(events=event_count)
 
     def _apply_line(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         if initial is not None:

@@ -36,7 +36,7 @@ from trimtab.cluster.api.pod import (
     downward_items,
 )
 from trimtab.cluster.api.pod import Pod as PodShape
-from trimtab.cluster.api.workload import FAILURE, Templated, TemplatedSpec, Workload, WorkloadStatus
+from trimtab.cluster.api.workload import FAILURE, Templated, Workload, WorkloadStatus
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
 from trimtab.cluster.node_nature import SIGN_ANNOTATIONS
 from trimtab.cluster.pod import PodInfo, PodReader
@@ -74,11 +74,20 @@ class FieldPruner:
 
     def __call__(self, shape: ApiObject) -> ApiObject:
         if isinstance(shape, Pod):
-            return self._prune_pod(shape)
+            return changed(
+                shape,
+                metadata=self.prune_metadata(shape.metadata),
+                spec=self._prune_spec(shape.spec),
+                status=self._prune_status(shape.status),
+            )
         if isinstance(shape, Node):
             return changed(shape, metadata=self.prune_metadata(shape.metadata))
         if isinstance(shape, Templated):
-            return changed(shape, metadata=self.prune_metadata(shape.metadata), spec=self._prune_templated(shape.spec))
+            return changed(
+                shape,
+                metadata=self.prune_metadata(shape.metadata),
+                spec=changed(shape.spec, template=self._prune_template(shape.spec.template)),
+            )
         if isinstance(shape, PodTemplate):
             return changed(
                 shape, metadata=self.prune_metadata(shape.metadata), template=self._prune_template(shape.template)
@@ -86,17 +95,6 @@ class FieldPruner:
         if isinstance(shape, Workload):
             return changed(shape, metadata=self.prune_metadata(shape.metadata), status=_workload_status(shape.status))
         return changed(shape, metadata=self.prune_metadata(shape.metadata))  # type: ignore[attr-defined]
-
-    def _prune_pod(self, pod: Pod) -> Pod:
-        return changed(
-            pod,
-            metadata=self.prune_metadata(pod.metadata),
-            spec=self._prune_spec(pod.spec),
-            status=self._prune_status(pod.status),
-        )
-
-    def _prune_templated(self, spec: TemplatedSpec) -> TemplatedSpec:
-        return changed(spec, template=self._prune_template(spec.template))
 
     def _prune_template(self, template: Template) -> Template:
         return changed(template, metadata=self.prune_metadata(template.metadata), spec=self._prune_spec(template.spec))
@@ -208,16 +206,12 @@ def _prune_volume(volume: Volume) -> Volume:
     if volume.host_path is UNSET and volume.csi is UNSET and volume.ephemeral is UNSET:
         return volume
     bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if value_or(getattr(volume, name), None)}
-    if kind := _host_path_type(volume):
+    host_path = value_or(volume.host_path, None)
+    if kind := sys.intern(str(host_path.get("type") or "")) if isinstance(host_path, dict) else "":
         bare["host_path"] = {"type": kind}
     if isinstance(value_or(volume.csi, None), dict):
         bare["csi"] = {"driver": volume.csi.get("driver", "")}
     return changed(volume, **bare)
-
-
-def _host_path_type(volume: Volume) -> str:
-    host_path = value_or(volume.host_path, None)
-    return sys.intern(str(host_path.get("type") or "")) if isinstance(host_path, dict) else ""
 
 
 def _workload_status(status: WorkloadStatus) -> WorkloadStatus:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster.api.meta import Labels
-from trimtab.cluster.api.pod import Container, Pod
+from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.kinds import POD, GroupKind, kind_name
 from trimtab.policy import reasons
 from trimtab.policy.actions.requests_of_policies import adds_missing_requests
@@ -305,13 +305,12 @@ def _selection_inputs(pod_context: PodContext) -> tuple[object, ...]:
         pod_context.namespace,
         pod_context.opt_out,
         spec.service_account_name,
-        [_container_inputs(container) for container in (*spec.containers, *spec.init_containers)],
+        [
+            (container.name, container.image, container.restart_policy)
+            for container in (*spec.containers, *spec.init_containers)
+        ],
         len(spec.containers),
     )
-
-
-def _container_inputs(container: Container) -> tuple[object, ...]:
-    return container.name, container.image, container.restart_policy
 
 
 def _not_in_rollout(policy: PodPolicy) -> FieldKept:

@@ -372,12 +372,17 @@ def counts_utilization_of(pod_context: PodContext, container: str, resource: str
     source, does not.
     """
     by_owner = (pod_context.facts.hpas.get(o, ()) for o in pod_context.owners)
-    return next((hpa.metadata.name for hpas in by_owner for hpa in hpas if _divides(hpa, container, resource)), "")
-
-
-def _divides(hpa: HorizontalPodAutoscaler, container: str, resource: str) -> bool:
-    return any(
-        metric.resource == resource and metric.container in ("", container) for metric in utilization_metrics(hpa)
+    return next(
+        (
+            hpa.metadata.name
+            for hpas in by_owner
+            for hpa in hpas
+            if any(
+                metric.resource == resource and metric.container in ("", container)
+                for metric in utilization_metrics(hpa)
+            )
+        ),
+        "",
     )
 
 

@@ -206,7 +206,8 @@ def _to_config_error(document: Document, at: Path, error: Any) -> ConfigError:
             expected = str(error["ctx"]["error"])
             # A check of a whole mapping says what is missing; the mapping itself would only repeat the document.
             return document.error_at(path, expected, value if not isinstance(error["input"], dict) else "")
-    return document.error_at(path, _EXPECTED.get(error["type"], _lower_first(error["msg"])), value)
+    text = error["msg"].removeprefix("Input should be ")
+    return document.error_at(path, _EXPECTED.get(error["type"], text[:1].lower() + text[1:]), value)
 
 
 _EXPECTED = {
@@ -228,12 +229,6 @@ def _invalid_choice(document: Document, path: Path, expected: str, value: object
     return document.error_at(
         path, f"one of {', '.join(choices)}", quote_value(value), suggest_name(str(value), choices)
     )
-
-
-def _lower_first(message: str) -> str:
-    # Messages of pydantic that have no text in `_EXPECTED`.
-    text = message.removeprefix("Input should be ")
-    return text[:1].lower() + text[1:]
 
 
 def _action_names() -> str:

@@ -141,12 +141,14 @@ class PodClassifier:
         conditions: RunConditions = ANYWHERE,
     ) -> PodClass:
         bound = [claim for claim in claims if claim is not None] if claims else ()
+        owner = pod.owner
+        workload = owner if owner is not None else id(pod.requirements)
         pod_class = PodClass(
             number=len(self.classes),
             ask=pod.requirements,
             volumes=tuple([c.nodes for c in bound if c.nodes is not None]) if bound else (),
             unjudged_reason=self._unknown_reason(pod, claims),
-            workload=self._workload_number(pod),
+            workload=self.workload_numbers.setdefault(workload, len(self.workload_numbers)),
             conditions=conditions,
         )
         requests = {} if isinstance(pod.requirements.requests, Unreadable) else pod.requirements.requests
@@ -171,11 +173,6 @@ class PodClassifier:
         """Returns the devices that the pod's resource claims hold, or a text that says why they cannot be
         determined."""
         return self.inventory.devices.held_by_claims(pod.namespace, pod.device_claims) if pod.has_device_claims else {}
-
-    def _workload_number(self, pod: PodInfo) -> int:
-        owner = pod.owner
-        workload = owner if owner is not None else id(pod.requirements)
-        return self.workload_numbers.setdefault(workload, len(self.workload_numbers))
 
     def _unknown_reason(self, pod: PodInfo, claims: Sequence[Claim | None]) -> Reason | None:
         if (

@@ -90,7 +90,7 @@ def _brake_condition(observation: PolicyObservation, now: str) -> StatusConditio
             now,
             HARM_BRAKE,
             "True",
-            _condition_reason(observation.verdict),
+            observation.verdict.trouble.name.title().replace("_", ""),
             f"the watchdog set the policy to warn: {observation.verdict.reason}",
         )
     before = observation.before.find_condition(HARM_BRAKE)
@@ -130,10 +130,6 @@ def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCond
         case _:
             reason = "".join(part.title() for part in observation.verdict.code.name.split("-"))
             return _condition(observation, now, HARM_BRAKE, "False", reason, str(observation.verdict))
-
-
-def _condition_reason(harm: HarmEvidence) -> str:
-    return harm.trouble.name.title().replace("_", "")
 
 
 def _condition(

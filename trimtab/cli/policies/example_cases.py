@@ -93,7 +93,11 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
         yield f"the file {case.file_path('why').name} does not exist; `--accept` writes it"
         return
     try:
-        expectation = _read_expectation(case) if is_explained else Expectation(says=TO_EXPLAIN, acts=False)
+        expectation = (
+            msgspec.convert(yaml.safe_load(case.file_path("why").read_text()), Expectation)
+            if is_explained
+            else Expectation(says=TO_EXPLAIN, acts=False)
+        )
         case_policies = [policies[name] for name in (case.policy_name, *expectation.beside)]
         facts, template = _read_facts(case), _read_template(case)
     except KeyError as error:
@@ -129,10 +133,6 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
             f"the case says `acts: {str(expectation.acts).lower()}`, but the policy makes "
             f"{'no' if expectation.acts else 'a'} difference"
         )
-
-
-def _read_expectation(case: Case) -> Expectation:
-    return msgspec.convert(yaml.safe_load(case.file_path("why").read_text()), Expectation)
 
 
 def _plain_expectation(expectation: Expectation) -> dict[str, Any]:

@@ -235,7 +235,10 @@ def format_krr_csv(report: RecommendReport) -> str:
         ]
         where = [row.cluster] if report.by else []
         values = [*where, row.namespace, row.workload, pods, row.former_pods or 0, row.kind, row.container]
-        rows.append([*values, _krr_severity(row), *cells])
+        severities = [
+            _krr_resource_severity(resource, part) for resource, part in (("cpu", row.cpu), ("memory", row.memory))
+        ]
+        rows.append([*values, max(severities, key=_KRR_SEVERITIES.index), *cells])
     return format_csv_table(rows, line_end="\r\n")
 
 
@@ -265,13 +268,6 @@ def _target_request(part: ResourceReport) -> str | None:
 
 def _format_signed(resource: str, number: int) -> str:
     return ("+" if number >= 0 else "-") + quantity.format_quantity(resource, abs(number))
-
-
-def _krr_severity(row: ContainerReport) -> str:
-    severities = [
-        _krr_resource_severity(resource, part) for resource, part in (("cpu", row.cpu), ("memory", row.memory))
-    ]
-    return max(severities, key=_KRR_SEVERITIES.index)
 
 
 def _krr_resource_severity(resource: str, part: ResourceReport) -> str:

@@ -8,7 +8,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.machine_types import PricedTypes, SelectedNodes
-from trimtab.sizing.ranking.break_even import BreakEven, list_break_evens
+from trimtab.sizing.ranking.break_even import list_break_evens
 from trimtab.sizing.ranking.packing import PackingCheck
 from trimtab.sizing.ranking.rank_types import DEFAULT_DWELL, Ranking, SwitchDecision
 from trimtab.sizing.ranking.score import TypeScore
@@ -328,7 +328,14 @@ def build_rank_report(
         recommended=recommended,
         sets=list(sets),
         left_out=_group_left_out(ranking),
-        break_evens=[_report_break_even(point) for point in list_break_evens(ranking)],
+        break_evens=[
+            BreakEvenReport(
+                less_memory=point.less_memory.candidate.name,
+                more_memory=point.more_memory.candidate.name,
+                gib_per_core=round(point.gib_per_core, 3),
+            )
+            for point in list_break_evens(ranking)
+        ],
         switch=None if switch is None else _report_switch(*switch, ranking, runs),
         notes=[*pool_nodes.notes, *notes],
     )
@@ -372,11 +379,3 @@ def _group_left_out(ranking: Ranking) -> list[LeftOutReport]:
         LeftOutReport(count=len(names), types=names, reason=report_reason(ranking.left_out[names[0]]))
         for _, names in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
-
-
-def _report_break_even(point: BreakEven) -> BreakEvenReport:
-    return BreakEvenReport(
-        less_memory=point.less_memory.candidate.name,
-        more_memory=point.more_memory.candidate.name,
-        gib_per_core=round(point.gib_per_core, 3),
-    )

@@ -83,11 +83,10 @@ def _group_rounds(rounds: list[RoundReport]) -> list[tuple[str, list[RoundReport
     rounds."""
     size = -(-len(rounds) // MAX_ROWS)
     parts = [rounds[start : start + size] for start in range(0, len(rounds), size)]
-    return [(_name_rounds(part), part) for part in parts]
-
-
-def _name_rounds(part: list[RoundReport]) -> str:
-    return f"round {part[0].number}" if len(part) == 1 else f"rounds {part[0].number}–{part[-1].number}"
+    return [
+        (f"round {part[0].number}" if len(part) == 1 else f"rounds {part[0].number}–{part[-1].number}", part)
+        for part in parts
+    ]
 
 
 def _draw_bar(remaining: int, removed: int, total: int) -> Text:

@@ -92,7 +92,8 @@ def prepare_problem(
     problem.capacity.reserve_growth()
     nodes = CandidateChecker(model, pools, context)
     _assign_pools(problem, nodes)
-    _close_receivers(problem)
+    for number in closed_receivers(problem.model, problem.pool_of, problem.context.now):
+        problem.capacity.closed_nodes[number] = 1
     _refuse_pools(problem, pools)
     _refuse_nodes(problem, nodes)
     _refuse_below_count(problem, pools)
@@ -114,11 +115,6 @@ def _assign_pools(problem: CompactionProblem, nodes: CandidateChecker) -> None:
             problem.refusals[number] = pool
         else:
             problem.pool_of[number] = pool
-
-
-def _close_receivers(problem: CompactionProblem) -> None:
-    for number in closed_receivers(problem.model, problem.pool_of, problem.context.now):
-        problem.capacity.closed_nodes[number] = 1
 
 
 def _refuse_pools(problem: CompactionProblem, pools: Sequence[Pool]) -> None:

@@ -58,7 +58,9 @@ class CompiledPlacement:
         self.selector = tuple(
             (f"nodeSelector[{key}]", key, value) for key, value in (settings.node_selector or {}).items()
         )
-        self.require = tuple(_describe_condition(_required_name(label), label) for label in settings.require)
+        self.require = tuple(
+            _describe_condition(f"nodeAffinity.required[{label.label}]", label) for label in settings.require
+        )
         self.groups = [[label.selector_requirement for label in group] for group in settings.require_any]
         self.groups_field = _groups_name(self.groups)
         self.prefer = tuple(_describe_condition(_preferred_name(label), label) for label in settings.prefer)
@@ -102,7 +104,7 @@ def propose_changes(settings: PlacementAction, changes: PodChanges, places: tupl
         is_loud = placement.code is not reasons.POD_LABEL_MISSING
         changes.leave_unchanged("placement", placement, loud=is_loud)
         return
-    if _is_overruled(placement, changes):
+    if bool([field for field, text in placement.exclusive_values if changes.is_overruled(field, text)]):
         return
     obstacle = _find_obstacle(placement, changes)
     if obstacle is not None:
@@ -159,11 +161,6 @@ def find_unmet_field(settings: PlacementAction, result: PodBeforeAndAfter) -> st
     return "placement" if isinstance(placement, Reason) else missing_part(placement, result.spec)
 
 
-def _is_overruled(placement: CompiledPlacement, changes: PodChanges) -> bool:
-    # Every field is asked, because each overruled one is recorded with its reason.
-    return bool([field for field, text in placement.exclusive_values if changes.is_overruled(field, text)])
-
-
 def _preferred_name(label: NodeLabel) -> str:
     """Returns the name of the field for one preferred node label. The name includes the value, because preferences are
     a list: a new entry does not replace another."""
@@ -175,10 +172,6 @@ def _tolerated_name(toleration: Toleration) -> str:
     new entry does not replace another."""
     taint = f"{toleration.key or '*'}={toleration.value}" if toleration.value else toleration.key or "*"
     return f"tolerations[{taint}:{toleration.effect or '*'}]"
-
-
-def _required_name(label: NodeLabel) -> str:
-    return f"nodeAffinity.required[{label.label}]"
 
 
 def _find_obstacle(placement: CompiledPlacement, changes: PodChanges) -> Reason | None:

@@ -385,7 +385,10 @@ def _replace_words(value: Any, rename: Any, key: str = "") -> Any:
             if name != "trimtab.dev/changed"
         }
     if key in ("containers", "initContainers") and isinstance(value.get("image"), str):
-        value = _with_image_signs(value)
+        # The container with what its image shows of its runtime, because the image itself is replaced.
+        stored = convert(value.get(SIGNS_FIELD, ()), tuple[RuntimeSign, ...])
+        signs = to_builtins(container_signs(stored, value["image"]))
+        value = {**value, SIGNS_FIELD: signs} if signs else value
     return {
         name: _replace_field(name, inner, value, rename, as_is=key in ("os", "drivers", "csi"))
         for name, inner in value.items()
@@ -400,13 +403,6 @@ _METRIC_TARGET = frozenset({"type", "requests"})
 def _replace_plain(value: Any, rename: Any) -> Any:
     """Returns a value at a place of plain values. A text that is none is replaced."""
     return value if isinstance(value, str) and _PLAIN.fullmatch(value) else _replace_words(value, rename)
-
-
-def _with_image_signs(container: Item) -> Item:
-    """Returns the container with what its image shows of its runtime, because the image itself is replaced."""
-    stored = convert(container.get(SIGNS_FIELD, ()), tuple[RuntimeSign, ...])
-    signs = to_builtins(container_signs(stored, container["image"]))
-    return {**container, SIGNS_FIELD: signs} if signs else container
 
 
 def _replace_field(name: str, inner: Any, siblings: Item, rename: Any, *, as_is: bool) -> Any:

@@ -144,6 +144,11 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
         else nodes_by_name
     )
     pdbs = tuple(sorted(map(budgets.pdb_from_api, snapshot.objects_of(PodDisruptionBudget)), key=lambda b: b.key))
+    quotas = snapshot.objects_of(ResourceQuota)
+    by_namespace: dict[str, tuple[ResourceQuota, ...]] = {}
+    for quota in sorted(quotas, key=lambda one: one.metadata.name):
+        namespace = quota.metadata.namespace
+        by_namespace[namespace] = (*by_namespace.get(namespace, ()), quota)
     return Inventory(
         nodes=tuple(nodes_by_name[name] for name in sorted(nodes_by_name)),
         pods=tuple(pods),
@@ -164,7 +169,7 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
         # nothing.
         owner_kinds=frozenset(kind for kind, _ in snapshot.iterate_workloads()),
         namespaces={s.metadata.name: value_or(s.metadata.labels, {}) for s in snapshot.objects_of(Namespace)},
-        quotas=_quotas_by_namespace(snapshot.objects_of(ResourceQuota)),
+        quotas=by_namespace,
         config_maps=snapshot.objects_of(ConfigMap),
         # What Trimtab knows for certain overrides what it reads in ConfigMaps, which anyone may write.
         schedulers={**find_schedulers(shape.data for shape in snapshot.objects_of(ConfigMap)), **KNOWN_SCHEDULERS},
@@ -184,14 +189,6 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
             *_forbidden_notes(snapshot.forbidden, device_counts),
         ),
     )
-
-
-def _quotas_by_namespace(quotas: Iterable[ResourceQuota]) -> dict[str, tuple[ResourceQuota, ...]]:
-    by_namespace: dict[str, tuple[ResourceQuota, ...]] = {}
-    for quota in sorted(quotas, key=lambda one: one.metadata.name):
-        namespace = quota.metadata.namespace
-        by_namespace[namespace] = (*by_namespace.get(namespace, ()), quota)
-    return by_namespace
 
 
 def _with_devices(node: NodeInfo, devices_of_cluster: Devices) -> NodeInfo:

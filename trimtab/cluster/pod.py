@@ -227,12 +227,14 @@ class PodReader:
             -1,
             _group_name(spec, requirements.labels, annotations),
         )
+        # Whether every annotation has the value "true". Any other value may name a time or a volume, which replicas
+        # need not share.
         if (
             owner is not None
             and not (local or claims or group)
             and meta.deletion_timestamp is None
             # A value other than true may name volumes or a time, which only this pod has.
-            and _has_only_true(annotations)
+            and (not annotations or all(text == "true" for text in annotations.values()))
         ):
             # `id` is safe as a key: this reader keeps both objects alive, so no other object gets their address.
             likeness = (
@@ -358,12 +360,6 @@ def _scheduling_labels(shape: Shape) -> Labels:
     own.pop(_ZONE, None)
     own.pop(_REGION, None)
     return own
-
-
-def _has_only_true(annotations: Mapping[str, str]) -> bool:
-    """Returns whether every annotation has the value "true". Any other value may name a time or a volume, which
-    replicas need not share."""
-    return not annotations or all(text == "true" for text in annotations.values())
 
 
 def _make_requirements(shape: Shape, labels: Labels) -> SchedulingRequirements:

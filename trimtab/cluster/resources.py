@@ -242,7 +242,9 @@ def with_resize(pod: Pod) -> Pod:
             break
     else:
         return pod
-    is_infeasible = _is_resize_infeasible(status)
+    # Whether the kubelet has found that the resize of the pod can never fit on its node.
+    pending = next((c for c in status.conditions if c.type == "PodResizePending"), None)
+    is_infeasible = pending is not None and pending.reason == "Infeasible"
     held_by_container, held_by_sidecar = (
         _node_amounts(status.container_statuses),
         _node_amounts(status.init_container_statuses),
@@ -275,12 +277,6 @@ def _differs_from_spec(container: Container, node_amounts: Held) -> bool:
     and the kubelet write equal amounts the same way."""
     requests = requests_of(container.resources)
     return any(node_amount and node_amount != requests for node_amount in node_amounts.get(container.name, ()))
-
-
-def _is_resize_infeasible(status: PodStatus) -> bool:
-    """Returns whether the kubelet has found that the resize of the pod can never fit on its node."""
-    pending = next((c for c in status.conditions if c.type == "PodResizePending"), None)
-    return pending is not None and pending.reason == "Infeasible"
 
 
 def _counted_requests(requests: ResourceList, actual: ResourceList, is_infeasible: bool) -> ResourceList:

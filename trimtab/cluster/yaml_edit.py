@@ -31,7 +31,10 @@ def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
     try:
         before = value_of(text)
     except yaml.YAMLError:
-        text = _join_surrogates(text)
+        # The text as YAML reads it: JSON may write a character in two escapes, which YAML refuses.
+        text = _SURROGATES.sub(
+            lambda pair: pair[1] + chr(0x10000 + ((int(pair[2], 16) - 0xD800) << 10) + int(pair[3], 16) - 0xDC00), text
+        )
         before = value_of(text)
     after = change(_copy_without_sharing(before))
     if is_same(before, after):
@@ -44,13 +47,6 @@ def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
     except (_NotInPlace, ValueError, KeyError, yaml.YAMLError):
         pass
     return _rewrite(text, after)
-
-
-def _join_surrogates(text: str) -> str:
-    """Returns the text as YAML reads it: JSON may write a character in two escapes, which YAML refuses."""
-    return _SURROGATES.sub(
-        lambda pair: pair[1] + chr(0x10000 + ((int(pair[2], 16) - 0xD800) << 10) + int(pair[3], 16) - 0xDC00), text
-    )
 
 
 def value_of(text: str) -> Any:

@@ -117,7 +117,17 @@ def note_cut_graces(
 
 def _grace_limit(autoscaler: Autoscaler, pod: PodInfo) -> tuple[int, str]:
     """Returns (how many seconds the autoscaler waits for the pod, the flag that says so)."""
-    by_priority = _graces_by_priority(f.DRAIN_PRIORITIES.text_in(autoscaler.flags))
+    # Priority → seconds, in order of priority, from a text such as `10000:20,1000:100,0:60`. A pair that cannot be
+    # parsed is left out.
+    text = f.DRAIN_PRIORITIES.text_in(autoscaler.flags)
+    pairs = (pair.strip().partition(":") for pair in text.split(","))
+    by_priority = dict(
+        sorted(
+            (int(priority), int(seconds))
+            for priority, _, seconds in pairs
+            if priority.removeprefix("-").isdecimal() and seconds.isdecimal()
+        )
+    )
     if not by_priority:
         return f.MAX_GRACEFUL.number_in(autoscaler.flags), f.MAX_GRACEFUL.name
     # As the kubelet's graceful shutdown, whose rule the autoscaler uses: a pod has the entry with the largest priority
@@ -125,16 +135,3 @@ def _grace_limit(autoscaler: Autoscaler, pod: PodInfo) -> tuple[int, str]:
     first = next(iter(by_priority.values()))
     fitting = [seconds for priority, seconds in by_priority.items() if priority <= pod.priority]
     return (fitting[-1] if fitting else first), f.DRAIN_PRIORITIES.name
-
-
-def _graces_by_priority(text: str) -> dict[int, int]:
-    """Returns priority → seconds, in order of priority, from a text such as `10000:20,1000:100,0:60`. A pair that
-    cannot be parsed is left out."""
-    pairs = (pair.strip().partition(":") for pair in text.split(","))
-    return dict(
-        sorted(
-            (int(priority), int(seconds))
-            for priority, _, seconds in pairs
-            if priority.removeprefix("-").isdecimal() and seconds.isdecimal()
-        )
-    )

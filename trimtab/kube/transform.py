@@ -36,7 +36,7 @@ from trimtab.cluster.api.pod import (
     downward_items,
 )
 from trimtab.cluster.api.pod import Pod as PodShape
-from trimtab.cluster.api.workload import FAILURE, Templated, Workload, WorkloadStatus
+from trimtab.cluster.api.workload import FAILURE, Templated, Workload
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
 from trimtab.cluster.node_nature import SIGN_ANNOTATIONS
 from trimtab.cluster.pod import PodInfo, PodReader
@@ -93,7 +93,14 @@ class FieldPruner:
                 shape, metadata=self.prune_metadata(shape.metadata), template=self._prune_template(shape.template)
             )
         if isinstance(shape, Workload):
-            return changed(shape, metadata=self.prune_metadata(shape.metadata), status=_workload_status(shape.status))
+            # The status of a workload with only the condition that is read.
+            return changed(
+                shape,
+                metadata=self.prune_metadata(shape.metadata),
+                status=changed(
+                    shape.status, conditions=tuple([c for c in shape.status.conditions if c.type == FAILURE])
+                ),
+            )
         return changed(shape, metadata=self.prune_metadata(shape.metadata))  # type: ignore[attr-defined]
 
     def _prune_template(self, template: Template) -> Template:
@@ -104,12 +111,21 @@ class FieldPruner:
         of one template, and is shared."""
         # Node names repeat in every pod of a node: one string for all of them.
         node = sys.intern(spec.node_name)
+        # Whether decisions depend on the volume. Volumes with tokens, configuration and secrets, which have random
+        # names, do not matter.
         without_node = changed(
             spec,
             node_name="",
             containers=tuple(map(_prune_container, spec.containers)),
             init_containers=tuple(map(_prune_container, spec.init_containers)),
-            volumes=tuple([_prune_volume(v) for v in spec.volumes if _is_relevant(v)]),
+            volumes=tuple(
+                [
+                    _prune_volume(v)
+                    for v in spec.volumes
+                    if any(source(v) is not UNSET for source in _SOURCES)
+                    or any(map(_refers_to_resources, downward_items(v)))
+                ]
+            ),
         )
         shared_spec = self._shared(without_node)
         return changed(shared_spec, node_name=node) if node else shared_spec
@@ -189,14 +205,6 @@ def _refers_to_resources(source: DownwardItem) -> bool:
     return source.resource_field_ref is not None
 
 
-def _is_relevant(volume: Volume) -> bool:
-    """Returns whether decisions depend on the volume. Volumes with tokens, configuration and secrets, which have random
-    names, do not matter."""
-    return any(source(volume) is not UNSET for source in _SOURCES) or any(
-        map(_refers_to_resources, downward_items(volume))
-    )
-
-
 _DOWNWARD = ("downward_api", "projected")
 _SOURCES = tuple(attrgetter(name) for name in Volume.__struct_fields__ if name not in ("name", *_DOWNWARD))
 
@@ -212,11 +220,6 @@ def _prune_volume(volume: Volume) -> Volume:
     if isinstance(value_or(volume.csi, None), dict):
         bare["csi"] = {"driver": volume.csi.get("driver", "")}
     return changed(volume, **bare)
-
-
-def _workload_status(status: WorkloadStatus) -> WorkloadStatus:
-    """Returns the status of a workload with only the condition that is read."""
-    return changed(status, conditions=tuple([c for c in status.conditions if c.type == FAILURE]))
 
 
 def _prune_condition(condition: Condition) -> Condition:

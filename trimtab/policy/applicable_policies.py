@@ -243,7 +243,16 @@ def find_applicable_policies(
     `similar` is the result for an earlier pod with the same policies, facts and settings. It is used again if the two
     pods do not differ in anything that a `match` reads.
     """
-    if similar is not None and _is_same_selection(policies, pod_context, similar):
+    # Whether the same policies would be selected for this pod as for `similar`. That is so if the pods do not differ
+    # in anything that a `match` or a rollout reads, and if every match that reads annotations or requests gives the
+    # same answer.
+    if similar is not None and (
+        _selection_inputs(similar.subject) == _selection_inputs(pod_context)
+        and all(
+            turn.matches(pod_context) is (turn in similar.matching)
+            for turn in find_candidates_by_amounts(policies, pod_context)
+        )
+    ):
         # Only the pod's context is new; it is the one that actions and reasons read.
         return ApplicablePolicies(pod_context, similar.matching, similar.in_effect, similar.opted_out)
     return ApplicablePolicies(pod_context, *pod_context.compute_once(policies.compute_once(_PolicySelector)))
@@ -279,16 +288,6 @@ def _select_policies(policies: Policies, pod_context: PodContext) -> _Selection:
         return matching, rolled_out, ()
     opted_out = tuple([turn for turn in rolled_out if allows_opt_out(turn.policy, pod_context)])
     return matching, tuple([turn for turn in rolled_out if turn not in opted_out]), opted_out
-
-
-def _is_same_selection(policies: Policies, pod_context: PodContext, similar: ApplicablePolicies) -> bool:
-    """Returns whether the same policies would be selected for this pod as for `similar`. That is so if the pods do not
-    differ in anything that a `match` or a rollout reads, and if every match that reads annotations or requests gives
-    the same answer."""
-    return _selection_inputs(similar.subject) == _selection_inputs(pod_context) and all(
-        turn.matches(pod_context) is (turn in similar.matching)
-        for turn in find_candidates_by_amounts(policies, pod_context)
-    )
 
 
 def _selection_inputs(pod_context: PodContext) -> tuple[object, ...]:

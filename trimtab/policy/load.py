@@ -77,7 +77,16 @@ def _merge_documents(documents: Sequence[Document], mistakes: list[ConfigError],
         # Two policies of one name would replace each other in a cluster. An invalid document reserves its name, too.
         twin = first.setdefault(name, document)
         if twin is not document:
-            mistakes.append(_duplicate_name(document, twin, name))
+            line, _ = twin.position_of(("metadata", "name"))
+            place = f"{twin.file}:{line}" if line else twin.file
+            mistakes.append(
+                document.error_at(
+                    ("metadata", "name"),
+                    "a name that no other policy has",
+                    repr(name),
+                    f"the policy in {place} has this name",
+                )
+            )
         elif policy is not None:
             policies.append(policy)
     return LoadResult(Policies.from_policies(*policies), tuple(sorted(mistakes, key=_position_order)))
@@ -91,14 +100,6 @@ def _policy_name(document: Document) -> str | None:
     metadata = document.value.get("metadata") if isinstance(document.value, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else None
-
-
-def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigError:
-    line, _ = twin.position_of(("metadata", "name"))
-    place = f"{twin.file}:{line}" if line else twin.file
-    return document.error_at(
-        ("metadata", "name"), "a name that no other policy has", repr(name), f"the policy in {place} has this name"
-    )
 
 
 def load_document(document: Document, *, is_authoring: bool = False) -> tuple[PodPolicy | None, list[ConfigError]]:

@@ -328,7 +328,11 @@ def fields_selected_by(match: Match) -> frozenset[str]:
 def reads_image_tags(policies: Policies) -> bool:
     """Returns whether any image pattern of a policy can distinguish two images that differ only in tag or digest."""
     enabled = (policy for policy in policies.all if policy.spec.enabled)
-    return not all(_is_prefix_of_names(pattern) for policy in enabled for pattern in _image_patterns(policy))
+    # Whether the pattern is an image name, or the beginning of one, followed by a final `*`. A colon is permitted
+    # before a port, and as the last character before the `*`, which selects images with any tag.
+    return not all(
+        _PREFIX_OF_NAMES.fullmatch(pattern) is not None for policy in enabled for pattern in _image_patterns(policy)
+    )
 
 
 def _image_patterns(policy: PodPolicy) -> Iterator[str]:
@@ -340,13 +344,6 @@ def _image_patterns(policy: PodPolicy) -> Iterator[str]:
 
 
 _PREFIX_OF_NAMES = re.compile(r"(?:[^*?\[@/]*/)*[^*?\[@/:]*:?\*")
-
-
-def _is_prefix_of_names(pattern: str) -> bool:
-    """Returns whether the pattern is an image name, or the beginning of one, followed by a final `*`.
-
-    A colon is permitted before a port, and as the last character before the `*`, which selects images with any tag."""
-    return _PREFIX_OF_NAMES.fullmatch(pattern) is not None
 
 
 def names_critical(policy: PodPolicy) -> frozenset[str]:

@@ -97,8 +97,14 @@ class PolicyEventRecorder:
             owner = f"{note.about.kind} {note.about.namespace}/{note.about.name}"
             self.log.info(note.reason.name, owner=owner, policy=note.policy or None, pods=note.pods, why=note.text)
         self._recorded_at[key] = self.elapsed()
+        # Whether the Event for the note is a Warning. If a pod is merely older than a policy, the Event is not a
+        # Warning, because that is normal after each change of the policy.
         self.recorder.record_event(
-            note.about, event_reason(note.reason), note.text, action=ACTION, warning=_is_warning(note)
+            note.about,
+            event_reason(note.reason),
+            note.text,
+            action=ACTION,
+            warning=note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale"),
         )
 
     def record_policy_event(self, about: About, code: Code, text: str, *, warning: bool = True) -> None:
@@ -109,9 +115,3 @@ class PolicyEventRecorder:
 def event_reason(code: Code) -> str:
     """Returns the name of a reason code in UpperCamelCase, as Events have it: MissedByWebhook."""
     return "".join(part.title() for part in code.name.split("-"))
-
-
-def _is_warning(note: PolicyNote) -> bool:
-    """Returns whether the Event for the note is a Warning. If a pod is merely older than a policy, the Event is not a
-    Warning, because that is normal after each change of the policy."""
-    return note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale")

@@ -46,9 +46,11 @@ class PolicyObservation:
 def build_status(observation: PolicyObservation, now: str) -> PolicyStatus:
     """Returns the new status. A condition that has not changed keeps the time of its last transition."""
     tally = observation.tally
+    # The generation of the spec that the brake holds: the present one or none.
+    is_held = observation.braked or observation.before.braked_generation == observation.generation
     return PolicyStatus(
         observed_generation=observation.generation,
-        braked_generation=_braked_generation(observation),
+        braked_generation=observation.generation if is_held else 0,
         matched=tally.matched,
         changed=tally.changed,
         unpatched=tally.unpatched,
@@ -73,12 +75,6 @@ def _loaded_condition(observation: PolicyObservation, now: str) -> StatusConditi
             f"the policy document is invalid, and its previous version stays in force: {mistakes}",
         )
     return _condition(observation, now, LOADED, "True", "Sound", "the policy document is valid and in force")
-
-
-def _braked_generation(observation: PolicyObservation) -> int:
-    """Returns the generation of the spec that the brake holds: the present one or none."""
-    is_held = observation.braked or observation.before.braked_generation == observation.generation
-    return observation.generation if is_held else 0
 
 
 def _brake_condition(observation: PolicyObservation, now: str) -> StatusCondition:

@@ -195,15 +195,14 @@ def stored_pod(pod_preview: Preview) -> Any:
     """Returns the stored pod as JSON values, or the API server's refusal."""
     if isinstance(pod_preview.result, PodRejected):
         return {"apiVersion": EXAMPLES, "kind": "Refusal", "refused": str(pod_preview.result)}
-    pod = _without_signs(pod_preview.result.pod)
-    return {"apiVersion": "v1", "kind": "Pod", **msgspec.json.decode(msgspec.json.encode(pod))}
-
-
-def _without_signs(pod: Pod) -> Pod:
-    """Returns the pod without what its containers show of their runtimes, which no API server stores."""
-    parts = (pod.spec.containers, pod.spec.init_containers)
+    # The pod without what its containers show of their runtimes, which no API server stores.
+    parts = (pod_preview.result.pod.spec.containers, pod_preview.result.pod.spec.init_containers)
     containers, init_containers = (tuple([change(one, runtime_signs=()) for one in part]) for part in parts)
-    return change(pod, spec=change(pod.spec, containers=containers, init_containers=init_containers))
+    pod = change(
+        pod_preview.result.pod,
+        spec=change(pod_preview.result.pod.spec, containers=containers, init_containers=init_containers),
+    )
+    return {"apiVersion": "v1", "kind": "Pod", **msgspec.json.decode(msgspec.json.encode(pod))}
 
 
 def reason_codes(pod_preview: Preview) -> set[str]:

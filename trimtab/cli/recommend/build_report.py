@@ -138,9 +138,11 @@ def build_report(
     lines.sort(key=lambda line: _sort_key(line.row))
     rows = [line.row for line in lines]
     end_of_history = question.now or max((run.last for run in runs.values()), default=0)
+    # The rule as it is written on the command line; a rule for each resource if they differ.
+    cpu, memory = question.settings.rule_of("cpu"), question.settings.rule_of("memory")
     return RecommendReport(
         at=format_timestamp(end_of_history) if end_of_history else None,
-        rule=_format_rules(question.settings),
+        rule=str(cpu) if cpu == memory else f"cpu {cpu}, memory {memory}",
         by=question.by or None,
         containers=rows,
         saved=round(sum(row.monthly_saved or 0.0 for row in rows), 2),
@@ -155,12 +157,6 @@ def build_report(
 
 def _sort_key(row: ContainerReport) -> tuple[float, str, str, str, str]:
     return -abs(row.monthly_saved or 0.0), row.cluster or "", row.namespace, row.workload, row.container
-
-
-def _format_rules(terms: SizingSettings) -> str:
-    """Returns the rule as it is written on the command line; a rule for each resource if they differ."""
-    cpu, memory = terms.rule_of("cpu"), terms.rule_of("memory")
-    return str(cpu) if cpu == memory else f"cpu {cpu}, memory {memory}"
 
 
 def _report_history(

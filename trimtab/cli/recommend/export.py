@@ -293,16 +293,16 @@ def build_vpa_checkpoints(history: BatchHistory, cluster: CurrentRequests) -> li
         cpu = history.compressed_window(container, "cpu")
         if cpu.last:
             histograms = vpa.history_of_windows(cpu, history.compressed_window(container, "memory"))
+            current = cluster.containers.get(container)
+            autoscaler = autoscalers.find_managing_vpa(current.pod_context) if current is not None else None
             documents.append(
-                _checkpoint_document(container, _vpa_name(container, cluster), vpa.encode_checkpoint(histograms))
+                _checkpoint_document(
+                    container,
+                    autoscaler.metadata.name if autoscaler is not None else container.workload,
+                    vpa.encode_checkpoint(histograms),
+                )
             )
     return documents
-
-
-def _vpa_name(container: ContainerKey, cluster: CurrentRequests) -> str:
-    current = cluster.containers.get(container)
-    autoscaler = autoscalers.find_managing_vpa(current.pod_context) if current is not None else None
-    return autoscaler.metadata.name if autoscaler is not None else container.workload
 
 
 def _checkpoint_document(container: ContainerKey, name: str, status: vpa.CheckpointStatus) -> dict[str, Any]:

@@ -144,7 +144,18 @@ def _describe_placement(change: ChangeReport) -> str:
 def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:
     lines = [*_refusal_lines(pod), *_change_lines(pod), *_warning_lines(pod), *_vpa_lines(pod)]
     if explain:
-        lines += [*_kept_lines(pod), *[Text(f"  {step}", style=_GREY) for step in pod.steps]]
+        lines += [
+            *[
+                Text(
+                    f"· {field_kept.field or 'policy'}: {field_kept.reason.text} "
+                    f"({', '.join(filter(None, (field_kept.policy, field_kept.reason.code)))})",
+                    style=_GREY,
+                )
+                for field_kept in pod.left
+                if not field_kept.warning
+            ],
+            *[Text(f"  {step}", style=_GREY) for step in pod.steps],
+        ]
     if not lines:
         return None
     title = Text(_name_pod(pod), style="bold")
@@ -216,18 +227,6 @@ def _format_vpa_amount(amount: VpaAmountReport) -> str:
     request = f"{amount.request_before or 'none'} → {amount.request}"
     limit = f" (limit {amount.limit_before} → {amount.limit})" if amount.limit != amount.limit_before else ""
     return f"{amount.container} {amount.resource} {request}{limit}"
-
-
-def _kept_lines(pod: PodReport) -> list[Text]:
-    return [
-        Text(
-            f"· {field_kept.field or 'policy'}: {field_kept.reason.text} "
-            f"({', '.join(filter(None, (field_kept.policy, field_kept.reason.code)))})",
-            style=_GREY,
-        )
-        for field_kept in pod.left
-        if not field_kept.warning
-    ]
 
 
 def _describe_totals(report: AdmitReport) -> Iterator[Text]:

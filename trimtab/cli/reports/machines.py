@@ -314,11 +314,15 @@ def build_rank_report(
     """Returns the report of `trimtab machines rank`. `runs`: in how many consecutive runs the best type was better."""
     packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
     recommended = min(packed, key=lambda one: (one.packed_cost or 0.0, len(one.types)), default=winner)
+    reports = []
+    for name, count in count_present_types(pool_nodes).most_common():
+        price = priced.prices.get(name)
+        reports.append(PresentTypeReport(type=name, nodes=count, price=None if price is None else price / _DOLLAR))
     return MachineRankReport(
         pool=pool_nodes.pool,
         region=priced.region,
         workload=report_workload(ranking.workload),
-        today=_report_present_types(pool_nodes, priced),
+        today=reports,
         commitments=[
             CommitmentReport(type=one.candidate.name, nodes=one.count, unused=one.unused, share=round(one.share, 4))
             for one in ranking.cover.nodes
@@ -361,14 +365,6 @@ def count_present_types(pool_nodes: SelectedNodes) -> Counter[str]:
     """Returns machine type → the number of present nodes; nodes without the label of their type are left out."""
     types = (node.labels.get(INSTANCE_TYPE_LABEL, "") for node in pool_nodes.nodes)
     return Counter(filter(None, types))
-
-
-def _report_present_types(pool_nodes: SelectedNodes, priced: PricedTypes) -> list[PresentTypeReport]:
-    reports = []
-    for name, count in count_present_types(pool_nodes).most_common():
-        price = priced.prices.get(name)
-        reports.append(PresentTypeReport(type=name, nodes=count, price=None if price is None else price / _DOLLAR))
-    return reports
 
 
 def _group_left_out(ranking: Ranking) -> list[LeftOutReport]:

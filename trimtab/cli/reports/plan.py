@@ -234,8 +234,10 @@ def report_nodes(
         change(pod, requirements=successor_requirements(pod, readmitted_requests)) if pod.key in targets else pod
         for pod in inventory.pods
     )
+    # Whether the pod exists after the plan: its node stays, or the pod moves to another node. A DaemonSet's pod on a
+    # removed node does not move, so it no longer exists.
     after = _sum_fills(
-        (pod, targets.get(pod.key, pod.node)) for pod in moved if _is_left_after(pod, removed_nodes, targets)
+        (pod, targets.get(pod.key, pod.node)) for pod in moved if pod.key in targets or pod.node not in removed_nodes
     )
     costs, unit = compute_node_costs(inventory, pools)
     index = PoolIndex(pools)
@@ -250,13 +252,6 @@ def report_nodes(
         )
         for node in inventory.machines
     ]
-
-
-def _is_left_after(pod: PodInfo, removed_nodes: set[str], targets: Mapping[str, str]) -> bool:
-    """Returns whether the pod exists after the plan: its node stays, or the pod moves to another node.
-
-    A DaemonSet's pod on a removed node does not move, so it no longer exists."""
-    return pod.key in targets or pod.node not in removed_nodes
 
 
 def _sum_fills(pods: Iterable[tuple[PodInfo, str]]) -> dict[str, Fill]:
@@ -330,7 +325,15 @@ def build_report(
         misplaced=[misplaced_report(group, model) for group in find_misplaced(model, plan)],
         left_to_autoscaler=_report_left_to_autoscaler(plan),
         pools=_report_pools(inputs, plan, members),
-        waves=_report_waves(plan, pods),
+        waves=[
+            WaveReport(
+                number=number,
+                evictions=wave.eviction_count,
+                saves=convert_saving(sum(step.saves for step in wave.steps), plan.unit),
+                nodes=[_report_step(step, plan.unit, pods) for step in wave.steps],
+            )
+            for number, wave in enumerate(plan.waves, start=1)
+        ],
         stays=report_stays(plan, members, inventory.pods),
         blockers=[
             BlockerReport(pod=pod, node=pods[pod].node, reason=report_reason(reason))
@@ -388,18 +391,6 @@ def _report_pools(inputs: PlanInputs, plan: Plan, members: Mapping[str, str]) ->
             )
         )
     return reports
-
-
-def _report_waves(plan: Plan, pods: Mapping[str, PodInfo]) -> list[WaveReport]:
-    return [
-        WaveReport(
-            number=number,
-            evictions=wave.eviction_count,
-            saves=convert_saving(sum(step.saves for step in wave.steps), plan.unit),
-            nodes=[_report_step(step, plan.unit, pods) for step in wave.steps],
-        )
-        for number, wave in enumerate(plan.waves, start=1)
-    ]
 
 
 def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> StepReport:

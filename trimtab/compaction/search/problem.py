@@ -18,7 +18,7 @@ from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import has_free_resources
-from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
+from trimtab.scheduling.placement import PlacementRequest, PlacementRequests
 from trimtab.scheduling.pod_class import PodClass
 from trimtab.scheduling.run_conditions import unfit_reason
 

@@ -7,9 +7,10 @@ status, as in a file that was never applied, `spec.hard` is used: the required a
 unknown, and no pod is rejected because of it.
 
 The plugin judges one pod. `quota_increases` and what follows it check that all replicas of the pod's owner fit into the
-quotas after the changes, including the surge of a rollout. One decision is made for an owner and a template, not for each pod, so that all siblings get the same one. While they
-are being created, a quota's `used` includes them at once, but the owner's status includes them only when its controller
-has created all of them. So the two do not show which part of the usage belongs to the siblings.
+quotas after the changes, including the surge of a rollout. One decision is made for an owner and a template, not for
+each pod, so that all siblings get the same one. While they are being created, a quota's `used` includes them at once,
+but the owner's status includes them only when its controller has created all of them. So the two do not show which part
+of the usage belongs to the siblings.
 """
 
 from collections.abc import Iterable

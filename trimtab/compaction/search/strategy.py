@@ -7,11 +7,11 @@
   The work is bounded by `Search.effort`, a number and not a time, so that equal input gives an equal plan on any
   machine.
 
-When the set of drained nodes is final, the targets of the moved pods are improved by preference (`improve_preferences`).
-Each moved pod gets the target with the best preference score (preferred affinities, spreads with ScheduleAnyway); among
-equals, the node with the fewest replicas of its workload; then the zone with the fewest. The drained nodes and the
-number of moves stay the same. Only nodes of the same pool that already receive pods are considered, so every check of
-the plan still holds.
+When the set of drained nodes is final, the targets of the moved pods are improved by preference
+(`improve_preferences`). Each moved pod gets the target with the best preference score (preferred affinities, spreads
+with ScheduleAnyway); among equals, the node with the fewest replicas of its workload; then the zone with the fewest.
+The drained nodes and the number of moves stay the same. Only nodes of the same pool that already receive pods are
+considered, so every check of the plan still holds.
 """
 
 from collections import Counter

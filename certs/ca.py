@@ -199,7 +199,7 @@ def _still_valid_authorities(folder: CertificateFiles, now: datetime) -> bytes:
         old = read_chain(folder.bundle, "ca.crt")
     except CertsError:
         return b""
-    return b"".join(_certificate_pem(ca) for ca in old if now < ca.not_valid_after_utc)
+    return b"".join(ca.public_bytes(serialization.Encoding.PEM) for ca in old if now < ca.not_valid_after_utc)
 
 
 def _with_cross_signed_chain(old: KeyPair, new: CertificateFiles, now: datetime) -> KeyPair:
@@ -214,7 +214,3 @@ def _with_cross_signed_chain(old: KeyPair, new: CertificateFiles, now: datetime)
         return new.pair
     chain = new.pair.certificate + cross_sign(old, successor, now=now)
     return replace(new.pair, certificate=chain)
-
-
-def _certificate_pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)

@@ -134,7 +134,15 @@ def read_status(path: Path, now: datetime) -> CertificateStatus:
     except CertsError as e:
         return CertificateStatus(folder=str(path), problems=(e.problem,))
     folder_status = certificate_status(str(path), folder, now)
-    return replace(folder_status, problems=(*folder_status.problems, *_open_key_problems(path)))
+    keys = [path / name for name in (KEY, CA_KEY)]
+    readable = [key.name for key in keys if key.exists() and key.stat().st_mode & 0o007]
+    return replace(
+        folder_status,
+        problems=(
+            *folder_status.problems,
+            *tuple(Problem("key-open", f"{name} can be read by every user of this machine") for name in readable),
+        ),
+    )
 
 
 def certificate_status(name: str, folder: CertificateFiles, now: datetime) -> CertificateStatus:
@@ -160,10 +168,3 @@ def _build_status(name: str, folder: CertificateFiles, now: datetime) -> Certifi
         renewable=folder.authority_key is not None,
         problems=tuple(problems),
     )
-
-
-def _open_key_problems(path: Path) -> tuple[Problem, ...]:
-    # Only "others" are checked: a Secret mounted with fsGroup is readable by its group, as intended.
-    keys = [path / name for name in (KEY, CA_KEY)]
-    readable = [key.name for key in keys if key.exists() and key.stat().st_mode & 0o007]
-    return tuple(Problem("key-open", f"{name} can be read by every user of this machine") for name in readable)

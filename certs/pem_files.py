@@ -162,7 +162,11 @@ def write_folder(path: Path, folder: CertificateFiles) -> None:
             temporary_by_file[path / name] = _write_temporary(path / name, content, mode)
         for file, temporary in temporary_by_file.items():
             temporary.replace(file)
-        _sync_folder(path)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as e:
         raise UnwritableFile(Problem("unwritable", f"{path} cannot be written: {e.strerror}")) from e
     finally:
@@ -200,11 +204,3 @@ def _write_temporary(file: Path, content: bytes, mode: int) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return Path(temporary)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -77,7 +77,14 @@ def next_step(state: RotationState, names: Sequence[str], *, now: datetime) -> R
     """Returns the next step; after it the caller must read the state again. `names` are those the pair must carry."""
     store = state.store
     if store is None:
-        return WriteSecret(_initial_files(state.serving, names, now), (Problem("empty", "the store holds no pair"),))
+        # The first content of an empty store: this server's pair under a new authority if it is usable, else a new
+        # pair.
+        return WriteSecret(
+            next_pair(state.serving, now=now)
+            if state.serving is not None and is_usable(state.serving, now)
+            else issue(names, now=now, life=SHARED_LIFETIME),
+            (Problem("empty", "the store holds no pair"),),
+        )
     if reasons := authority_key_due(store, now):
         return WriteSecret(next_pair(store, now=now), reasons)
     if any(place != store.bundle for place in state.places):
@@ -147,14 +154,6 @@ def sole_authority(folder: CertificateFiles) -> CertificateFiles:
     """Returns the files with the current authority alone in the bundle. Raises `CertsError` if the bundle cannot be
     read."""
     return replace(folder, bundle=_to_pem(read_chain(folder.bundle, "ca.crt")[:1]))
-
-
-def _initial_files(own_files: CertificateFiles | None, names: Sequence[str], now: datetime) -> CertificateFiles:
-    """Returns the first content of an empty store: this server's pair under a new authority if it is usable, else a
-    new pair."""
-    if own_files is not None and is_usable(own_files, now):
-        return next_pair(own_files, now=now)
-    return issue(names, now=now, life=SHARED_LIFETIME)
 
 
 def _valid_authorities(bundle: bytes, now: datetime) -> bytes:

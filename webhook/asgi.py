@@ -113,7 +113,8 @@ class WebhookASGI:
         self._pages_under_way += 1
         try:
             # No page needs a body: none is read, and the connection is closed if one was announced.
-            await self._flask(_without_body(scope), _empty_body, self._closing_send(scope, send))  # type: ignore[arg-type]
+            headers = [pair for pair in scope["headers"] if pair[0] not in (b"content-length", b"transfer-encoding")]
+            await self._flask({**scope, "headers": headers}, _empty_body, self._closing_send(scope, send))  # type: ignore[arg-type]
         finally:
             self._pages_under_way -= 1
 
@@ -221,11 +222,6 @@ def _announces_body(scope: Scope) -> bool:
         name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
         for name, value in scope["headers"]
     )
-
-
-def _without_body(scope: Scope) -> Scope:
-    headers = [pair for pair in scope["headers"] if pair[0] not in (b"content-length", b"transfer-encoding")]
-    return {**scope, "headers": headers}
 
 
 async def _empty_body() -> dict[str, Any]:

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 
 import certs
 from trimtab.admission.admission_context import AdmissionContext
+from trimtab.admission.apiserver.resourcequota import QuotaAnswers
 from trimtab.admission.handler import answer_review
-from trimtab.admission.quota_headroom import QuotaAnswers
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.admission.validate_config import validate_review
 from trimtab.cluster.format_count import format_count

@@ -130,13 +130,14 @@ class PolicyStateBuilder:
         if paused is not terms.paused:
             terms = replace(terms, paused=paused)
         state = WebhookPolicyState(self._watched.policies, facts, terms, self._watched.invalid_documents())
-        if not _is_same_state(self._world, state):
+        if not (
+            self._world.policies is state.policies
+            and self._world.facts is state.facts
+            and self._world.terms is state.terms
+            and self._world.broken is state.broken
+        ):
             self._world = state
         return self._world
-
-
-def _is_same_state(a: WebhookPolicyState, b: WebhookPolicyState) -> bool:
-    return a.policies is b.policies and a.facts is b.facts and a.terms is b.terms and a.broken is b.broken
 
 
 SETTLE_SECONDS = 0.05

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.build import admission_context, container, facts, pod, policies, policy, quota, review, usage, workload
+from trimtab.admission.apiserver.resourcequota import AnswerKey, QuotaAnswers, QuotaIncrease
 from trimtab.admission.handler import answer_review
 from trimtab.admission.json_patch import to_plain_json
-from trimtab.admission.quota_headroom import AnswerKey, QuotaAnswers, QuotaIncrease
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.cluster.api.meta import OwnerReference, Revised, change, value_or
 

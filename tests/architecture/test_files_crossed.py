@@ -26,9 +26,9 @@ from trimtab.policy.load import load_policies
 from trimtab.runtime.files import shipped_policies
 from trimtab.scheduling.cluster_model import build_cluster_model
 
-MAX_FILES_OF_AN_ADMISSION = 44
-MAX_FILES_OF_A_PLAN = 48
-MAX_FILES_FROM_MODEL_TO_PLAN = 31
+MAX_FILES_OF_AN_ADMISSION = 41
+MAX_FILES_OF_A_PLAN = 42
+MAX_FILES_FROM_MODEL_TO_PLAN = 26
 
 _FOLDERS = tuple(f"{ROOT / package}/" for package in PACKAGES)
 

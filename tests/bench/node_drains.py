@@ -6,10 +6,9 @@ they are placed one after the other, as kube-scheduler would place them.
 
 from collections.abc import Sequence
 
-from trimtab.scheduling.best_fit_index import BestFitIndex
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, NoPlacement, drain_exactly
-from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
+from trimtab.scheduling.placement import BestFitIndex, PlacementRequest, PlacementRequests
 
 
 class DrainSimulation:

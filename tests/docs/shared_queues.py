@@ -47,7 +47,7 @@ SHARED: dict[str, Law] = {
             "tests/admission/test_quota_headroom.py::test_the_owners_of_another_namespace_change_no_decision_of_siblings",
             "tests/cluster/test_fair_share.py::test_no_entry_of_a_user_with_no_more_than_an_equal_share_is_dropped",
         ),
-        places=("trimtab/admission/quota_headroom.py FairCache",),
+        places=("trimtab/admission/apiserver/resourcequota.py FairCache",),
     ),
     "cached responses and templates": Law(
         (
@@ -87,7 +87,7 @@ SHARED: dict[str, Law] = {
             "trimtab/compaction/search/problem.py [:most]",
             "trimtab/compaction/plan_variants.py [:most]",
             "trimtab/compactor/soft_taint.py [:MAX_WRITES]",
-            "trimtab/compaction/search/preferences.py [:MAX_TARGETS_PREFERRING]",
+            "trimtab/compaction/search/strategy.py [:MAX_TARGETS_PREFERRING]",
             "trimtab/compaction/search/strategy.py [:MAX_SWAP_IN]",
             "trimtab/compaction/search/drain_order.py [:MAX_FIRST_NODES]",
             "trimtab/compaction/search/strategy.py [-MAX_SWAP_OUT:]",

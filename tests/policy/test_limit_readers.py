@@ -15,8 +15,8 @@ from trimtab.admission.handler import answer_review
 from trimtab.admission.pod_decision import decide_pod
 from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod
+from trimtab.policy.actions.limits import read_container_signs
 from trimtab.policy.decide import Decision, decide
-from trimtab.policy.limit_readers import read_container_signs
 from trimtab.policy.pod_context import PodContext
 
 CPU, MEMORY = "containers[app].limits.cpu", "containers[app].limits.memory"

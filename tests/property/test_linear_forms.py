@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.admission.apiserver.runtimeclass import merge_tolerations
+from trimtab.admission.apiserver.pod_classes import merge_tolerations
 from trimtab.cluster.api.meta import UNSET, SelectorRequirement
 from trimtab.cluster.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec, Toleration
 from trimtab.cluster.selectors import requirement_matches

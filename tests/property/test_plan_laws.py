@@ -24,10 +24,10 @@ from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.compaction.search.drain_search import Search
 from trimtab.compaction.search.problem import prepare_problem
 from trimtab.compaction.simulate import Scheduler, simulate_rounds
-from trimtab.scheduling.best_fit_index import BestFitIndex
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.drain_simulation import DrainPlacement
 from trimtab.scheduling.filters import fits_on_node, rejection_reason
+from trimtab.scheduling.placement import BestFitIndex
 
 KINDS = (
     "plain",

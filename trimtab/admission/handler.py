@@ -10,8 +10,8 @@ import msgspec
 from trimtab.admission import admission_review as wire
 from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord, PodDecision
+from trimtab.admission.apiserver.resourcequota import NO_ANSWERS
 from trimtab.admission.pod_decision import decide_pod
-from trimtab.admission.quota_headroom import NO_ANSWERS
 from trimtab.admission.response_cache import is_shareable, normalize_pod_bytes
 from trimtab.admission.template_cache import estimate_bytes, read_instance
 from trimtab.cluster.api.meta import without_nulls

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
-from trimtab.admission.apiserver import limitranger, priority, resourcequota, runtimeclass, validate_pod
+from trimtab.admission.apiserver import limitranger, pod_classes, resourcequota, validate_pod
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.api.pod import Pod
@@ -266,15 +266,15 @@ def new_rejection(pods: PodBeforeAndAfter, *, quota_may_refuse: bool = False) ->
 
 _ADMISSION_STEPS = (
     limitranger.apply_limit_ranges,
-    priority.resolve_priority,
-    runtimeclass.apply_runtime_class,
+    pod_classes.resolve_priority,
+    pod_classes.apply_runtime_class,
     validate_pod.validate_pod,
     limitranger.check_limit_ranges,
-    runtimeclass.check_overhead,
+    pod_classes.check_overhead,
     resourcequota.check_quotas,
 )
 """The API server's steps after the mutating webhook that may reject the pod, in the server's order."""
-_RUNTIME_CLASS_STEPS = (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
+_RUNTIME_CLASS_STEPS = (pod_classes.apply_runtime_class, pod_classes.check_overhead)
 
 
 def _first_rejection(pod_context: PodContext) -> PodRejected | None:

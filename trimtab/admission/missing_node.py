@@ -8,7 +8,7 @@ changed node requirements are kept, and a warning says so.
 
 from collections.abc import Iterator
 
-from trimtab.admission.apiserver.runtimeclass import with_class_overhead
+from trimtab.admission.apiserver.pod_classes import with_class_overhead
 from trimtab.admission.spread_domains import describe_unreachable_domains, has_every_topology, strict_constraints
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import SelectorRequirement, UnsetType, change, value_or

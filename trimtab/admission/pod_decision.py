@@ -16,9 +16,7 @@ from dataclasses import dataclass, replace
 from pydantic.alias_generators import to_camel
 
 from trimtab.admission.admission_result import AdmissionOutcome, PodDecision
-from trimtab.admission.json_patch import check_patch, diff_pods
-from trimtab.admission.missing_node import explain_missing_node
-from trimtab.admission.quota_headroom import (
+from trimtab.admission.apiserver.resourcequota import (
     NO_ANSWERS,
     QuotaAnswers,
     explain_exceeded_quota,
@@ -26,6 +24,8 @@ from trimtab.admission.quota_headroom import (
     quota_increases,
     store_increases,
 )
+from trimtab.admission.json_patch import check_patch, diff_pods
+from trimtab.admission.missing_node import explain_missing_node
 from trimtab.admission.reasons import QUOTA_MAY_REFUSE
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Pod

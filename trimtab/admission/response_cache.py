@@ -20,14 +20,14 @@ import re
 import msgspec
 
 from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord
-from trimtab.admission.pod_decision import find_obstacle, object_to_nodes
-from trimtab.admission.quota_headroom import (
+from trimtab.admission.apiserver.resourcequota import (
     NO_ANSWERS,
     QuotaAnswers,
     QuotaIncrease,
     find_exceeded_quota,
     quota_increases,
 )
+from trimtab.admission.pod_decision import find_obstacle, object_to_nodes
 from trimtab.admission.reasons import QUOTA_MAY_REFUSE, QUOTA_WITHHELD
 from trimtab.admission.template_cache import TemplateCache
 from trimtab.cluster.api.meta import UNSET, change

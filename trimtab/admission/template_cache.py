@@ -36,11 +36,11 @@ from trimtab.cluster.api.pod import Container, Pod, PodSpec
 from trimtab.cluster.operating_system import mentions_windows_options
 from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey, former_stored
 from trimtab.cluster.resources import all_containers
+from trimtab.policy.actions.limits import read_container_signs
 from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, render_annotation
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decision_reads import ContainerSigns, FactDependencies, MetadataReads
 from trimtab.policy.field_owners import names_apply
-from trimtab.policy.limit_readers import read_container_signs
 from trimtab.policy.match import reads_image_tags
 from trimtab.policy.pod_context import MarkerSigner
 from trimtab.policy.podpolicy import Policies

@@ -4,7 +4,7 @@ from trimtab.autoscaling.lint_snapshot import LintWorkload
 from trimtab.autoscaling.objects import LintContainer
 from trimtab.cluster.runtime_patterns import MEMORY
 from trimtab.cluster.runtime_signs import LimitReader, add_label_signs, container_signs, find_limit_use
-from trimtab.policy.limit_readers import (
+from trimtab.policy.actions.limits import (
     env_limit_fields,
     find_memory_volume_reader,
     find_reference_reader,

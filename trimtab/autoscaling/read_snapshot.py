@@ -136,6 +136,7 @@ def read_lint_snapshot(
             _collect_document(collected, document, document.kind)
     nodes: tuple[LintNode, ...] = collected.objects_of("Node")
     kubelets = (*collected.objects_of("KubeletConfiguration"), *_read_kubelet_maps(collected.objects_of("ConfigMap")))
+    # The documents that are ConfigMaps of pools.
     snapshot = LintSnapshot(
         workloads=tuple(_read_workloads(collected)),
         hpas=collected.objects_of("HorizontalPodAutoscaler"),
@@ -152,7 +153,14 @@ def read_lint_snapshot(
         endpoint_slices=collected.objects_of("EndpointSlice"),
         kubelets=kubelets,
         policies=collected.objects_of("PodPolicy"),
-        pools=read_pools(_pool_documents(collected)).pools,
+        pools=read_pools(
+            [
+                collected.documents[subject]
+                for config_map in collected.objects_of("ConfigMap")
+                if POOL_LABEL in value_or(config_map.metadata.labels, {})
+                for subject in (subject_of("ConfigMap", config_map.metadata),)
+            ]
+        ).pools,
         kinds=frozenset((*collected.objects, *kinds)),
         is_live=is_live,
         minor=minor if minor is not None else _oldest_minor(nodes),
@@ -192,16 +200,6 @@ def _collect_document(collected: _Collected, document: Document, kind: GroupKind
     collected.objects[kind].append(decoded)
     if (owner := metadata.controller_owner) is not None:
         collected.owners[subject] = LintSubject(kind_of_reference(owner), namespace, owner.name)
-
-
-def _pool_documents(collected: _Collected) -> list[Document]:
-    """Returns the documents that are ConfigMaps of pools."""
-    return [
-        collected.documents[subject]
-        for config_map in collected.objects_of("ConfigMap")
-        if POOL_LABEL in value_or(config_map.metadata.labels, {})
-        for subject in (subject_of("ConfigMap", config_map.metadata),)
-    ]
 
 
 def _read_kubelet_maps(config_maps: Iterable[ConfigMap]) -> Iterable[KubeletConfiguration]:

@@ -37,20 +37,16 @@ def change_request(
     if limit is None or written <= limit:
         return [ManifestChange(workload.subject, path, format_amount(resource, written))]
     if capped <= limit:
-        return [ManifestChange(workload.subject, path, _written_limit(container, resource))]
+        # A container's limit as its manifest has it.
+        resources = value_or(container.resources, None)
+        assert resources is not None
+        return [ManifestChange(workload.subject, path, str(value_or(resources.limits, {})[resource]))]
     raised = _whole_units(resource, max(written, scale_limit(limit, request, written) or 0))
     limit_path = workload.container_path(container, "resources", "limits", resource)
     return [
         ManifestChange(workload.subject, path, format_amount(resource, written)),
         ManifestChange(workload.subject, limit_path, format_amount(resource, raised)),
     ]
-
-
-def _written_limit(container: LintContainer, resource: str) -> str:
-    """Returns a container's limit as its manifest has it."""
-    resources = value_or(container.resources, None)
-    assert resources is not None
-    return str(value_or(resources.limits, {})[resource])
 
 
 def _whole_units(resource: str, amount: int) -> int:

@@ -174,17 +174,13 @@ class _CommandError(click.ClickException):
             print_text(self.message, err=True)
 
 
-def _program_name(script: str) -> str | None:
-    """Returns "kubectl NAME" for a kubectl plugin (a script called kubectl-NAME); otherwise None, for click's
-    default."""
-    plugin = script.removeprefix("kubectl-")
-    return f"kubectl {plugin}" if plugin != script else None
-
-
 def main() -> None:
     """Run the command line; this is the entry point of the scripts `trimtab` and `kubectl-trimtab`."""
     try:
-        cli(prog_name=_program_name(Path(sys.argv[0]).name), standalone_mode=True)
+        # "kubectl NAME" for a kubectl plugin (a script called kubectl-NAME); otherwise None, for click's default.
+        script = Path(sys.argv[0]).name
+        plugin = script.removeprefix("kubectl-")
+        cli(prog_name=f"kubectl {plugin}" if plugin != script else None, standalone_mode=True)
     except BrokenPipeError:
         # The reader ended first, as in `trimtab … | head`. A closed stderr keeps Python from reporting it again at
         # exit.

@@ -61,17 +61,13 @@ def verb(options: WebhookOptions) -> None:
         hints={certs.CertsError: ISSUE_PAIR},
     ):
         settings = _read_settings(options.listen, given_settings(options))
-        _check_settings(settings)
+        # Raise an error before the server listens if policies or facts are invalid, or there is no cluster.
+        from_files(settings)
+        if settings.is_live:
+            from trimtab.kube.client import connect_to_cluster
+
+            connect_to_cluster().close()
         run(settings, log.build_logger(settings.log_level, settings.log_format))
-
-
-def _check_settings(settings: Settings) -> None:
-    """Raise an error before the server listens if policies or facts are invalid, or there is no cluster."""
-    from_files(settings)
-    if settings.is_live:
-        from trimtab.kube.client import connect_to_cluster
-
-        connect_to_cluster().close()
 
 
 def _read_settings(listen: str | None, options: dict[str, object]) -> Settings:

@@ -251,17 +251,16 @@ def _metadata_to_rename(item: Item) -> Item:
 
 
 def _rename_object(item: Item, hasher: NameHasher) -> Item:
-    renamed: Item = {**_type_of(item), **_replace_words(_without_type(item), hasher)}
+    renamed: Item = {
+        **{name: item[name] for name in _TYPE if name in item},
+        **_replace_words(_without_type(item), hasher),
+    }
     if item["kind"] in KINDS_WITH_PUBLIC_NAMES:
         renamed["metadata"]["name"] = item["metadata"]["name"]
     return renamed
 
 
 _TYPE = ("apiVersion", "kind")
-
-
-def _type_of(item: Item) -> Item:
-    return {name: item[name] for name in _TYPE if name in item}
 
 
 def _without_type(item: Item) -> Item:
@@ -375,7 +374,10 @@ def _replace_words(value: Any, rename: Any, key: str = "") -> Any:
     if key in PATHS and value:
         return {"path": ""}
     if key in MAPS:
-        return {name: text if _is_public_label(name, text) else rename(text) for name, text in value.items()}
+        return {
+            name: text if name in PUBLIC_LABELS or (can_name_runtime(name) and is_runtime_word(text)) else rename(text)
+            for name, text in value.items()
+        }
     if key == "annotations":
         return {
             name: _replace_annotation(name, text, rename)
@@ -383,7 +385,10 @@ def _replace_words(value: Any, rename: Any, key: str = "") -> Any:
             if name != "trimtab.dev/changed"
         }
     if key in ("containers", "initContainers") and isinstance(value.get("image"), str):
-        value = _with_image_signs(value)
+        # The container with what its image shows of its runtime, because the image itself is replaced.
+        stored = convert(value.get(SIGNS_FIELD, ()), tuple[RuntimeSign, ...])
+        signs = to_builtins(container_signs(stored, value["image"]))
+        value = {**value, SIGNS_FIELD: signs} if signs else value
     return {
         name: _replace_field(name, inner, value, rename, as_is=key in ("os", "drivers", "csi"))
         for name, inner in value.items()
@@ -398,17 +403,6 @@ _METRIC_TARGET = frozenset({"type", "requests"})
 def _replace_plain(value: Any, rename: Any) -> Any:
     """Returns a value at a place of plain values. A text that is none is replaced."""
     return value if isinstance(value, str) and _PLAIN.fullmatch(value) else _replace_words(value, rename)
-
-
-def _is_public_label(name: str, text: Any) -> bool:
-    return name in PUBLIC_LABELS or (can_name_runtime(name) and is_runtime_word(text))
-
-
-def _with_image_signs(container: Item) -> Item:
-    """Returns the container with what its image shows of its runtime, because the image itself is replaced."""
-    stored = convert(container.get(SIGNS_FIELD, ()), tuple[RuntimeSign, ...])
-    signs = to_builtins(container_signs(stored, container["image"]))
-    return {**container, SIGNS_FIELD: signs} if signs else container
 
 
 def _replace_field(name: str, inner: Any, siblings: Item, rename: Any, *, as_is: bool) -> Any:
@@ -430,7 +424,9 @@ def _replace_text(field: str, text: str, rename: Any) -> str:
     if field == "apiVersion":
         group, slash, version = text.rpartition("/")
         is_version = _VERSION.fullmatch(version) is not None
-        is_public = group in GROUPS_BY_KIND.values() or _is_of_platform(group)
+        is_public = group in GROUPS_BY_KIND.values() or any(
+            group == known or group.endswith(f".{known}") for known in PLATFORM
+        )
         if is_version and is_public:
             return text
         return f"{rename(group)}{slash}{version}" if is_version else str(rename(text))
@@ -474,7 +470,3 @@ def _replace_in_note(value: Any, rename: Any) -> Any:
         _replace_in_note(name, rename) if "/" in name else name: _replace_in_note(inner, rename)
         for name, inner in value.items()
     }
-
-
-def _is_of_platform(domain: str) -> bool:
-    return any(domain == known or domain.endswith(f".{known}") for known in PLATFORM)

@@ -147,10 +147,6 @@ def estimate_msgpack_memory(content: bytes, enough: int) -> int:
     return memory
 
 
-def _is_collection(head: int) -> bool:
-    return 0x80 <= head <= 0x9F or 0xDC <= head <= 0xDF
-
-
 def _bytes_by_head() -> Iterator[int]:
     """Yields, for each first byte of a value, its bytes without the content of collections and without what a size
     field counts (see github.com/msgpack/msgpack/blob/master/spec.md)."""
@@ -188,7 +184,9 @@ _SIZE_BYTES_BY_HEAD = tuple(
     for head in range(256)
 )
 """The number of bytes of the size field after the first byte: of bin, ext and str."""
-_MEMORY_BY_HEAD = tuple(_COLLECTION_MEMORY if _is_collection(head) else _SCALAR_MEMORY for head in range(256))
+_MEMORY_BY_HEAD = tuple(
+    _COLLECTION_MEMORY if 0x80 <= head <= 0x9F or 0xDC <= head <= 0xDF else _SCALAR_MEMORY for head in range(256)
+)
 
 
 def _check_memory(memory: int, max_memory: int) -> None:

@@ -120,7 +120,11 @@ def _collect(document: Document, contents: EstafetteDocuments) -> None:
         path: Path = ("configmap", "compactorConfig")
         contents.configurations.append(EstafetteConfiguration(document, path, value["configmap"]["compactorConfig"]))
         # The chart's values set these environment variables, so one of both documents is enough.
-        contents.seconds |= _seconds_of_chart(document, contents.mistakes)
+        seconds = {name: default for name, (_, default) in CHART_VALUES.items()}
+        for name, (key, _) in CHART_VALUES.items():
+            if key in document.value:
+                _collect_seconds(document, (key,), name, document.value[key], seconds, contents.mistakes)
+        contents.seconds |= seconds
 
 
 def _is_config_map(value: Mapping[str, Any]) -> bool:
@@ -178,14 +182,6 @@ def _seconds_of_deployment(document: Document, mistakes: list[ConfigError]) -> d
             if name in CODE_SECONDS:
                 path: Path = ("spec", "template", "spec", "containers", number, "env", index, "value")
                 _collect_seconds(document, path, name, value, seconds, mistakes)
-    return seconds
-
-
-def _seconds_of_chart(document: Document, mistakes: list[ConfigError]) -> dict[str, int]:
-    seconds = {name: default for name, (_, default) in CHART_VALUES.items()}
-    for name, (key, _) in CHART_VALUES.items():
-        if key in document.value:
-            _collect_seconds(document, (key,), name, document.value[key], seconds, mistakes)
     return seconds
 
 

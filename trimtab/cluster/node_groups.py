@@ -40,7 +40,11 @@ class NodeGroups:
     def unmatched_minimum(self) -> int:
         """How many of `unmatched_nodes` must remain, so that no group can be under its minimum, whichever group they
         belong to."""
-        spare = min((_spare_nodes(group) for group in self.possible_groups), default=len(self.unmatched_nodes))
+        # How many nodes the group can lose; 0 if its size is not known.
+        spare = min(
+            (max((_size(group) or 0) - (group.min_size or 0), 0) for group in self.possible_groups),
+            default=len(self.unmatched_nodes),
+        )
         return max(len(self.unmatched_nodes) - spare, 0)
 
     @property
@@ -119,8 +123,3 @@ def _has_more_nodes(group: NodeGroupStatus, matches: int) -> bool:
     matches."""
     size = _size(group)
     return not matches if size is None else size > matches
-
-
-def _spare_nodes(group: NodeGroupStatus) -> int:
-    """Returns how many nodes the group can lose; 0 if its size is not known."""
-    return max((_size(group) or 0) - (group.min_size or 0), 0)

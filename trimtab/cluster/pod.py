@@ -456,15 +456,15 @@ def _local_volumes(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
         if not isinstance(volume.empty_dir, UnsetType):
             local_volumes.append(LocalVolume(name=volume.name, in_memory=volume.empty_dir.medium == "Memory"))
         elif not isinstance(volume.host_path, UnsetType):
+            kind = volume.host_path.get("type") if isinstance(volume.host_path, dict) else None
             local_volumes.append(
-                LocalVolume(name=volume.name, in_memory=False, use=_use_of_host_path(volume.host_path))
+                LocalVolume(
+                    name=volume.name,
+                    in_memory=False,
+                    use=f"uses {_HOST_PATHS.get(str(kind or ''), _HOST_PATHS[''])} of its node (hostPath)",
+                )
             )
     return tuple(local_volumes)
-
-
-def _use_of_host_path(host_path: object) -> str:
-    kind = host_path.get("type") if isinstance(host_path, dict) else None
-    return f"uses {_HOST_PATHS.get(str(kind or ''), _HOST_PATHS[''])} of its node (hostPath)"
 
 
 def _claim_names(pod: str, volumes: Iterable[Volume]) -> tuple[str, ...]:

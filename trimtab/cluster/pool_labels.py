@@ -4,7 +4,7 @@ A pool of one's own is named by the label `trimtab.dev/pool` on its nodes, or se
 settings. If no node has a label of this table, `candidate_labels` finds the labels that divide the nodes into groups.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trimtab.cluster.api.meta import Labels
@@ -104,15 +104,11 @@ def candidate_labels(nodes: Iterable[Labels]) -> tuple[CandidateLabel, ...]:
     for key in sorted(shared, key=_likelihood):
         values = [labels[key] for labels in all_labels]
         if 1 < len(set(values)) < len(values):
-            by_groups.setdefault(_number_values(values), key)
+            # The values as numbers in the order in which they first occur: equal for equal groups.
+            numbers: dict[str, int] = {}
+            by_groups.setdefault(tuple(numbers.setdefault(value, len(numbers)) for value in values), key)
     found = [CandidateLabel(key, len(set(groups))) for groups, key in by_groups.items()]
     return tuple(sorted(found, key=lambda one: (_likelihood(one.key)[0], one.groups, one.key))[:MAX_CANDIDATES])
-
-
-def _number_values(values: Sequence[str]) -> tuple[int, ...]:
-    """Returns the values as numbers in the order in which they first occur: equal for equal groups."""
-    numbers: dict[str, int] = {}
-    return tuple(numbers.setdefault(value, len(numbers)) for value in values)
 
 
 _GROUP_WORDS = ("pool", "group", "role", "class", "profile", "team", "purpose", "machineset", "set")

@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import UNSET, ResourceList, UnsetType, change, value_or
-from trimtab.cluster.api.pod import Container, ContainerStatus, Pod, PodSpec, PodStatus, Resources
+from trimtab.cluster.api.pod import Container, ContainerStatus, Pod, PodSpec, Resources
 from trimtab.cluster.quantity import NotAQuantity, Written
 
 Amounts = dict[str, int]
@@ -184,11 +184,8 @@ def _pod_amounts(spec: PodSpec, read: _ListReader) -> Amounts:
             if container.restart_policy == "Always":
                 sidecars[name] = together
     total = larger_amounts(sum_amounts(running, sidecars), starting)
-    return total | _pod_level(read(spec.resources))
-
-
-def _pod_level(resource_list: ResourceList) -> Amounts:
-    return scheduler_amounts({name: value for name, value in resource_list.items() if is_pod_level(name)})
+    resource_list = read(spec.resources)
+    return total | scheduler_amounts({name: value for name, value in resource_list.items() if is_pod_level(name)})
 
 
 def is_pod_level(name: str) -> bool:
@@ -241,7 +238,9 @@ def with_resize(pod: Pod) -> Pod:
                 break
         else:
             return pod
-    is_infeasible = _is_resize_infeasible(status)
+    # Whether the kubelet has found that the resize of the pod can never fit on its node.
+    pending = next((c for c in status.conditions if c.type == "PodResizePending"), None)
+    is_infeasible = pending is not None and pending.reason == "Infeasible"
     held_by_container, held_by_sidecar = (
         _node_amounts(status.container_statuses),
         _node_amounts(status.init_container_statuses),
@@ -274,12 +273,6 @@ def _differs_from_spec(container: Container, node_amounts: Held) -> bool:
     and the kubelet write equal amounts the same way."""
     requests = requests_of(container.resources)
     return any(node_amount and node_amount != requests for node_amount in node_amounts.get(container.name, ()))
-
-
-def _is_resize_infeasible(status: PodStatus) -> bool:
-    """Returns whether the kubelet has found that the resize of the pod can never fit on its node."""
-    pending = next((c for c in status.conditions if c.type == "PodResizePending"), None)
-    return pending is not None and pending.reason == "Infeasible"
 
 
 def _counted_requests(requests: ResourceList, actual: ResourceList, is_infeasible: bool) -> ResourceList:

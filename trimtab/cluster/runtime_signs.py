@@ -433,17 +433,12 @@ def _read_programs(command: tuple[str, ...], args: tuple[str, ...], line: str, f
     started = [*command, *args[:1]] if command else []
     started += [match[1] for match in _STARTED.finditer(line)]
     for word in started:
-        program = _program_of(word)
+        # The name of a program without its path and version: `java` for `/usr/bin/java`, `python` for `python3.12`.
+        name = word.rpartition("/")[2][:64]
+        program = name.rstrip("0123456789.") or name
         for runtime in _RUNTIMES_BY_PROGRAM.get(program, ()):
             findings.add_shown(runtime, _PROGRAM, f"the program {program} in the command line")
     for word in line.split():
         suffix = word.rstrip("\"';)").rpartition(".")[2]
         if suffix in _RUNTIME_BY_FILE and not word.startswith("-") and "=" not in word:
             findings.add_shown(_RUNTIME_BY_FILE[suffix], _FILE, f"a file with the suffix .{suffix} in the command line")
-
-
-def _program_of(word: str) -> str:
-    """Returns the name of a program without its path and version: `java` for `/usr/bin/java`, `python` for
-    `python3.12`."""
-    name = word.rpartition("/")[2][:64]
-    return name.rstrip("0123456789.") or name

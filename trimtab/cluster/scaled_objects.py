@@ -54,7 +54,13 @@ def render_keda_hpa(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     metadata, spec = _mapping(manifest.get("metadata")), _mapping(manifest.get("spec"))
     annotations, target = _mapping(metadata.get("annotations")), _mapping(spec.get("scaleTargetRef"))
     metrics = [metric for metric in map(_render_metric, _list(spec.get("triggers"))) if metric]
-    if _is_paused(annotations) or not metrics or not target.get("name"):
+    # Whether KEDA keeps no HPA, because an annotation pauses the ScaledObject.
+    written = annotations.get(_PAUSED)
+    if (
+        (_PAUSED_REPLICAS in annotations or (written is not None and str(written).lower() not in ("false", "0", "f")))
+        or not metrics
+        or not target.get("name")
+    ):
         return None
     options = _mapping(_mapping(spec.get("advanced")).get("horizontalPodAutoscalerConfig"))
     minimum, maximum = spec.get("minReplicaCount"), spec.get("maxReplicaCount")
@@ -110,12 +116,6 @@ def _render_metric(trigger: Any) -> dict[str, Any] | None:
         source = {"name": resource, "container": settings["containerName"], "target": target}
         return {"type": "ContainerResource", "containerResource": source}
     return {"type": "Resource", "resource": {"name": resource, "target": target}}
-
-
-def _is_paused(annotations: Mapping[str, Any]) -> bool:
-    """Returns whether KEDA keeps no HPA, because an annotation pauses the ScaledObject."""
-    written = annotations.get(_PAUSED)
-    return _PAUSED_REPLICAS in annotations or (written is not None and str(written).lower() not in ("false", "0", "f"))
 
 
 def _fields_of(document: Document) -> Mapping[str, Any]:

@@ -31,7 +31,10 @@ def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
     try:
         before = value_of(text)
     except yaml.YAMLError:
-        text = _join_surrogates(text)
+        # The text as YAML reads it: JSON may write a character in two escapes, which YAML refuses.
+        text = _SURROGATES.sub(
+            lambda pair: pair[1] + chr(0x10000 + ((int(pair[2], 16) - 0xD800) << 10) + int(pair[3], 16) - 0xDC00), text
+        )
         before = value_of(text)
     after = change(_copy_without_sharing(before))
     if is_same(before, after):
@@ -44,15 +47,6 @@ def edit_yaml(text: str, change: Callable[[Any], Any]) -> str:
     except (_NotInPlace, ValueError, KeyError, yaml.YAMLError):
         pass
     return _rewrite(text, after)
-
-
-def _join_surrogates(text: str) -> str:
-    """Returns the text as YAML reads it: JSON may write a character in two escapes, which YAML refuses."""
-    return _SURROGATES.sub(lambda pair: pair[1] + chr(_code_point(int(pair[2], 16), int(pair[3], 16))), text)
-
-
-def _code_point(high: int, low: int) -> int:
-    return 0x10000 + ((high - 0xD800) << 10) + low - 0xDC00
 
 
 def value_of(text: str) -> Any:
@@ -187,12 +181,18 @@ class _Editor:
             if key not in kept_keys and not (key in merged and is_same(merged[key], item))
         }
         if span.is_flow:
-            self._edit_flow([(k.start, v.end) for k, v in span.entries], gone, self._flow_texts(new), span)
+            quotes = '"' if self.as_json else None
+            self._edit_flow(
+                [(k.start, v.end) for k, v in span.entries],
+                gone,
+                [f"{yaml_format.format_scalar(key, quotes)}: {self._flow_text(item)}" for key, item in new.items()],
+                span,
+            )
             return
         for place in gone:
             key, value = span.entries[place]
             self._forget_anchors(value)
-            if self._text_before(key):
+            if self.text[self._line_start(key.start) : key.start].strip():
                 raise _NotInPlace
             self._delete_lines(key.start, value.end)
         if new:
@@ -340,10 +340,6 @@ class _Editor:
         if new:
             self.edits.append((end, end, "".join(separator + text for text in new)))
 
-    def _flow_texts(self, new: dict[str, Any]) -> list[str]:
-        quotes = '"' if self.as_json else None
-        return [f"{yaml_format.format_scalar(key, quotes)}: {self._flow_text(item)}" for key, item in new.items()]
-
     def _flow_text(self, value: Any) -> str:
         return yaml_format.format_flow(value, as_json=self.as_json)
 
@@ -359,9 +355,6 @@ class _Editor:
 
     def _column_of(self, key: Span) -> int:
         return key.start - self._line_start(key.start)
-
-    def _text_before(self, key: Span) -> str:
-        return self.text[self._line_start(key.start) : key.start].strip()
 
 
 def _merge_and_own_keys(span: Span) -> tuple[dict[int, Span], dict[str, int]]:

@@ -82,7 +82,10 @@ class _Builder:
             return Span(kind="alias", start=start, end=end, target=self.anchors[event.anchor or ""])
         if isinstance(event, yaml.ScalarEvent):
             if event.style in ("|", ">"):
-                end = self._end_of_block_scalar(start, end)
+                # The offset at which a block scalar ends: before the trailing line breaks, unless the scalar keeps
+                # them (`|+`).
+                header = self.text[start:end].split("\n", 1)[0].split(" #")[0]
+                end = end if "+" in header else start + len(self.text[start:end].rstrip(" \r\n"))
             span = Span(kind="scalar", start=start, end=end, text=event.value, style=event.style or None)
             return self._register_anchor(span, event)
         is_mapping = isinstance(event, yaml.MappingStartEvent)
@@ -112,12 +115,6 @@ class _Builder:
             else:
                 span.items.append(self._build_span(event))
         return event
-
-    def _end_of_block_scalar(self, start: int, end: int) -> int:
-        """Returns the offset at which a block scalar ends: before the trailing line breaks, unless the scalar keeps
-        them (`|+`)."""
-        header = self.text[start:end].split("\n", 1)[0].split(" #")[0]
-        return end if "+" in header else start + len(self.text[start:end].rstrip(" \r\n"))
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@-]*(?: [A-Za-z0-9_./+@()-]+)*")

@@ -85,8 +85,10 @@ def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
         return ()
     move = next((move for move in plan.all_moves if move.pod == key), None)
     if move is not None:
+        waves = enumerate(plan.waves, 1)
+        wave = next(number for number, wave in waves if any(step.node == move.source for step in wave.steps))
         return (
-            _explain_eviction(plan, move),
+            f"pod {move.pod} is evicted from node {move.source} in wave {wave} of {len(plan.waves)}",
             _explain_move(move),
             *_explain_budget(model, move),
             _explain_other_targets(plan, model, number, move),
@@ -94,13 +96,11 @@ def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
     reason = plan.pods.get(key)
     home = model.nodes[model.node_of[number]].name
     lines = [f"pod {key} must stay: {reason} ({reason.code.todo})"] if reason else []
-    return (*lines, *_explain_node_of_pod(plan, home), *_explain_other_nodes(model, number))
-
-
-def _explain_eviction(plan: Plan, move: Move) -> str:
-    waves = enumerate(plan.waves, 1)
-    wave = next(number for number, wave in waves if any(step.node == move.source for step in wave.steps))
-    return f"pod {move.pod} is evicted from node {move.source} in wave {wave} of {len(plan.waves)}"
+    return (
+        *lines,
+        *((f"the pod's node {home} stays: {plan.refusals[home]}",) if home in plan.refusals else ()),
+        *_explain_other_nodes(model, number),
+    )
 
 
 def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: Move) -> str:
@@ -116,10 +116,6 @@ def _explain_other_targets(plan: Plan, model: ClusterModel, number: int, move: M
         f"at present, the pod would also fit on {len(fits)} of {format_count(len(others), 'other node')} "
         f"that stay{example}"
     )
-
-
-def _explain_node_of_pod(plan: Plan, name: str) -> tuple[str, ...]:
-    return (f"the pod's node {name} stays: {plan.refusals[name]}",) if name in plan.refusals else ()
 
 
 def _explain_other_nodes(model: ClusterModel, number: int) -> tuple[str, ...]:

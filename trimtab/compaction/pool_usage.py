@@ -76,7 +76,14 @@ def pool_usages(view: ClusterView) -> dict[str, PoolUsage]:
 
 def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo], view: ClusterView) -> None:
     cost = price_of(node, pool.prices)
-    usage.nodes[node.name] = _node_figures(node, cost)
+    name = node.labels.get(INSTANCE_TYPE_LABEL, "")
+    kind = machine_types().get(name)
+    usage.nodes[node.name] = NodeFigures(
+        zone=node.zone,
+        instance_type=name,
+        cost=None if isinstance(cost, NotYet) else cost,
+        performance=None if kind is None else kind.performance,
+    )
     if isinstance(cost, NotYet):
         usage.unpriced += 1
     else:
@@ -99,17 +106,6 @@ def _add_node(usage: PoolUsage, node: NodeInfo, pool: Pool, pods: list[PodInfo],
     usage.under_used += is_read and all(
         requested[resource] * 100 <= percent * node.allocatable.get(resource, 0)
         for resource, percent in pool.under.items()
-    )
-
-
-def _node_figures(node: NodeInfo, cost: int | NotYet) -> NodeFigures:
-    name = node.labels.get(INSTANCE_TYPE_LABEL, "")
-    kind = machine_types().get(name)
-    return NodeFigures(
-        zone=node.zone,
-        instance_type=name,
-        cost=None if isinstance(cost, NotYet) else cost,
-        performance=None if kind is None else kind.performance,
     )
 
 

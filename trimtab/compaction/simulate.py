@@ -9,7 +9,7 @@ it the scheduler knows nothing of the plan. Then the budgets are full again, the
 round begins. A pod that was moved once is not moved again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -22,7 +22,7 @@ from trimtab.cluster.resources import larger_amounts
 from trimtab.cluster.schedulers import DEFAULT_SCHEDULER, SchedulerPlacement
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import make_plan
-from trimtab.compaction.plan_types import Move, Plan, Wave
+from trimtab.compaction.plan_types import Plan
 from trimtab.compaction.reasons import BLOCKED, WORTH_KEEPING
 from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, build_cluster_model
@@ -169,7 +169,12 @@ def _execute_wave(
     for step in wave.steps:
         capacity.cordon_node(model.node_numbers[step.node])
     landings = []
-    for move in _moves_in_order(wave, model, pods):
+    # The moves turn by turn, those of the largest pods first, as the compactor evicts. `pods` is pod → number.
+    classes = model.successor_class_of
+    for move in sorted(
+        (move for step in wave.steps for move in step.moves),
+        key=lambda move: (move.turn, classes[pods[move.pod]].sort_key),
+    ):
         pod = pods[move.pod]
         capacity.uncount_pod(model.class_of[pod].member_groups, model.node_of[pod])
         pod_class = model.successor_class_of[pod]
@@ -194,16 +199,6 @@ def _taint_counts(current: Plan, model: ClusterModel) -> dict[int, int]:
     later = [step.node for wave in current.waves[1:] for step in wave.steps]
     counts = dict.fromkeys(reserved_targets(current, model), 1) | dict.fromkeys(later, 2)
     return {model.node_numbers[name]: count for name, count in counts.items()}
-
-
-def _moves_in_order(wave: Wave, model: ClusterModel, pods: Mapping[str, int]) -> Iterable[Move]:
-    """Returns the moves turn by turn, those of the largest pods first, as the compactor evicts. `pods` is pod →
-    number."""
-    classes = model.successor_class_of
-    return sorted(
-        (move for step in wave.steps for move in step.moves),
-        key=lambda move: (move.turn, classes[pods[move.pod]].sort_key),
-    )
 
 
 def _placement_of(model: ClusterModel, pod_class: PodClass, scheduler: Scheduler) -> SchedulerPlacement:

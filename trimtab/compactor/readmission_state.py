@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trimtab.admission.admission_context import AdmissionContext
-from trimtab.admission.apiserver.priority import names_missing_class
+from trimtab.admission.apiserver.pod_classes import names_missing_class
 from trimtab.admission.apiserver.resourcequota import find_refusing_quota, is_exceeded
 from trimtab.admission.preview import describe_next_pod, submitted_pod
 from trimtab.admission.readmission import NextPod, admit_next_pod

@@ -353,6 +353,9 @@ def decode_configuration(document: Plain) -> WebhookConfigurationState:
 
 def _webhook_state(hook: Plain, bundle: bytes) -> WebhookState:
     service = (hook.get("clientConfig") or {}).get("service")
+    # The only namespaces that the selector includes by name, or None if it includes none by name.
+    terms = (hook.get("namespaceSelector") or {}).get("matchExpressions") or ()
+    inclusions = [term for term in terms if (term["key"], term["operator"]) == (NAMESPACE_NAME, "In")]
     return WebhookState(
         name=hook["name"],
         place=(service or {}).get("path", ""),
@@ -363,7 +366,7 @@ def _webhook_state(hook: Plain, bundle: bytes) -> WebhookState:
         reinvoked=hook.get("reinvocationPolicy", "Never") == "IfNeeded",
         creates_pods=any(map(_creates_pods, hook.get("rules") or ())),
         excluded_namespaces=frozenset(_excluded_namespaces(hook.get("namespaceSelector") or {})),
-        included_namespaces=_included_namespaces(hook.get("namespaceSelector") or {}),
+        included_namespaces=frozenset(inclusions[0].get("values") or ()) if inclusions else None,
     )
 
 
@@ -391,13 +394,6 @@ def _excluded_namespaces(selector: Plain) -> Iterable[str]:
     for term in selector.get("matchExpressions") or ():
         if (term["key"], term["operator"]) == (NAMESPACE_NAME, "NotIn"):
             yield from term.get("values") or ()
-
-
-def _included_namespaces(selector: Plain) -> frozenset[str] | None:
-    """Returns the only namespaces that the selector includes by name, or None if it includes none by name."""
-    terms = selector.get("matchExpressions") or ()
-    inclusions = [term for term in terms if (term["key"], term["operator"]) == (NAMESPACE_NAME, "In")]
-    return frozenset(inclusions[0].get("values") or ()) if inclusions else None
 
 
 def decode_crd(document: Plain) -> CrdState:

@@ -145,7 +145,7 @@ class DecideJob:
                 sums.failures.append(msgspec.msgpack.decode(content, type=ClusterFailure))
         decisions = list(self._decide(usage, current, sums))
         if self.settings.output and decisions:
-            _write_decisions(self.settings.output, bucket, decisions)
+            DailyStore(self.settings.output).write_table(f"part-{bucket:05}.parquet", decision_table(decisions))
         largest = FleetSums(groups={}, largest=decisions, gone={}, failures=sums.failures)
         sums.merge(largest, self.settings.rows)
         return msgspec.msgpack.encode(sums, order="sorted")
@@ -342,7 +342,3 @@ def decision_table(decisions: Sequence[ContainerDecision]) -> Any:
     return arrow.Table.from_pydict(
         {name: [getattr(decision, name) for decision in decisions] for name in names}, schema=schema
     )
-
-
-def _write_decisions(location: str, bucket: int, decisions: Sequence[ContainerDecision]) -> None:
-    DailyStore(location).write_table(f"part-{bucket:05}.parquet", decision_table(decisions))

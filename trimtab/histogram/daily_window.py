@@ -204,7 +204,9 @@ class DailyHistograms:
         elif day <= self.newest - self.days:
             return False
         else:
-            self._add_late(day, values)
+            histograms = self.histograms_by_day()
+            histograms.setdefault(day, UsageHistogram()).add_values(values)
+            self._retain(histograms, self.hours_by_day())
         # The newest day has the lowest bits: the hours of an older day are shifted up.
         self.hours |= (hours_within_day(first, last) if hours is None else hours) << HOURS_PER_DAY * (self.newest - day)
         self.unstored_bits |= 1 << self.newest - day
@@ -231,11 +233,6 @@ class DailyHistograms:
             self.unstored_bits << (day - self.newest) & (1 << self.days) - 1 if self.unstored_bits else 0
         )
         self.newest = day
-
-    def _add_late(self, day: int, values: Sequence[float]) -> None:
-        histograms = self.histograms_by_day()
-        histograms.setdefault(day, UsageHistogram()).add_values(values)
-        self._retain(histograms, self.hours_by_day())
 
     def _retain(self, histograms: Mapping[int, UsageHistogram], hours: Hours) -> None:
         """Stores these histograms and hours, without the days that are too old. The histogram of the newest day becomes

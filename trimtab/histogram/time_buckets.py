@@ -131,7 +131,4 @@ class MemoryPeaks:
             self.running[pod] = (current[0], max(current[1], value))
             return None
         self.running[pod] = (number, value)
-        return self._peak_at_start(current) if current is not None else None
-
-    def _peak_at_start(self, interval_peak: tuple[int, float]) -> Peak:
-        return interval_peak[0] * self.interval, interval_peak[1]
+        return (current[0] * self.interval, current[1]) if current is not None else None

@@ -156,7 +156,14 @@ class Histogram:
         if self.half_life is None:
             return 1.0
         if self.reference is None or timestamp > self.reference + self.half_life * MAX_DECAY_EXPONENT:
-            self._move_reference(_round_time(timestamp, self.half_life))
+            # The nearest multiple of `unit`, counted from the year 1; a half is rounded up (Go's Time.Round).
+            since = timestamp + _YEAR_ONE
+            self._move_reference(
+                since
+                - since % self.half_life
+                + (self.half_life if since % self.half_life * 2 >= self.half_life else 0.0)
+                - _YEAR_ONE
+            )
         assert self.reference is not None
         return float(2.0 ** ((timestamp - self.reference) / self.half_life))
 
@@ -190,12 +197,6 @@ class Histogram:
         self.weights = {bucket: weight * factor for bucket, weight in buckets.items()}
         self.total = total if stored_weight else 0.0
         self.reference = reference
-
-
-def _round_time(timestamp: float, unit: float) -> float:
-    """Returns the nearest multiple of `unit`, counted from the year 1; a half is rounded up (Go's Time.Round)."""
-    since = timestamp + _YEAR_ONE
-    return since - since % unit + (unit if since % unit * 2 >= unit else 0.0) - _YEAR_ONE
 
 
 CPU_WEIGHT = 0.1
@@ -352,9 +353,12 @@ def history_of_windows(cpu: DailyHistograms, memory: DailyHistograms, half_life:
 
     The history has all cpu values, with weights that decay with the age of their day, and the largest memory peak of
     each of the last eight days."""
+    histogram = Histogram(MEMORY_SCALE, half_life)
+    for day, counts in sorted(memory.histograms_by_day().items())[-MEMORY_INTERVAL_COUNT:]:
+        histogram.add_sample(counts.top, MEMORY_WEIGHT, (day + 1) * DAY)
     return CheckpointHistory(
         cpu=_cpu_histogram(cpu, half_life),
-        memory=_memory_histogram(memory, half_life),
+        memory=histogram,
         first=min(filter(None, (cpu.first, memory.first))),
         last=max(cpu.last, memory.last),
         samples=cpu.merge_days().total_count,
@@ -368,11 +372,4 @@ def _cpu_histogram(window: DailyHistograms, half_life: float) -> Histogram:
         middle = min(window.last, max(window.first, int((day + 0.5) * DAY)))
         for value, count in counts.iter_buckets():
             histogram.add_sample(value, CPU_WEIGHT * count, middle)
-    return histogram
-
-
-def _memory_histogram(window: DailyHistograms, half_life: float) -> Histogram:
-    histogram = Histogram(MEMORY_SCALE, half_life)
-    for day, counts in sorted(window.histograms_by_day().items())[-MEMORY_INTERVAL_COUNT:]:
-        histogram.add_sample(counts.top, MEMORY_WEIGHT, (day + 1) * DAY)
     return histogram

@@ -254,7 +254,12 @@ def _claim_findings(by_kind: Mapping[str, list[Manifest]], index: MentionIndex) 
     for manifest in by_kind.get("PersistentVolumeClaim", ()):
         name = name_of(manifest)
         yield name[0]
-        if index.find_mention(name) is not None or _is_of_stateful_set(name, templates):
+        # Whether the claim has the name TEMPLATE-SET-N of an existing StatefulSet, which mounts the claim when it is
+        # scaled up again.
+        if index.find_mention(name) is not None or any(
+            namespace == name[1] and name[2].startswith(prefix) and name[2].removeprefix(prefix).isdecimal()
+            for namespace, prefix in templates
+        ):
             continue
         metadata, spec, status = (_mapping(manifest.get(part)) for part in ("metadata", "spec", "status"))
         if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
@@ -263,15 +268,6 @@ def _claim_findings(by_kind: Mapping[str, list[Manifest]], index: MentionIndex) 
         requests = _mapping(_mapping(spec.get("resources")).get("requests"))
         size = _mapping(status.get("capacity")).get("storage") or requests.get("storage")
         yield _storage_orphan(manifest, CLAIM_UNMOUNTED("no pod names this claim"), size, spec.get("storageClassName"))
-
-
-def _is_of_stateful_set(name: Name, templates: Iterable[tuple[str, str]]) -> bool:
-    """Returns whether the claim has the name TEMPLATE-SET-N of an existing StatefulSet, which mounts the claim when it
-    is scaled up again."""
-    return any(
-        namespace == name[1] and name[2].startswith(prefix) and name[2].removeprefix(prefix).isdecimal()
-        for namespace, prefix in templates
-    )
 
 
 def _storage_orphan(manifest: Manifest, reason: Reason, size: Any, storage_class: Any) -> Orphan:

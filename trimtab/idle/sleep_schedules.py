@@ -128,7 +128,11 @@ def _keda_schedules(manifest: Manifest, where: str) -> Iterator[SleepSchedule]:
         namespace=name_of(manifest)[1],
         zone=_check_zone(zones.pop()),
         asleep=hours_after_events(events),
-        targets=(_workload(name_of(manifest)[1], {**DEFAULT_TARGET, **_without_empty(target)}),),
+        targets=(
+            _workload(
+                name_of(manifest)[1], {**DEFAULT_TARGET, **{key: value for key, value in target.items() if value}}
+            ),
+        ),
     )
 
 
@@ -152,10 +156,6 @@ def _downscaler_schedules(manifest: Manifest, where: str) -> Iterator[SleepSched
             targets=() if kind == "Namespace" else (OwnerKey(namespace, GroupKind(kind), name),),
             kinds=("Deployment", "StatefulSet"),
         )
-
-
-def _without_empty(reference: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in reference.items() if value}
 
 
 def _workload(namespace: str, reference: Mapping[str, Any]) -> OwnerKey:

@@ -129,7 +129,16 @@ def list_state(client: Client, namespace: str, *, pods: bool) -> ClusterListing:
 def state_sources(namespace: str, *, pods: bool) -> tuple[ListSource, ...]:
     """Returns what must be listed to read the compactor's state; with `pods`, the pods as well."""
     config_maps = ListSource(kind="ConfigMap", group_version="v1", plural="configmaps", namespace=namespace)
-    labelled = [_with_label(config_maps, label) for label in (memories.STATE_LABEL, "trimtab.dev/pool")]
+    labelled = [
+        ListSource(
+            kind=config_maps.kind,
+            group_version=config_maps.group_version,
+            plural=config_maps.plural,
+            namespace=config_maps.namespace,
+            label_selector=label,
+        )
+        for label in (memories.STATE_LABEL, "trimtab.dev/pool")
+    ]
     kinds = ("Node", "Namespace", *(("Pod",) if pods else ()))
     return (*labelled, *(LIST_SOURCES[kind] for kind in kinds))
 
@@ -163,16 +172,6 @@ def build_compactor_state(
     )
 
 
-def _with_label(source: ListSource, label: str) -> ListSource:
-    return ListSource(
-        kind=source.kind,
-        group_version=source.group_version,
-        plural=source.plural,
-        namespace=source.namespace,
-        label_selector=label,
-    )
-
-
 MAX_ATTEMPTS = 5
 
 
@@ -200,7 +199,11 @@ def find_annotated_nodes(writer: Writer, namespace: str, names: Sequence[str]) -
         shapes = listing.list_kinds(writer.client, (LIST_SOURCES["Node"],)).snapshot.objects_of(NodeShape)
         return [annotated_node for shape in shapes if (annotated_node := judge_node(node_of(shape), keys)) is not None]
     named_nodes = [(name, judge_node(_read_node(writer, name), keys)) for name in dict.fromkeys(names)]
-    mistakes = [_no_annotation_mistake(name) for name, annotated_node in named_nodes if annotated_node is None]
+    mistakes = [
+        ConfigError(file="NODE", expected=f"a node with the drain annotation {CORDONED_BY_US}", got=name)
+        for name, annotated_node in named_nodes
+        if annotated_node is None
+    ]
     if mistakes:
         raise UsageError(mistakes)
     return [annotated_node for _, annotated_node in named_nodes if annotated_node is not None]
@@ -262,10 +265,6 @@ def _read_node(writer: Writer, name: str) -> NodeInfo:
         raise UsageError([ConfigError(file="NODE", expected="a node of the cluster", got=name)]) from None
     assert isinstance(shape, NodeShape)
     return node_of(shape)
-
-
-def _no_annotation_mistake(name: str) -> ConfigError:
-    return ConfigError(file="NODE", expected=f"a node with the drain annotation {CORDONED_BY_US}", got=name)
 
 
 def _read_keys(writer: Writer, namespace: str) -> SigningKeys | None:

@@ -8,7 +8,6 @@ from itertools import chain
 from trimtab.admission.pod_templates import PodTemplateLocation, read_templates
 from trimtab.admission.referenced_templates import add_referenced_templates, find_template_users
 from trimtab.cluster import quantity
-from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import Labels, value_or
@@ -240,15 +239,11 @@ def find_hpa(pod_context: PodContext, resource: str) -> Hpa | None:
     Utilization is the usage in percent of the request."""
     for owner in pod_context.owners:
         for autoscaler in pod_context.facts.hpas.get(owner, ()):
-            target = _hpa_target(autoscaler, resource)
+            # The HPA's target in percent of this resource's request; None if the HPA does not scale by it.
+            target = next((one.percent for one in utilization_metrics(autoscaler) if one.resource == resource), None)
             if target is not None:
                 return Hpa(name=autoscaler.metadata.name, target=target or None)
     return None
-
-
-def _hpa_target(autoscaler: HorizontalPodAutoscaler, resource: str) -> int | None:
-    """Returns the HPA's target in percent of this resource's request; None if the HPA does not scale by it."""
-    return next((one.percent for one in utilization_metrics(autoscaler) if one.resource == resource), None)
 
 
 @dataclass(slots=True)

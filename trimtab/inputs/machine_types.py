@@ -1,13 +1,11 @@
 """The options that the machines verbs share, and what is read for them: nodes of a pool, prices, candidates."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
+from trimtab.cluster.cluster_state import Inventory, snapshot_inventory, without_garbage_collection
 from trimtab.cluster.config_error import ConfigError, first_mistakes
-from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node import REGION_LABEL, NodeInfo
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.snapshot import build_snapshot
@@ -153,7 +151,7 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     profiles = shipped_profiles()
     if options.profile and options.profile not in profiles:
         mistakes.append(ConfigError(file="--reserved", expected=", ".join(sorted(profiles)), got=options.profile))
-    regions = _regions_of(pool_nodes.nodes)
+    regions = sorted({node.labels.get(REGION_LABEL, "") for node in pool_nodes.nodes} - {""})
     region = options.region or (regions[0] if len(regions) == 1 else "")
     prices = {name: amount for name, amount in price_table().items() if listed_region(name) == region}
     prices |= {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
@@ -173,7 +171,3 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
         region=region,
         profiles={cloud: profiles[options.profile or name] for cloud, name in clouds.items()},
     )
-
-
-def _regions_of(nodes: Sequence[NodeInfo]) -> list[str]:
-    return sorted({node.labels.get(REGION_LABEL, "") for node in nodes} - {""})

@@ -13,14 +13,13 @@ from trimtab.machines.prices import MachinePrice, amount_of, quote_price, with_e
 def compute_node_costs(inventory: Inventory, pools: Sequence[Pool]) -> tuple[dict[str, int], str]:
     """Returns the cost of each node that is a machine, and the unit: micro-dollars an hour, or millicores if no price
     is known at all."""
-    cores = {node.name: _allocatable_millicores(node) for node in inventory.machines}
+    cores = {
+        node.name: 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get("cpu", 0)
+        for node in inventory.machines
+    }
     index = PoolIndex(pools)
     money = with_estimates({node.name: amount_of(quote_node(node, index)) for node in inventory.machines}, cores)
     return (money, "micro-dollars an hour") if money else (cores, "millicores")
-
-
-def _allocatable_millicores(node: NodeInfo) -> int:
-    return 0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get("cpu", 0)
 
 
 def quote_node(node: NodeInfo, index: PoolIndex) -> MachinePrice | NotYet:

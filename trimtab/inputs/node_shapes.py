@@ -252,7 +252,12 @@ def shapes_of_cluster(snapshot: Snapshot, options: SizeOptions, density: Density
     for node in nodes:
         if isinstance(node.capacity, Unreadable) or isinstance(node.allocatable, Unreadable):
             continue
-        key = (_shape_name(node), _node_size(node, options, amounts), _withheld_now(node))
+        kind = node.labels.get(INSTANCE_TYPE_LABEL, "")
+        key = (
+            ", ".join(part for part in (pool_name(node), kind) if part) or "nodes",
+            _node_size(node, options, amounts),
+            _withheld_now(node),
+        )
         counts[key] += 1
         samples.setdefault(key, node)
     if not counts:
@@ -293,11 +298,6 @@ def _cluster_shape(
         price=None if isinstance(price, NotYet) else price,
         notes=tuple(_note_density(tuple(limits), density)),
     )
-
-
-def _shape_name(node: NodeInfo) -> str:
-    kind = node.labels.get(INSTANCE_TYPE_LABEL, "")
-    return ", ".join(part for part in (pool_name(node), kind) if part) or "nodes"
 
 
 def _node_size(node: NodeInfo, options: SizeOptions, amounts: dict[str, int]) -> NodeSize:

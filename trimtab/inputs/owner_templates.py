@@ -3,7 +3,7 @@ than the pods that the owners have now."""
 
 from collections.abc import Collection, Mapping, Sequence
 
-from trimtab.admission.apiserver.priority import names_missing_class
+from trimtab.admission.apiserver.pod_classes import names_missing_class
 from trimtab.admission.apiserver.resourcequota import is_exceeded
 from trimtab.cluster.api.core import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
 from trimtab.cluster.api.workload import PodTemplateSpec, Templated

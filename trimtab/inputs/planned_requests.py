@@ -64,7 +64,14 @@ def build_readmission(
     if not (policies.all or all_vpas or may_differ(inventory, snapshot, templates)):
         return Readmission(notes=tuple(notes))
     # No policy applies to pods of Trimtab's own namespace, so the namespace has to be that of the captured cluster.
-    settings = replace(terms, own_namespace=_installation_namespace(snapshot, terms.own_namespace))
+    # The namespace of Trimtab: the namespace of the ConfigMaps of pools and of their state. Returns `default` if
+    # there are no such ConfigMaps, or if they are in several namespaces.
+    namespaces = {
+        shape.metadata.namespace
+        for shape in snapshot.objects_of(ConfigMap)
+        if {POOL, STATE} & set(value_or(shape.metadata.labels, {}))
+    }
+    settings = replace(terms, own_namespace=min(namespaces) if len(namespaces) == 1 else terms.own_namespace)
     state = ReadmissionState(settings, policies, complete_kinds(snapshot))
     for event in _fact_events(snapshot, state.settings.own_namespace):
         state.apply_change(event)
@@ -153,18 +160,6 @@ def _load_policies(
     readings = [load_document(document) for document in documents if document.kind == KIND]
     notes = [f"an invalid policy is ignored: {mistake}" for _, mistakes in readings for mistake in mistakes]
     return Policies.from_policies(*(policy for policy, _ in readings if policy is not None)), notes, []
-
-
-def _installation_namespace(snapshot: Snapshot, default: str) -> str:
-    """Returns the namespace of Trimtab: the namespace of the ConfigMaps of pools and of their state.
-
-    Returns `default` if there are no such ConfigMaps, or if they are in several namespaces."""
-    namespaces = {
-        shape.metadata.namespace
-        for shape in snapshot.objects_of(ConfigMap)
-        if {POOL, STATE} & set(value_or(shape.metadata.labels, {}))
-    }
-    return min(namespaces) if len(namespaces) == 1 else default
 
 
 def _fact_events(snapshot: Snapshot, own_namespace: str) -> Iterator[WatchEvent[Any]]:

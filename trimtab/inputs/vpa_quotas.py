@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trimtab.admission.apiserver import runtimeclass
+from trimtab.admission.apiserver import pod_classes
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.admission.apiserver.resourcequota import check_quotas, quota_usage
 from trimtab.admission.resource_refusal import complete_resources
@@ -82,7 +82,7 @@ def _completed(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod:
     completed = complete_resources(pod, facts, namespace)
     if not value_or(completed.spec.runtime_class_name, ""):
         return completed
-    result = runtimeclass.apply_runtime_class(completed, facts, namespace)
+    result = pod_classes.apply_runtime_class(completed, facts, namespace)
     return completed if isinstance(result, PodRejected) else result
 
 

@@ -8,7 +8,7 @@ pkg/utils/vpa/capping.go).
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from trimtab.admission import quota_headroom
+from trimtab.admission.apiserver import resourcequota
 from trimtab.admission.fitted_requests import FittedRequests, ProposedAmounts, changed_pod
 from trimtab.admission.resource_refusal import refuse_resources
 from trimtab.autoscaling.simulation.propose_vpas import PromiseRequests, RefuseRequests, RequestRange
@@ -105,7 +105,7 @@ def _count_pods(
 ) -> int:
     """Returns the largest number of pods that the workload may have at once, as far as it is known."""
     known = [current.containers[key] for key in containers]
-    wanted = (quota_headroom.largest_pod_count(container.pod_context) or container.replicas for container in known)
+    wanted = (resourcequota.largest_pod_count(container.pod_context) or container.replicas for container in known)
     return max(1, len(quotas.pods.get(owner, ())), *wanted)
 
 

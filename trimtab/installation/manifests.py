@@ -19,6 +19,8 @@ pools and other objects that they contain."""
 
 def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
     """Returns all manifests in the order of their application; they are removed in reverse."""
+    # Whether the manifest belongs to the installation's mode: in mode `policies` the webhook validates documents, but
+    # changes no pod.
     return (
         render_namespace(values),
         build_crd(),
@@ -29,15 +31,13 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
         *(guard for process in PROCESSES if not process.is_optional for guard in render_guards(process, values)),
         *render_webhook(values),
         *render_workers(ALWAYS_INSTALLED, values),
-        *(webhook for webhook in render_webhook_configurations(values) if _is_in_mode(webhook, values)),
+        *(
+            webhook
+            for webhook in render_webhook_configurations(values)
+            if values.mode != "policies" or webhook["kind"] != "MutatingWebhookConfiguration"
+        ),
         *(render_metrics_api(values) if values.metrics_api else ()),
     )
-
-
-def _is_in_mode(manifest: Manifest, values: InstallValues) -> bool:
-    """Returns whether the manifest belongs to the installation's mode: in mode `policies` the webhook validates
-    documents, but changes no pod."""
-    return values.mode != "policies" or manifest["kind"] != "MutatingWebhookConfiguration"
 
 
 def render_namespace(values: InstallValues) -> Manifest:

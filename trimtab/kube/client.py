@@ -326,11 +326,8 @@ class Stream:
                 yield from iter(lambda: self._response.read1(1 << 16), b"")
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
             # `close` shuts the socket down under the reader, which then raises any of these errors.
-            if not self._is_closed():
+            if not self._closed:
                 raise
-
-    def _is_closed(self) -> bool:
-        return self._closed
 
     def close(self) -> None:
         """Ends the stream, even while another thread reads it."""

@@ -167,19 +167,15 @@ def decode_item(kind: str, raw: Raw, *, skip_env: bool = False) -> ApiObject | U
         # The fast decoder refuses nulls and plain selectors: only then is the object decoded as plain values.
         plain: Any = without_nulls(msgspec.json.decode(raw))
         if kind in PLAIN_SELECTOR_KINDS:
-            _wrap_selector(plain)
+            # A plain map of labels becomes a LabelSelector, as `cluster.snapshot` does for files.
+            spec = plain.get("spec") if isinstance(plain, dict) else None
+            if isinstance(spec, dict) and isinstance(spec.get("selector"), dict):
+                spec["selector"] = {"matchLabels": spec["selector"]}
         return _with_kind(kind, msgspec.convert(plain, PlannerPod if skip_env else SHAPES[kind]))
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
         meta = decode_metadata(raw)
         where = f"{kind} {meta.namespace}/{meta.name}" if meta.namespace else f"{kind} {meta.name}"
         return UndecodableObject(meta, Unreadable(where, str(error)))
-
-
-def _wrap_selector(plain: Any) -> None:
-    """Changes a plain map of labels into a LabelSelector, as `cluster.snapshot` does for files."""
-    spec = plain.get("spec") if isinstance(plain, dict) else None
-    if isinstance(spec, dict) and isinstance(spec.get("selector"), dict):
-        spec["selector"] = {"matchLabels": spec["selector"]}
 
 
 def _with_kind(kind: str, shape: ApiObject) -> ApiObject:

@@ -76,7 +76,9 @@ class Recorder:
     def record_event(self, about: About, reason: str, note: str, *, action: str, warning: bool = False) -> bool:
         """Records an occurrence. Returns True if a request was sent to the API server. The Event keeps the note of its
         first occurrence."""
-        name = self._event_name(about, reason, action)
+        # The Event's name, which has at most 253 characters however long the object's name is.
+        content = "\0".join((about.kind, about.namespace, about.name, about.uid, reason, action, self.controller))
+        name = f"{about.name[:200].rstrip('.-')}.{hashlib.sha256(content.encode()).hexdigest()[:16]}"
         with self._lock:  # held while it writes: of two threads with the same first occurrence, one creates the Event
             try:
                 return self._record(name, about, reason, note[:_MAX_NOTE], action, "Warning" if warning else "Normal")
@@ -136,11 +138,6 @@ class Recorder:
             return True
         series.written = self.elapsed()
         return True
-
-    def _event_name(self, about: About, reason: str, action: str) -> str:
-        """Returns the Event's name, which has at most 253 characters however long the object's name is."""
-        content = "\0".join((about.kind, about.namespace, about.name, about.uid, reason, action, self.controller))
-        return f"{about.name[:200].rstrip('.-')}.{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
     def _micro_time(self) -> str:
         return self.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

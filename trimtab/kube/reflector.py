@@ -211,7 +211,10 @@ class Reflector(Generic[V]):
         self._set_state(connected=False, error=str(error))
         if _is_version_useless(error, self._backoff.tries):
             self._version = None
-            self._streaming = self.settings.stream_initial_list and not _is_streaming_unsupported(error)
+            # Whether the API server does not support streaming lists: it responds with 400 or 422.
+            self._streaming = self.settings.stream_initial_list and not (
+                isinstance(error, RequestRefused) and error.status in (400, 422)
+            )
         retry_after = error.retry_after if isinstance(error, RequestRefused) else None
         wait = self._backoff.next_wait_seconds(retry_after)
         # The first 410 is normal after a long pause: list again at once.
@@ -292,15 +295,12 @@ class Reflector(Generic[V]):
                     events += 1
         finally:
             if events:  # an error alone says nothing about the list
-                self._count_events(events, is_complete=initial is None)
+                event_count = self.health.events + events
+                if initial is None:
+                    self._set_state(events=event_count, heard=elapsed_seconds(), error="")
+                else:
+                    self._set_state(events=event_count)
         return initial
-
-    def _count_events(self, events: int, *, is_complete: bool) -> None:
-        event_count = self.health.events + events
-        if is_complete:
-            self._set_state(events=event_count, heard=elapsed_seconds(), error="")
-        else:
-            self._set_state(events=event_count)
 
     def _apply_line(self, line: bytes, initial: StoreSnapshot[V] | None) -> StoreSnapshot[V] | None:
         if initial is not None:
@@ -355,8 +355,3 @@ def _is_version_useless(error: KubeFault, tries: int) -> bool:
     if error.status == 500:
         return tries >= _MAX_SERVER_ERRORS
     return not (error.status > 500 or isinstance(error, TooManyRequests | NotAllowed))
-
-
-def _is_streaming_unsupported(error: KubeFault) -> bool:
-    """Returns whether the API server does not support streaming lists: it responds with 400 or 422."""
-    return isinstance(error, RequestRefused) and error.status in (400, 422)

@@ -36,7 +36,7 @@ from trimtab.cluster.api.pod import (
     downward_items,
 )
 from trimtab.cluster.api.pod import Pod as PodShape
-from trimtab.cluster.api.workload import FAILURE, Templated, TemplatedSpec, Workload, WorkloadStatus
+from trimtab.cluster.api.workload import FAILURE, Templated, Workload
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
 from trimtab.cluster.node_nature import SIGN_ANNOTATIONS
 from trimtab.cluster.pod import PodInfo, PodReader
@@ -74,29 +74,34 @@ class FieldPruner:
 
     def __call__(self, shape: ApiObject) -> ApiObject:
         if isinstance(shape, Pod):
-            return self._prune_pod(shape)
+            return changed(
+                shape,
+                metadata=self.prune_metadata(shape.metadata),
+                spec=self._prune_spec(shape.spec),
+                status=self._prune_status(shape.status),
+            )
         if isinstance(shape, Node):
             return changed(shape, metadata=self.prune_metadata(shape.metadata))
         if isinstance(shape, Templated):
-            return changed(shape, metadata=self.prune_metadata(shape.metadata), spec=self._prune_templated(shape.spec))
+            return changed(
+                shape,
+                metadata=self.prune_metadata(shape.metadata),
+                spec=changed(shape.spec, template=self._prune_template(shape.spec.template)),
+            )
         if isinstance(shape, PodTemplate):
             return changed(
                 shape, metadata=self.prune_metadata(shape.metadata), template=self._prune_template(shape.template)
             )
         if isinstance(shape, Workload):
-            return changed(shape, metadata=self.prune_metadata(shape.metadata), status=_workload_status(shape.status))
+            # The status of a workload with only the condition that is read.
+            return changed(
+                shape,
+                metadata=self.prune_metadata(shape.metadata),
+                status=changed(
+                    shape.status, conditions=tuple([c for c in shape.status.conditions if c.type == FAILURE])
+                ),
+            )
         return changed(shape, metadata=self.prune_metadata(shape.metadata))  # type: ignore[attr-defined]
-
-    def _prune_pod(self, pod: Pod) -> Pod:
-        return changed(
-            pod,
-            metadata=self.prune_metadata(pod.metadata),
-            spec=self._prune_spec(pod.spec),
-            status=self._prune_status(pod.status),
-        )
-
-    def _prune_templated(self, spec: TemplatedSpec) -> TemplatedSpec:
-        return changed(spec, template=self._prune_template(spec.template))
 
     def _prune_template(self, template: Template) -> Template:
         return changed(template, metadata=self.prune_metadata(template.metadata), spec=self._prune_spec(template.spec))
@@ -106,12 +111,21 @@ class FieldPruner:
         of one template, and is shared."""
         # Node names repeat in every pod of a node: one string for all of them.
         node = sys.intern(spec.node_name)
+        # Whether decisions depend on the volume. Volumes with tokens, configuration and secrets, which have random
+        # names, do not matter.
         without_node = changed(
             spec,
             node_name="",
             containers=tuple(map(_prune_container, spec.containers)),
             init_containers=tuple(map(_prune_container, spec.init_containers)),
-            volumes=tuple([_prune_volume(v) for v in spec.volumes if _is_relevant(v)]),
+            volumes=tuple(
+                [
+                    _prune_volume(v)
+                    for v in spec.volumes
+                    if any(source(v) is not UNSET for source in _SOURCES)
+                    or any(map(_refers_to_resources, downward_items(v)))
+                ]
+            ),
         )
         shared_spec = self._shared(without_node)
         return changed(shared_spec, node_name=node) if node else shared_spec
@@ -191,14 +205,6 @@ def _refers_to_resources(source: DownwardItem) -> bool:
     return source.resource_field_ref is not None
 
 
-def _is_relevant(volume: Volume) -> bool:
-    """Returns whether decisions depend on the volume. Volumes with tokens, configuration and secrets, which have random
-    names, do not matter."""
-    return any(source(volume) is not UNSET for source in _SOURCES) or any(
-        map(_refers_to_resources, downward_items(volume))
-    )
-
-
 _DOWNWARD = ("downward_api", "projected")
 _SOURCES = tuple(attrgetter(name) for name in Volume.__struct_fields__ if name not in ("name", *_DOWNWARD))
 
@@ -208,21 +214,12 @@ def _prune_volume(volume: Volume) -> Volume:
     if volume.host_path is UNSET and volume.csi is UNSET and volume.ephemeral is UNSET:
         return volume
     bare: dict[str, Any] = {name: {} for name in ("host_path", "ephemeral") if value_or(getattr(volume, name), None)}
-    if kind := _host_path_type(volume):
+    host_path = value_or(volume.host_path, None)
+    if kind := sys.intern(str(host_path.get("type") or "")) if isinstance(host_path, dict) else "":
         bare["host_path"] = {"type": kind}
     if isinstance(value_or(volume.csi, None), dict):
         bare["csi"] = {"driver": volume.csi.get("driver", "")}
     return changed(volume, **bare)
-
-
-def _host_path_type(volume: Volume) -> str:
-    host_path = value_or(volume.host_path, None)
-    return sys.intern(str(host_path.get("type") or "")) if isinstance(host_path, dict) else ""
-
-
-def _workload_status(status: WorkloadStatus) -> WorkloadStatus:
-    """Returns the status of a workload with only the condition that is read."""
-    return changed(status, conditions=tuple([c for c in status.conditions if c.type == FAILURE]))
 
 
 def _prune_condition(condition: Condition) -> Condition:

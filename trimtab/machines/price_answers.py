@@ -70,10 +70,15 @@ def _list_assets(data: Any) -> Iterator[_PricedNode]:
             name = _text(asset.get("properties"), "name")
             amount = parse_price(cost * 60 / minutes) if minutes and cost else None
             if asset.get("type") == "Node" and name and amount is not None:
+                # The region in the labels of an asset. OpenCost gives this label the same name as Prometheus does.
+                labels = asset.get("labels")
+                bare = REGION_LABEL.replace(".", "_").replace("/", "_")
                 yield _PricedNode(
                     name=name,
                     kind=_text(asset, "nodeType"),
-                    region=_region_of(asset.get("labels")),
+                    region=next(
+                        (text for key in (f"label_{bare}", bare, REGION_LABEL) if (text := _text(labels, key))), ""
+                    ),
                     amount=amount,
                     is_spot=_positive_number(asset.get("preemptible")) is not None,
                 )
@@ -91,12 +96,6 @@ def _list_series(data: Any) -> Iterator[_PricedNode]:
             yield _PricedNode(
                 name=name, kind=_text(labels, "instance_type"), region=_text(labels, "region"), amount=amount
             )
-
-
-def _region_of(labels: Any) -> str:
-    """Returns the region in the labels of an asset. OpenCost gives this label the same name as Prometheus does."""
-    bare = REGION_LABEL.replace(".", "_").replace("/", "_")
-    return next((text for key in (f"label_{bare}", bare, REGION_LABEL) if (text := _text(labels, key))), "")
 
 
 def _mappings(values: Iterable[Any]) -> Iterator[dict[str, Any]]:

@@ -93,7 +93,8 @@ class MetricsApplication:
         if path == "/healthz":
             reply = ApiReply(200, b'{"status":"ok"}')
         elif path == "/readyz":
-            reply = self._probe_readiness()
+            is_ready, why = (False, "stopping") if self._service.stop.is_requested else self._service.readiness()
+            reply = ApiReply(200 if is_ready else 503, msgspec.json.encode({"ready": is_ready, "reason": why}))
         elif path == "/metrics":
             reply, content_type = await self._render_page()
         else:
@@ -103,10 +104,6 @@ class MetricsApplication:
         # No request needs a body: none is read, and a connection on which one was announced is closed.
         is_closing = self._service.stop.is_requested or _announces_body(scope)
         await _send_reply(send, reply, content_type, close=is_closing)
-
-    def _probe_readiness(self) -> ApiReply:
-        is_ready, why = (False, "stopping") if self._service.stop.is_requested else self._service.readiness()
-        return ApiReply(200 if is_ready else 503, msgspec.json.encode({"ready": is_ready, "reason": why}))
 
     async def _render_page(self) -> tuple[ApiReply, str]:
         """Returns the metrics page and its content type, or a response with 503 if too many clients wait for it."""

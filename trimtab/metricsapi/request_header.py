@@ -115,19 +115,17 @@ def authenticate_user(
     if len(groups) > MAX_GROUPS:
         return None
     uid = next((value for name in config.uid_headers for value in by_name.get(name, ()) if value), "")
-    return RemoteUser(user, _complete_groups(user, groups), uid, _read_extra(config, by_name))
-
-
-def _complete_groups(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the groups with `system:authenticated` added, unless the user is anonymous.
-
-    An API server's own requests name the user system:kube-aggregator and no group. Kubernetes' own servers add
-    `system:authenticated`, because the roles of this group permit discovery (AuthenticatedGroupAdder in
-    k8s.io/apiserver 1.36).
-    """
-    if user == ANONYMOUS or AUTHENTICATED in groups or UNAUTHENTICATED in groups:
-        return groups
-    return (*groups, AUTHENTICATED)
+    # The groups with `system:authenticated` added, unless the user is anonymous. An API server's own requests name
+    # the user system:kube-aggregator and no group. Kubernetes' own servers add `system:authenticated`, because the
+    # roles of this group permit discovery (AuthenticatedGroupAdder in k8s.io/apiserver 1.36).
+    return RemoteUser(
+        user,
+        groups
+        if user == ANONYMOUS or AUTHENTICATED in groups or UNAUTHENTICATED in groups
+        else (*groups, AUTHENTICATED),
+        uid,
+        _read_extra(config, by_name),
+    )
 
 
 def _read_extra(

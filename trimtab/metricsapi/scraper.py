@@ -87,7 +87,10 @@ class PodScraper:
         except _MissingFile as error:
             return Scrape(started, SCRAPE_FILE_MISSING(str(error)))
         except (OSError, BadResponse, ValueError) as error:
-            self._forget(target)
+            with self._lock:
+                connection = self._connections.pop(target, None)
+            if connection is not None:
+                connection.close()
             return Scrape(started, SCRAPE_FAILED(f"{target.ip}:{target.endpoint.port}: {_describe(error)}"))
 
     def end_overdue_scrapes(self) -> None:
@@ -160,12 +163,6 @@ class PodScraper:
         finally:
             with self._lock:
                 del self._under_way[target]
-
-    def _forget(self, target: ScrapeTarget) -> None:
-        with self._lock:
-            connection = self._connections.pop(target, None)
-        if connection is not None:
-            connection.close()
 
     def _read_token(self, name: str) -> str:
         try:

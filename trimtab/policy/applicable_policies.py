@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from trimtab.cluster.api.meta import Labels
-from trimtab.cluster.api.pod import Container, Pod
+from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.kinds import POD, GroupKind, kind_name
 from trimtab.policy import reasons
 from trimtab.policy.actions.requests_of_policies import adds_missing_requests
@@ -243,7 +243,16 @@ def find_applicable_policies(
     `similar` is the result for an earlier pod with the same policies, facts and settings. It is used again if the two
     pods do not differ in anything that a `match` reads.
     """
-    if similar is not None and _is_same_selection(policies, pod_context, similar):
+    # Whether the same policies would be selected for this pod as for `similar`. That is so if the pods do not differ
+    # in anything that a `match` or a rollout reads, and if every match that reads annotations or requests gives the
+    # same answer.
+    if similar is not None and (
+        _selection_inputs(similar.subject) == _selection_inputs(pod_context)
+        and all(
+            turn.matches(pod_context) is (turn in similar.matching)
+            for turn in find_candidates_by_amounts(policies, pod_context)
+        )
+    ):
         # Only the pod's context is new; it is the one that actions and reasons read.
         return ApplicablePolicies(pod_context, similar.matching, similar.in_effect, similar.opted_out)
     return ApplicablePolicies(pod_context, *pod_context.compute_once(policies.compute_once(_PolicySelector)))
@@ -281,16 +290,6 @@ def _select_policies(policies: Policies, pod_context: PodContext) -> _Selection:
     return matching, tuple([turn for turn in rolled_out if turn not in opted_out]), opted_out
 
 
-def _is_same_selection(policies: Policies, pod_context: PodContext, similar: ApplicablePolicies) -> bool:
-    """Returns whether the same policies would be selected for this pod as for `similar`. That is so if the pods do not
-    differ in anything that a `match` or a rollout reads, and if every match that reads annotations or requests gives
-    the same answer."""
-    return _selection_inputs(similar.subject) == _selection_inputs(pod_context) and all(
-        turn.matches(pod_context) is (turn in similar.matching)
-        for turn in find_candidates_by_amounts(policies, pod_context)
-    )
-
-
 def _selection_inputs(pod_context: PodContext) -> tuple[object, ...]:
     """Returns everything that a `match` or a rollout reads of a pod, except facts, annotations and requests."""
     pod: Pod = pod_context.pod
@@ -305,13 +304,12 @@ def _selection_inputs(pod_context: PodContext) -> tuple[object, ...]:
         pod_context.namespace,
         pod_context.opt_out,
         spec.service_account_name,
-        [_container_inputs(container) for container in (*spec.containers, *spec.init_containers)],
+        [
+            (container.name, container.image, container.restart_policy)
+            for container in (*spec.containers, *spec.init_containers)
+        ],
         len(spec.containers),
     )
-
-
-def _container_inputs(container: Container) -> tuple[object, ...]:
-    return container.name, container.image, container.restart_policy
 
 
 def _not_in_rollout(policy: PodPolicy) -> FieldKept:

@@ -119,7 +119,11 @@ def find_managing_vpa(pod_context: PodContext) -> VerticalPodAutoscaler | None:
     controller can be scaled. So a VPA of a custom controller counts too, and so do the VPAs of the owners below it,
     down to the first well-known one.
     """
-    if not pod_context.facts.vpas or not _is_called(pod_context):
+    # Whether the VPA's webhook is called for this pod, as far as the webhook's configuration is known.
+    if not pod_context.facts.vpas or not any(
+        reach == ANYWHERE or reach.includes_pod(pod_context.namespace_labels, pod_context.labels)
+        for reach in pod_context.facts.vpa_reach
+    ):
         return None
     for owner in reversed(pod_context.owners):
         for vpa in pod_context.facts.vpas.get(owner, ()):
@@ -130,14 +134,6 @@ def find_managing_vpa(pod_context: PodContext) -> VerticalPodAutoscaler | None:
         if owner.kind in _WELL_KNOWN:
             break
     return None
-
-
-def _is_called(pod_context: PodContext) -> bool:
-    """Returns whether the VPA's webhook is called for this pod, as far as the webhook's configuration is known."""
-    return any(
-        reach == ANYWHERE or reach.includes_pod(pod_context.namespace_labels, pod_context.labels)
-        for reach in pod_context.facts.vpa_reach
-    )
 
 
 def find_vpa_recommendation(pod_context: PodContext, place: ContainerRef, resource: str) -> VpaRecommendation | None:
@@ -372,12 +368,17 @@ def counts_utilization_of(pod_context: PodContext, container: str, resource: str
     source, does not.
     """
     by_owner = (pod_context.facts.hpas.get(o, ()) for o in pod_context.owners)
-    return next((hpa.metadata.name for hpas in by_owner for hpa in hpas if _divides(hpa, container, resource)), "")
-
-
-def _divides(hpa: HorizontalPodAutoscaler, container: str, resource: str) -> bool:
-    return any(
-        metric.resource == resource and metric.container in ("", container) for metric in utilization_metrics(hpa)
+    return next(
+        (
+            hpa.metadata.name
+            for hpas in by_owner
+            for hpa in hpas
+            if any(
+                metric.resource == resource and metric.container in ("", container)
+                for metric in utilization_metrics(hpa)
+            )
+        ),
+        "",
     )
 
 

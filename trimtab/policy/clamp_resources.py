@@ -433,7 +433,10 @@ def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, reques
     if ratio is not None:
         # maxLimitRequestRatio of a LimitRange bounds limit divided by request.
         factor = min(factor, Fraction(quantity.parse(ratio.value), quantity.NANO_PER_UNIT))
-    amount = _multiply(quantity.scheduler_value(state.resource, request), factor)
+    # The whole part of the product. It is computed with integers, because fractions are reduced to lowest terms at
+    # each multiplication, which costs more time than everything else about a limit.
+    product = quantity.scheduler_value(state.resource, request) * factor.numerator
+    amount = product // factor.denominator if product >= 0 else -(-product // factor.denominator)
     if state.bounds.max is not None:
         amount = min(amount, round_down(state.resource, state.bounds.max.value))
     # A limit equal to the request repeats its text, so that rounding cannot make the two differ.
@@ -442,13 +445,6 @@ def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, reques
         if amount <= quantity.scheduler_value(state.resource, request)
         else quantity.format_quantity(state.resource, amount)
     )
-
-
-def _multiply(number: int, factor: Fraction) -> int:
-    """Returns the whole part of the product. It is computed with integers, because fractions are reduced to lowest
-    terms at each multiplication, which costs more time than everything else about a limit."""
-    product = number * factor.numerator
-    return product // factor.denominator if product >= 0 else -(-product // factor.denominator)
 
 
 def _format(state: _ContainerResource, number: int) -> str:

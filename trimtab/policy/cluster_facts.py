@@ -144,6 +144,10 @@ def from_snapshot(
     daemons = tuple(daemon for daemon in map(daemon_spec, by_target) if daemon is not None)
     ranges = _group_by_namespace(snapshot.objects_of(LimitRange))
     recommendations, problems = _decode_recommendations(snapshot.objects_of(ConfigMap), own_namespace)
+    hpas = snapshot.objects_of(HorizontalPodAutoscaler)
+    grouped: dict[OwnerKey, list[HorizontalPodAutoscaler]] = {}
+    for hpa in sorted(hpas, key=name_order):
+        grouped.setdefault(hpa_target(hpa), []).append(hpa)
     return ClusterFacts(
         namespaces={n.metadata.name: value_or(n.metadata.labels, {}) for n in snapshot.objects_of(Namespace)},
         runtime_classes={c.metadata.name: c for c in snapshot.objects_of(RuntimeClass)},
@@ -153,7 +157,7 @@ def from_snapshot(
         quotas=_group_by_namespace(snapshot.objects_of(ResourceQuota)),
         vpas=_group_vpas(snapshot.objects_of(VerticalPodAutoscaler)),
         vpa_reach=vpa_reach,
-        hpas=_group_hpas(snapshot.objects_of(HorizontalPodAutoscaler)),
+        hpas={target: tuple(same) for target, same in grouped.items()},
         owners=_owner_mapping(snapshot),
         replicas=replicas,
         updated=updated,
@@ -207,13 +211,6 @@ def _group_vpas(vpas: Iterable[VerticalPodAutoscaler]) -> dict[OwnerKey, tuple[V
     grouped: dict[OwnerKey, list[VerticalPodAutoscaler]] = {}
     for vpa in sorted(vpas, key=age_order):
         grouped.setdefault(vpa_target(vpa), []).append(vpa)
-    return {target: tuple(same) for target, same in grouped.items()}
-
-
-def _group_hpas(hpas: Iterable[HorizontalPodAutoscaler]) -> dict[OwnerKey, tuple[HorizontalPodAutoscaler, ...]]:
-    grouped: dict[OwnerKey, list[HorizontalPodAutoscaler]] = {}
-    for hpa in sorted(hpas, key=name_order):
-        grouped.setdefault(hpa_target(hpa), []).append(hpa)
     return {target: tuple(same) for target, same in grouped.items()}
 
 

@@ -101,7 +101,16 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
                 continue
             key = renamed.get(earlier_key, earlier_key)
             current = _answer_question(facts, name, key)
-            if not (_is_unchanged(earlier, current) or _differs_in_revision_only(earlier, current)):
+            # Whether both values are pod counts that differ only in the revision (the pod template); only the check
+            # of a quota reads the revision.
+            if not (
+                _is_unchanged(earlier, current)
+                or (
+                    isinstance(earlier, Replicas)
+                    and isinstance(current, Replicas)
+                    and msgspec.structs.replace(earlier, revision="") == msgspec.structs.replace(current, revision="")
+                )
+            ):
                 return None
             answers[name, key] = current
         return answers
@@ -200,16 +209,6 @@ def _differs_in_use_only(earlier: Any, current: Any) -> bool:
 def _without_use(quota: ResourceQuota) -> tuple[Any, ...]:
     """Returns what decisions read of a quota: everything but `status.used`."""
     return quota.metadata.name, quota.spec, quota.status.hard
-
-
-def _differs_in_revision_only(earlier: Any, current: Any) -> bool:
-    """Returns whether both values are pod counts that differ only in the revision (the pod template); only the check of
-    a quota reads the revision."""
-    return (
-        isinstance(earlier, Replicas)
-        and isinstance(current, Replicas)
-        and msgspec.structs.replace(earlier, revision="") == msgspec.structs.replace(current, revision="")
-    )
 
 
 OwnerTest = Callable[[str], bool]

@@ -100,25 +100,21 @@ def _spellings(pattern: str) -> Iterator[CanonicalPattern]:
     if not is_wildcard and not split_registry(pattern)[0]:
         yield CanonicalPattern(f"{DOCKER_HUB}/{first}/", rest)
         return
-    registry = canonical_registry(_lower_case(first))
-    yield CanonicalPattern(f"{registry}/", rest)
-    if is_wildcard and not set(".:") & set(first) and first == first.lower():
-        yield CanonicalPattern(f"{DOCKER_HUB}/{first}/", rest)
-    # `docker.io/nginx` is `docker.io/library/nginx`.
-    if "/" not in rest and re.fullmatch(shell_regex(registry, crosses_slash=False), DOCKER_HUB):
-        yield CanonicalPattern(_OFFICIAL, rest)
-
-
-def _lower_case(first: str) -> str:
-    """Returns the pattern of a registry in lower case; it stays as it is if a range of characters, such as `[Z-a]`,
-    would end before it begins."""
+    # The pattern of a registry in lower case; it stays as it is if a range of characters, such as `[Z-a]`, would end
+    # before it begins.
     lower = first.lower()
     has_empty_range = any(
         dash == "-" and low > high
         for inner in character_classes(lower)
         for low, dash, high in zip(inner, inner[1:], inner[2:], strict=False)
     )
-    return first if has_empty_range else lower
+    registry = canonical_registry(first if has_empty_range else lower)
+    yield CanonicalPattern(f"{registry}/", rest)
+    if is_wildcard and not set(".:") & set(first) and first == first.lower():
+        yield CanonicalPattern(f"{DOCKER_HUB}/{first}/", rest)
+    # `docker.io/nginx` is `docker.io/library/nginx`.
+    if "/" not in rest and re.fullmatch(shell_regex(registry, crosses_slash=False), DOCKER_HUB):
+        yield CanonicalPattern(_OFFICIAL, rest)
 
 
 def fixes_registry(pattern: str) -> bool:

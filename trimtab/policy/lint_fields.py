@@ -72,7 +72,9 @@ def _check_match(policy: PodPolicy) -> Iterator[Reason]:
         yield from _check_namespace_names(conditions.namespaces or NamespaceMatch())
     namespaces = match.namespaces or NamespaceMatch()
     for name in namespaces.include:
-        if any(_pattern_covers(pattern, name) for pattern in namespaces.exclude):
+        # Whether every text that `name` (a name or a pattern) matches is known to match the pattern as well. Only the
+        # two patterns are compared, so False may mean that it is not known.
+        if any(pattern == name or fnmatchcase(name, pattern) for pattern in namespaces.exclude):
             yield NEVER_MEANS(f"namespace {name} is included, but also excluded by {', '.join(namespaces.exclude)}")
         # An installation may set other namespaces; these are the defaults.
         elif name in DEFAULT_SETTINGS.system_namespaces:
@@ -113,13 +115,6 @@ def _suggest_kind(kind: str) -> str:
     return (
         suggest_name(kind.capitalize(), KINDS).removeprefix("did you mean ").strip("?'") or "a kind such as Deployment"
     )
-
-
-def _pattern_covers(pattern: str, name: str) -> bool:
-    """Returns whether every text that `name` (a name or a pattern) matches is known to match the pattern as well.
-
-    Only the two patterns are compared, so False may mean that it is not known."""
-    return pattern == name or fnmatchcase(name, pattern)
 
 
 def _has_equal_conditions(excluded: Conditions, match: Conditions) -> bool:

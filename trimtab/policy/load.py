@@ -78,7 +78,16 @@ def _merge_documents(documents: Sequence[Document], mistakes: list[ConfigError],
         # Two policies of one name would replace each other in a cluster. An invalid document reserves its name, too.
         twin = first.setdefault(name, document)
         if twin is not document:
-            mistakes.append(_duplicate_name(document, twin, name))
+            line, _ = twin.position_of(("metadata", "name"))
+            place = f"{twin.file}:{line}" if line else twin.file
+            mistakes.append(
+                document.error_at(
+                    ("metadata", "name"),
+                    "a name that no other policy has",
+                    repr(name),
+                    f"the policy in {place} has this name",
+                )
+            )
         elif policy is not None:
             policies.append(policy)
     return LoadResult(Policies.from_policies(*policies), tuple(sorted(mistakes, key=_position_order)))
@@ -92,14 +101,6 @@ def _policy_name(document: Document) -> str | None:
     metadata = document.value.get("metadata") if isinstance(document.value, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else None
-
-
-def _duplicate_name(document: Document, twin: Document, name: str) -> ConfigError:
-    line, _ = twin.position_of(("metadata", "name"))
-    place = f"{twin.file}:{line}" if line else twin.file
-    return document.error_at(
-        ("metadata", "name"), "a name that no other policy has", repr(name), f"the policy in {place} has this name"
-    )
 
 
 def load_document(document: Document, *, is_authoring: bool = False) -> tuple[PodPolicy | None, list[ConfigError]]:
@@ -207,7 +208,8 @@ def _to_config_error(document: Document, at: Path, error: Any) -> ConfigError:
             expected = str(error["ctx"]["error"])
             # A check of a whole mapping says what is missing; the mapping itself would only repeat the document.
             return document.error_at(path, expected, value if not isinstance(error["input"], dict) else "")
-    return document.error_at(path, _EXPECTED.get(error["type"], _lower_first(error["msg"])), value)
+    text = error["msg"].removeprefix("Input should be ")
+    return document.error_at(path, _EXPECTED.get(error["type"], text[:1].lower() + text[1:]), value)
 
 
 _EXPECTED = {
@@ -229,12 +231,6 @@ def _invalid_choice(document: Document, path: Path, expected: str, value: object
     return document.error_at(
         path, f"one of {', '.join(choices)}", quote_value(value), suggest_name(str(value), choices)
     )
-
-
-def _lower_first(message: str) -> str:
-    # Messages of pydantic that have no text in `_EXPECTED`.
-    text = message.removeprefix("Input should be ")
-    return text[:1].lower() + text[1:]
 
 
 def _action_names() -> str:

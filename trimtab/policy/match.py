@@ -21,7 +21,6 @@ from trimtab.policy.conditions import (
     Containers,
     Match,
     NamespaceMatch,
-    PolicyLabelSelector,
 )
 from trimtab.policy.image_names import image_test
 from trimtab.policy.pod_context import CRITICAL, MIRROR, OPT_OUT, AdmissionSettings, ContainerRef, PodContext
@@ -121,7 +120,8 @@ def _compile_conditions(conditions: Conditions) -> Iterator[PodPredicate]:
     if conditions.pod_labels:
         yield _labels_condition(conditions.pod_labels)
     if conditions.pod_selector is not None:
-        yield _selector_condition(conditions.pod_selector)
+        selector = conditions.pod_selector.api_selector
+        yield lambda subject: labels_match(selector, subject.labels)
     if conditions.runtime_classes:
         matches_class = _name_condition(conditions.runtime_classes)
         yield lambda subject: matches_class(subject.pod.spec.runtime_class_name)
@@ -129,9 +129,11 @@ def _compile_conditions(conditions: Conditions) -> Iterator[PodPredicate]:
         matches_priority = _name_condition(conditions.priority_classes)
         yield lambda subject: matches_priority(subject.pod.spec.priority_class_name)
     if conditions.owners:
-        yield _owners_condition(conditions.owners)
+        is_wanted = owner_test(conditions.owners)
+        yield lambda subject: subject.has_owner(is_wanted)
     if conditions.annotations:
-        yield _annotations_condition(conditions.annotations)
+        has_values = values_test(conditions.annotations)
+        yield lambda subject: has_values(subject.annotations)
     if conditions.service_accounts:
         matches_account = name_matcher(conditions.service_accounts)
         yield lambda subject: matches_account(subject.pod.spec.service_account_name or "default")
@@ -191,11 +193,6 @@ def _labels_condition(wanted: dict[str, str]) -> PodPredicate:
     return lambda subject: has_values(subject.labels)
 
 
-def _selector_condition(wanted: PolicyLabelSelector) -> PodPredicate:
-    selector = wanted.api_selector
-    return lambda subject: labels_match(selector, subject.labels)
-
-
 def _name_condition(patterns: tuple[str, ...]) -> Callable[[object], bool]:
     """Returns a test of an optional name. The pattern `none` matches a pod without the name; no other pattern does."""
     selects_none, matches_name = "none" in patterns, name_matcher(patterns)
@@ -223,11 +220,6 @@ def means_any_group(kind: str) -> bool:
     """Returns whether a kind in a policy means the kinds of this name of all groups: it is a name, not a pattern, it is
     written without a group, and no group is implied."""
     return kind not in GROUPS_BY_KIND and not set(kind) & set("*?[.")
-
-
-def _owners_condition(wanted: tuple[str, ...]) -> PodPredicate:
-    is_wanted = owner_test(wanted)
-    return lambda subject: subject.has_owner(is_wanted)
 
 
 def containers_test(containers: Containers) -> Callable[[ContainerRef], bool]:
@@ -285,11 +277,6 @@ def _container_amounts(container: ContainerRef) -> Amounts | None:
         return None
 
 
-def _annotations_condition(wanted: dict[str, str]) -> PodPredicate:
-    has_values = values_test(wanted)
-    return lambda subject: has_values(subject.annotations)
-
-
 class MatchDependencies(NamedTuple):
     """The fields that policies change and on which the `match` of some policy of a set depends."""
 
@@ -341,7 +328,11 @@ def fields_selected_by(match: Match) -> frozenset[str]:
 def reads_image_tags(policies: Policies) -> bool:
     """Returns whether any image pattern of a policy can distinguish two images that differ only in tag or digest."""
     enabled = (policy for policy in policies.all if policy.spec.enabled)
-    return not all(_is_prefix_of_names(pattern) for policy in enabled for pattern in _image_patterns(policy))
+    # Whether the pattern is an image name, or the beginning of one, followed by a final `*`. A colon is permitted
+    # before a port, and as the last character before the `*`, which selects images with any tag.
+    return not all(
+        _PREFIX_OF_NAMES.fullmatch(pattern) is not None for policy in enabled for pattern in _image_patterns(policy)
+    )
 
 
 def _image_patterns(policy: PodPolicy) -> Iterator[str]:
@@ -353,13 +344,6 @@ def _image_patterns(policy: PodPolicy) -> Iterator[str]:
 
 
 _PREFIX_OF_NAMES = re.compile(r"(?:[^*?\[@/]*/)*[^*?\[@/:]*:?\*")
-
-
-def _is_prefix_of_names(pattern: str) -> bool:
-    """Returns whether the pattern is an image name, or the beginning of one, followed by a final `*`.
-
-    A colon is permitted before a port, and as the last character before the `*`, which selects images with any tag."""
-    return _PREFIX_OF_NAMES.fullmatch(pattern) is not None
 
 
 def names_critical(policy: PodPolicy) -> frozenset[str]:

@@ -96,7 +96,8 @@ def _find_unmet_action(
     policy: CompiledPolicy, before: PodContext, after: PodContext, kept_fields: tuple[FieldKept, ...]
 ) -> Reason | None:
     """Returns the reason for the first required action that is missing, or None if none is."""
-    shared = [field.reason for field in kept_fields if _is_shared_failure(field)]
+    # Whether the field was not changed because of a failure in a step that runs for all policies together.
+    shared = [field.reason for field in kept_fields if not field.policy and field.reason.code is reasons.ACTION_FAILED]
     # A step of all policies together that failed explains every required action; a reason of the policy's own is
     # better and replaces it.
     reasons_by_field = {action.name: reason for reason in shared for action in policy.required}
@@ -121,11 +122,6 @@ def _refusal_reason(sentence: str, code: Code = reasons.REQUIRED) -> Reason:
     """Returns the reason for the refusal. Its sentence, which is all that the pod's author sees, names the command that
     explains `code`."""
     return reasons.REQUIRED(f"{sentence}. `trimtab explain {code.name}` says what to do")
-
-
-def _is_shared_failure(field: FieldKept) -> bool:
-    """Returns whether the field was not changed because of a failure in a step that runs for all policies together."""
-    return not field.policy and field.reason.code is reasons.ACTION_FAILED
 
 
 def undecided_reason(names: tuple[str, ...], cause: str) -> Reason:

@@ -40,7 +40,19 @@ class CompiledValidation:
 def compile_validating_policy(policy: PodPolicy, *, enforce: bool = False) -> CompiledValidation:
     """Returns the ValidatingAdmissionPolicy and its binding, or a problem if CEL cannot express the policy."""
     try:
-        return CompiledValidation(policy.name, (_build_policy(policy), _build_binding(policy.name, enforce)))
+        actions = ["Deny"] if enforce else ["Warn", "Audit"]
+        return CompiledValidation(
+            policy.name,
+            (
+                _build_policy(policy),
+                {
+                    "apiVersion": ADMISSION_API,
+                    "kind": "ValidatingAdmissionPolicyBinding",
+                    "metadata": _build_metadata(policy.name),
+                    "spec": {"policyName": _object_name(policy.name), "validationActions": actions},
+                },
+            ),
+        )
     except NotExpressible as error:
         return CompiledValidation(policy.name, problem=str(error))
 
@@ -53,17 +65,6 @@ def _build_metadata(policy: str) -> Manifest:
 
 def _object_name(policy: str) -> str:
     return f"trimtab-requires-{policy}"
-
-
-def _build_binding(policy: str, enforce: bool) -> Manifest:
-    # Deny cannot be combined with Warn (ValidatingAdmissionPolicyBinding, validationActions).
-    actions = ["Deny"] if enforce else ["Warn", "Audit"]
-    return {
-        "apiVersion": ADMISSION_API,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": _build_metadata(policy),
-        "spec": {"policyName": _object_name(policy), "validationActions": actions},
-    }
 
 
 def _build_policy(policy: PodPolicy) -> Manifest:

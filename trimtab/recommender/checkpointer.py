@@ -7,7 +7,7 @@ If the write budget does not allow everything that has changed, the shard that w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -69,8 +69,16 @@ class Checkpointer:
         layout = _current_layout(shards.values())
         self.shard_store.set_stored(texts, {number: shard.workloads for number, shard in shards.items()}, layout)
         if self.shard_store.damaged_texts:
+            # The namespaces that may have had workloads in a damaged shard: all of them while the number of shards is
+            # being changed. A namespace that was only in a damaged shard is not returned, because it is imported
+            # again anyway.
+            changing = any(shard.count != layout.count for shard in shards.values())
             self.history.mark_incomplete(
-                _affected_namespaces(self.history.imported_until, shards, self.shard_store.damaged_texts, layout)
+                [
+                    name
+                    for name in self.history.imported_until
+                    if changing or not layout.shards_of_namespace(name).isdisjoint(self.shard_store.damaged_texts)
+                ]
             )
         now = self.elapsed()
         # Restored shards are not due at once, and their next writes are spread over the period.
@@ -164,12 +172,3 @@ def _current_layout(shards: Iterable[Shard]) -> ShardLayout:
         for namespace, width in shard.widths.items():
             widths[namespace] = max(width, widths.get(namespace, 1))
     return ShardLayout(count, widths)
-
-
-def _affected_namespaces(
-    namespaces: Iterable[str], shards: Mapping[int, Shard], damaged: Collection[int], layout: ShardLayout
-) -> list[str]:
-    """Returns the namespaces that may have had workloads in a damaged shard: all of them while the number of shards is
-    being changed. A namespace that was only in a damaged shard is not returned, because it is imported again anyway."""
-    changing = any(shard.count != layout.count for shard in shards.values())
-    return [name for name in namespaces if changing or not layout.shards_of_namespace(name).isdisjoint(damaged)]

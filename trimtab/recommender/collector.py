@@ -79,7 +79,10 @@ class RangeCollector:
         if begin >= end:
             return 0
         self.prometheus.check_one_cluster(begin, end)
-        all_owners, count = self._merge_owners(owners, begin, end), 0
+        # The owners of pods: those known in the cluster and, for other pods, those in Prometheus. Most pods of the
+        # last two weeks no longer exist in the cluster.
+        metric_owners = self.prometheus.read_owners(begin, end)
+        all_owners, count = replace(owners, reported=metric_owners), 0
         namespaces = self.prometheus.list_namespaces(begin, end)
         # An empty answer after earlier usage would mark everything as imported, and the gap would never be filled.
         if not namespaces and history.imported_until:
@@ -106,12 +109,6 @@ class RangeCollector:
             self._begin, history.is_complete = None, True
         history.drop_stale(now)
         return count
-
-    def _merge_owners(self, owners: OwnerIndex, begin: int, end: int) -> OwnerIndex:
-        """Returns the owners of pods: those known in the cluster and, for other pods, those in Prometheus. Most pods of
-        the last two weeks no longer exist in the cluster."""
-        metric_owners = self.prometheus.read_owners(begin, end)
-        return replace(owners, reported=metric_owners)
 
     @staticmethod
     def _mark_imported(history: LiveHistory, end: int) -> None:

@@ -53,7 +53,10 @@ class GroupDemoter:
         decision = self._decide(document, now)
         if isinstance(decision, MapLeftAlone):
             self.metrics.groups.set(0)
-            self._report_problem(decision)
+            if decision.problem != self._last_problem:
+                report = self.log.info if decision.is_expected else self.log.warning
+                report("demotions.map-left-alone", map=f"{self.namespace}/{MAP_NAME}", problem=decision.problem)
+            self._last_problem = decision.problem
             return
         self._last_problem = ""
         self.metrics.groups.set(len(decision.demotions))
@@ -81,9 +84,3 @@ class GroupDemoter:
             parsed = parse_status((status.get("data") or {}).get("status", ""), updated)
             members += [parsed] if isinstance(parsed, Autoscaler) else []
         return join_autoscalers(members) or Autoscaler()
-
-    def _report_problem(self, decision: MapLeftAlone) -> None:
-        if decision.problem != self._last_problem:
-            report = self.log.info if decision.is_expected else self.log.warning
-            report("demotions.map-left-alone", map=f"{self.namespace}/{MAP_NAME}", problem=decision.problem)
-        self._last_problem = decision.problem

@@ -217,7 +217,7 @@ class Process:
     def _source(self, stack: ExitStack) -> tuple[UsageSource, Wait]:
         """Returns the source of usage, and the function that waits for the next round."""
         if self.settings.prometheus_url is not None:
-            return self._range_collector(), Pauses(
+            return RangeCollector(self._prometheus()), Pauses(
                 lambda: self.replica.wait_while_leading(self.settings.collect_interval_seconds)
             )
         look = self._instant_source()
@@ -228,9 +228,6 @@ class Process:
         )
         stack.enter_context(sampler)
         return InstantCollector(sampler.take_readings), lambda: sampler.wait_for_reading(self.replica.may_continue)
-
-    def _range_collector(self) -> RangeCollector:
-        return RangeCollector(self._prometheus())
 
     def _prometheus(self) -> Prometheus:
         settings = self.settings

@@ -218,19 +218,15 @@ def render_missing(recommendations: ContainerRecommendations | None) -> bytes:
     """Returns the page `/missing` as JSON. `leading` is false in a replica that does not lead, which has no history."""
     missing = recommendations.missing.items() if recommendations else ()
     lines = [
-        _missing_recommendation(container, resource, not_yet)
+        MissingRecommendation(
+            container=str(container),
+            resource=resource,
+            reason=not_yet.reason.code.name,
+            text=str(not_yet.reason),
+            have=not_yet.have,
+            need=not_yet.need,
+        )
         for container, by_resource in missing
         for resource, not_yet in by_resource.items()
     ]
     return msgspec.json.encode({"leading": recommendations is not None, "missing": lines}) + b"\n"
-
-
-def _missing_recommendation(container: ContainerKey, resource: str, not_yet: NotYet) -> MissingRecommendation:
-    return MissingRecommendation(
-        container=str(container),
-        resource=resource,
-        reason=not_yet.reason.code.name,
-        text=str(not_yet.reason),
-        have=not_yet.have,
-        need=not_yet.need,
-    )

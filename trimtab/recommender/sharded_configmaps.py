@@ -149,7 +149,8 @@ class ShardedStore:
         losing = {
             self.assignment.shard_by_workload[workload]
             for workload in workloads
-            if workload in self.assignment.shard_by_workload and not self._is_home(workload)
+            if workload in self.assignment.shard_by_workload
+            and self.assignment.shard_by_workload.get(workload) != self.layout.shard_of(workload)
         }
         for shard in self._ordered_shards(plan, workloads, urgency, losing):
             self._write_shard(shard, plan[shard], self._workloads_in(shard, plan[shard], workloads, losing))
@@ -175,9 +176,6 @@ class ShardedStore:
         shard is written."""
         waiting = self.assignment.workloads_to_move(shard, self.layout, workloads) if shard in losing else []
         return sorted([*placed, *waiting])
-
-    def _is_home(self, workload: str) -> bool:
-        return self.assignment.shard_by_workload.get(workload) == self.layout.shard_of(workload)
 
     def _write_shard(self, shard: int, placed: Sequence[str], workloads: Sequence[str]) -> None:
         if not workloads:

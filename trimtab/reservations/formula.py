@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from trimtab.reservations.profile import ZERO, DiskRule, LossRule, Profile, ReservedAs, Term
+from trimtab.reservations.profile import ZERO, LossRule, Profile, ReservedAs, Term
 
 ARM64 = "arm64"
 
@@ -140,7 +140,11 @@ def _reserve_disk(profile: Profile, size: NodeSize) -> ResourceReservation | Non
     if rule is None or size.boot_disk_bytes is None:
         return None
     disk = Fraction(size.boot_disk_bytes)
-    reserved = _disk_amount(rule, disk, size.local_disks)
+    reserved = (
+        rule.local_disks[min(size.local_disks, len(rule.local_disks)) - 1]
+        if size.local_disks and rule.local_disks
+        else min(base + share * disk for base, share in rule.smallest_of)
+    )
     is_kube = profile.reserved_as is ReservedAs.KUBE
     return ResourceReservation(
         size=disk,
@@ -148,12 +152,6 @@ def _reserve_disk(profile: Profile, size: NodeSize) -> ResourceReservation | Non
         kube=reserved if is_kube else ZERO,
         system=ZERO if is_kube else reserved,
     )
-
-
-def _disk_amount(rule: DiskRule, disk: Fraction, local_disks: int) -> Fraction:
-    if local_disks and rule.local_disks:
-        return rule.local_disks[min(local_disks, len(rule.local_disks)) - 1]
-    return min(base + share * disk for base, share in rule.smallest_of)
 
 
 def compare_profiles(profiles: Iterable[Profile], size: NodeSize) -> tuple[NodeReservations, ...]:

@@ -192,7 +192,9 @@ class _FramedParser:
             raise ParseError("The request line is missing")
         chunked, length = self.is_chunked, self.content_length or 0
         if length or b"ontent-" in head:
-            self._check_length()
+            for name, value in self.headers:
+                if len(value) > _LENGTH_DIGITS and name.lower() == b"content-length":
+                    raise ParseError("Content-Length is too large")
         if chunked:
             self._next = _CHUNKS
         elif length:
@@ -202,12 +204,6 @@ class _FramedParser:
         self._head_is_here()
         if self._next == _DONE:
             self._end_is_here()
-
-    def _check_length(self: Any) -> None:
-        # The parser's own number may be a longer one modulo 2^64.
-        for name, value in self.headers:
-            if len(value) > _LENGTH_DIGITS and name.lower() == b"content-length":
-                raise ParseError("Content-Length is too large")
 
     def _read_counted(self: Any, data: bytes) -> bytes:
         missing = self._left

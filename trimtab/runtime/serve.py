@@ -90,11 +90,12 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
 
 
 def _gunicorn_options(settings: ServerSettings) -> dict[str, Any]:
+    # `uvloop`, with which Trimtab is measured, if it is installed, and otherwise `asyncio`.
     return {
         # One worker: it holds the watches and the metrics. More load is more replicas.
         "workers": 1,
         "worker_class": "asgi",
-        "asgi_loop": _event_loop_name(),
+        "asgi_loop": "uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
         "asgi_lifespan": "on",
         "http_parser": gunicorn_patches.choose_parser(),
         "keepalive": settings.keepalive_seconds,
@@ -108,11 +109,6 @@ def _gunicorn_options(settings: ServerSettings) -> dict[str, Any]:
         "proc_name": "trimtab",
         **_heartbeat_options(),
     }
-
-
-def _event_loop_name() -> str:
-    """Returns `uvloop`, with which Trimtab is measured, if it is installed, and otherwise `asyncio`."""
-    return "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
 
 
 def _heartbeat_options() -> dict[str, str]:

@@ -141,12 +141,14 @@ class PodClassifier:
         conditions: RunConditions = ANYWHERE,
     ) -> PodClass:
         bound = [claim for claim in claims if claim is not None] if claims else ()
+        owner = pod.owner
+        workload = owner if owner is not None else id(pod.requirements)
         pod_class = PodClass(
             number=len(self.classes),
             ask=pod.requirements,
             volumes=tuple([c.nodes for c in bound if c.nodes is not None]) if bound else (),
             unjudged_reason=self._unknown_reason(pod, claims),
-            workload=self._workload_number(pod),
+            workload=self.workload_numbers.setdefault(workload, len(self.workload_numbers)),
             conditions=conditions,
         )
         requests = {} if isinstance(pod.requirements.requests, Unreadable) else pod.requirements.requests
@@ -171,11 +173,6 @@ class PodClassifier:
         """Returns the devices that the pod's resource claims hold, or a text that says why they cannot be
         determined."""
         return self.inventory.devices.held_by_claims(pod.namespace, pod.device_claims) if pod.has_device_claims else {}
-
-    def _workload_number(self, pod: PodInfo) -> int:
-        owner = pod.owner
-        workload = owner if owner is not None else id(pod.requirements)
-        return self.workload_numbers.setdefault(workload, len(self.workload_numbers))
 
     def _unknown_reason(self, pod: PodInfo, claims: Sequence[Claim | None]) -> Reason | None:
         if (
@@ -208,7 +205,16 @@ class PodClassifier:
         self._number_resources()
         self._number_node_sets(movable)
         for pod_class in self.classes:
-            if _has_pod_constraints(pod_class.ask):
+            # Whether the requirements refer to other pods, host ports or preferred nodes.
+            if bool(
+                pod_class.ask.hard_spreads
+                or pod_class.ask.required_affinity
+                or pod_class.ask.required_anti_affinity
+                or pod_class.ask.host_ports
+                or pod_class.ask.preferred_nodes
+                or pod_class.ask.preferred_affinity
+                or pod_class.ask.soft_spreads
+            ):
                 self._add_own_groups(pod_class)
         for pod_class in self.classes:
             own, matching = (
@@ -325,19 +331,16 @@ class PodClassifier:
         return None if isinstance(namespaces, str) else (namespaces, self._selector(pod_class, term))
 
     def _namespaces(self, pod_class: PodClass, term: PodAffinityTerm) -> Namespaces | str:
-        labels_by_namespace = self.inventory.namespaces if self._shows_all_namespaces() else {}
-        return resolve_namespaces(
-            pod_class.ask.namespace, term.namespaces, term.namespace_selector, labels_by_namespace
-        )
-
-    def _shows_all_namespaces(self) -> bool:
-        """Returns whether the snapshot has the namespaces of all its pods. If not, a namespace selector may match a
-        namespace whose labels are not known."""
+        # Whether the snapshot has the namespaces of all its pods. If not, a namespace selector may match a namespace
+        # whose labels are not known.
         if self._has_all_namespaces is None:
             self._has_all_namespaces = {
                 pod.namespace for pod in self.inventory.pods
             } <= self.inventory.namespaces.keys()
-        return self._has_all_namespaces
+        labels_by_namespace = self.inventory.namespaces if self._has_all_namespaces else {}
+        return resolve_namespaces(
+            pod_class.ask.namespace, term.namespaces, term.namespace_selector, labels_by_namespace
+        )
 
     def _selector(self, pod_class: PodClass, term: PodAffinityTerm) -> LabelSelector:
         return apply_match_label_keys(
@@ -450,19 +453,6 @@ class PodClassifier:
             pod_class.forbidden_groups = tuple(
                 {g.number: g for g in (*pod_class.forbidden_groups, *theirs, *same_port)}.values()
             )
-
-
-def _has_pod_constraints(requirements: SchedulingRequirements) -> bool:
-    """Returns whether the requirements refer to other pods, host ports or preferred nodes."""
-    return bool(
-        requirements.hard_spreads
-        or requirements.required_affinity
-        or requirements.required_anti_affinity
-        or requirements.host_ports
-        or requirements.preferred_nodes
-        or requirements.preferred_affinity
-        or requirements.soft_spreads
-    )
 
 
 def _node_constraints_key(

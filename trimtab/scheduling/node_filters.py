@@ -159,12 +159,12 @@ def shared_exclusive_claims(inventory: Inventory) -> Mapping[tuple[str, str], st
     mounting = [pod for pod in inventory.pods if pod.claims and not pod.is_finished]
     mount_counts = Counter([(pod.namespace, name) for pod in mounting for name in pod.claims])
     several = [name for name, count in mount_counts.items() if count > 1]
-    return {name: _access_mode(claims[name]) for name in several if name in claims and _is_exclusive(claims[name])}
+    return {
+        name: "ReadWriteOncePod" if claims[name].is_single_pod else "ReadWriteOnce: both pods must be on one node"
+        for name in several
+        if name in claims and _is_exclusive(claims[name])
+    }
 
 
 def _is_exclusive(claim: Claim) -> bool:
     return claim.is_single_pod or claim.is_single_node
-
-
-def _access_mode(claim: Claim) -> str:
-    return "ReadWriteOncePod" if claim.is_single_pod else "ReadWriteOnce: both pods must be on one node"

@@ -47,7 +47,12 @@ class PreferenceScores:
                     (selected,), term.topology_key, lasting=True, soft=True
                 )
                 groups.append((selected_group, weight))
-                yield self._carrier_group(selected_group, weight, term.topology_key)
+                by_weight = self._carriers.setdefault(selected_group.number, {})
+                if weight not in by_weight:
+                    by_weight[weight] = self.topology_groups.group_carrying(
+                        ("preference", selected_group.number, weight), term.topology_key, soft=True
+                    )
+                yield by_weight[weight].number
         for spread in ask.soft_spreads:
             selector = apply_match_label_keys(spread.label_selector, ask.labels, spread.match_label_keys)
             selected_pods = ((frozenset((ask.namespace,)), selector),)
@@ -60,14 +65,6 @@ class PreferenceScores:
         pod_class.preference = PlacementPreference(
             node_scores=self._node_scores(ask.preferred_nodes), group_weights=tuple(groups)
         )
-
-    def _carrier_group(self, selected_group: TopologyGroup, weight: int, key: str) -> int:
-        by_weight = self._carriers.setdefault(selected_group.number, {})
-        if weight not in by_weight:
-            by_weight[weight] = self.topology_groups.group_carrying(
-                ("preference", selected_group.number, weight), key, soft=True
-            )
-        return by_weight[weight].number
 
     def _node_scores(self, terms: tuple[PreferredTerm, ...]) -> tuple[int, ...]:
         if not terms:

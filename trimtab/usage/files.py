@@ -182,23 +182,19 @@ class Rows:
                 if len(self.mistakes) < _MAX_ERRORS:
                     self.mistakes.append(ConfigError(file=self.file, expected=f"usage in {quantity[0]}", got=got))
                 continue
+            # The workload for a series. A series without a pod's name gets a workload of its own; otherwise the
+            # result is an empty string.
             yield Series(
                 namespace=namespace or "default",
                 pod=pod,
                 container=container or ("" if self.has_containers and (pod or workload) else "app"),
-                workload=workload or _default_workload(pod),
+                workload=workload or ("" if pod else "Series/usage"),
                 resource=quantity[0].resource,
                 times=usage[0],
                 values=usage[1],
                 origin=origin,
                 identity=identity,
             )
-
-
-def _default_workload(pod: str) -> str:
-    """Returns the workload for a series. A series without a pod's name gets a workload of its own; otherwise the result
-    is an empty string."""
-    return "" if pod else "Series/usage"
 
 
 _WORDS_OF_STATED = {Quantity.CORES: "cpu", Quantity.CPU_SECONDS: "cpu_seconds_total", Quantity.BYTES: "memory"}

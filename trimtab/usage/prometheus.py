@@ -193,8 +193,11 @@ class Prometheus:
     ) -> tuple[Mixed, ...]:
         """Returns the labels that distinguish clusters and have more than one value, except those that the matcher
         names or that are in `chosen`."""
+        # The names of the labels of the containers' series. If the server does not have this endpoint, returns every
+        # label that distinguishes clusters.
+        names = self._names_of_labels(self._selector(self._join_matchers("")), start, end)
         existing, allowed = (
-            self._label_names(start, end),
+            set(CLUSTER_LABELS) if names is None else names,
             {*Matchers.from_text(self.query_plan.extra_matcher).matched_labels, *chosen},
         )
         in_namespaces, values_by_label = self._namespaces_matcher(namespaces), dict[str, list[str]]()
@@ -217,12 +220,6 @@ class Prometheus:
     def _namespaces_matcher(self, namespaces: Sequence[str]) -> str:
         label = self.query_plan.names.server_label("namespace")
         return f'{label}=~"{"|".join(map(quote_pod, namespaces))}"' if namespaces else ""
-
-    def _label_names(self, start: int, end: int) -> set[str]:
-        """Returns the names of the labels of the containers' series. If the server does not have this endpoint, returns
-        every label that distinguishes clusters."""
-        names = self._names_of_labels(self._selector(self._join_matchers("")), start, end)
-        return set(CLUSTER_LABELS) if names is None else names
 
     def _names_of_labels(self, selector: str, start: int, end: int) -> set[str] | None:
         """Returns the names of the labels of some series, or None if the server does not have this endpoint."""

@@ -60,7 +60,10 @@ class RepeatedSeries:
             spans = self._spans.setdefault(key, [])
             overlapping = spans[_overlap(spans, (series.times[0], series.times[-1]))]
             for span in covered_spans(series.times):
-                _add_span(spans, span)
+                # The span is joined with those that it overlaps: so the spans remain disjoint and in ascending order.
+                overlap = _overlap(spans, span)
+                joined = [span, *spans[overlap]]
+                spans[overlap] = [(min(first for first, _ in joined), max(last for _, last in joined))]
             rest = _numbers_outside(overlapping, series.times)
             if len(rest) == len(series.times):
                 yield series
@@ -132,13 +135,6 @@ def _overlap(spans: Sequence[_Span], span: _Span) -> slice:
     first, last = span
     start = bisect_left(spans, first, key=lambda one: one[1])
     return slice(start, bisect_right(spans, last, lo=start, key=lambda one: one[0]))
-
-
-def _add_span(spans: list[_Span], span: _Span) -> None:
-    """Adds a span, joined with those that it overlaps: so the spans remain disjoint and in ascending order."""
-    overlap = _overlap(spans, span)
-    joined = [span, *spans[overlap]]
-    spans[overlap] = [(min(first for first, _ in joined), max(last for _, last in joined))]
 
 
 def _numbers_outside(spans: Sequence[_Span], times: Sequence[int]) -> Sequence[int]:

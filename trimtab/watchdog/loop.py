@@ -76,17 +76,12 @@ class Loop:
         state = self.auditor.audit_pods(pods, inputs)
         result = build_findings(state, inputs, self.state_builder.change_times())
         if self.is_fresh() and not state.behind:
-            self._act_on(pods, state, result, watched, now)
+            counts = self._compare_harm(pods, state, watched, now)
+            self._write_statuses(result, counts, now)
+            self.event_recorder.record_findings(result, self._event_object)
         self.metrics.observe_round(state, result, inputs.facts, self.elapsed() - started)
         self.metrics.lost.set(self.event_recorder.recorder.lost_events)
         return CATCH_UP_SECONDS if state.behind else self.interval
-
-    def _act_on(
-        self, pods: tuple[AuditedPod, ...], state: AuditState, result: Findings, watched: list[Watched], now: float
-    ) -> None:
-        counts = self._compare_harm(pods, state, watched, now)
-        self._write_statuses(result, counts, now)
-        self.event_recorder.record_findings(result, self._event_object)
 
     def _watched(self, inputs: AuditInputs) -> list[Watched]:
         """Returns the policies that are checked for harm, with the counts that an earlier leader has stored in their

@@ -84,10 +84,8 @@ class Evictions:
     def find_new(self, pods: Iterable[AuditedPod]) -> Iterator[AuditedPod]:
         """Yields the pods that were evicted since the last call. The first call yields none; it only records which pods
         were evicted before."""
-        evicted = {pod.uid: pod for pod in pods if _is_evicted(pod)}
+        evicted = {
+            pod.uid: pod for pod in pods if any(failure.trouble is FailureKind.EVICTED for failure in pod.incidents)
+        }
         known_uids, self._evicted_uids = self._evicted_uids, frozenset(evicted)
         return iter([pod for uid, pod in evicted.items() if uid not in known_uids] if known_uids is not None else [])
-
-
-def _is_evicted(pod: AuditedPod) -> bool:
-    return any(failure.trouble is FailureKind.EVICTED for failure in pod.incidents)

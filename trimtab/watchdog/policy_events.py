@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from trimtab.admission.audit.findings import AuditFinding, Findings
 from trimtab.cluster.fair_share import take_turns
-from trimtab.cluster.reason import Code, Reason
+from trimtab.cluster.reason import Code
 from trimtab.kube.events import About, Recorder
 from trimtab.runtime.log import Logger
 
@@ -70,21 +70,26 @@ class PolicyEventRecorder:
 
     def record_findings(self, result: Findings, about: NameOf) -> int:
         """Records the findings that are new, and returns the number of Events written."""
-        self._log_setting(result.setting)
+        text = str(result.setting) if result.setting is not None else ""
+        if result.setting is not None and text != self._last_setting_text:
+            self.log.warning(result.setting.code.name, why=text)
+        self._last_setting_text = text
         current: dict[tuple[About, str, str], PolicyNote] = {}
         for note in policy_notes(result, about):
             current[note.about, note.policy, note.reason.name] = note
         self._recorded_at = {key: recorded for key, recorded in self._recorded_at.items() if key in current}
         # Namespaces take turns: new findings of one, round by round, must not keep those of others waiting.
         due = take_turns(
-            (note for key, note in current.items() if self._is_due(key)), lambda note: note.about.namespace
+            (
+                note
+                for key, note in current.items()
+                if key not in self._recorded_at or self.elapsed() - self._recorded_at[key] >= self.repeat_seconds
+            ),
+            lambda note: note.about.namespace,
         )
         for note in due[: self.max_events]:
             self._record_note(note)
         return min(len(due), self.max_events)
-
-    def _is_due(self, key: tuple[About, str, str]) -> bool:
-        return key not in self._recorded_at or self.elapsed() - self._recorded_at[key] >= self.repeat_seconds
 
     def _record_note(self, note: PolicyNote) -> None:
         key = (note.about, note.policy, note.reason.name)
@@ -92,15 +97,15 @@ class PolicyEventRecorder:
             owner = f"{note.about.kind} {note.about.namespace}/{note.about.name}"
             self.log.info(note.reason.name, owner=owner, policy=note.policy or None, pods=note.pods, why=note.text)
         self._recorded_at[key] = self.elapsed()
+        # Whether the Event for the note is a Warning. If a pod is merely older than a policy, the Event is not a
+        # Warning, because that is normal after each change of the policy.
         self.recorder.record_event(
-            note.about, event_reason(note.reason), note.text, action=ACTION, warning=_is_warning(note)
+            note.about,
+            event_reason(note.reason),
+            note.text,
+            action=ACTION,
+            warning=note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale"),
         )
-
-    def _log_setting(self, reason: Reason | None) -> None:
-        text = str(reason) if reason is not None else ""
-        if reason is not None and text != self._last_setting_text:
-            self.log.warning(reason.code.name, why=text)
-        self._last_setting_text = text
 
     def record_policy_event(self, about: About, code: Code, text: str, *, warning: bool = True) -> None:
         """Records an Event on a policy itself."""
@@ -110,9 +115,3 @@ class PolicyEventRecorder:
 def event_reason(code: Code) -> str:
     """Returns the name of a reason code in UpperCamelCase, as Events have it: MissedByWebhook."""
     return "".join(part.title() for part in code.name.split("-"))
-
-
-def _is_warning(note: PolicyNote) -> bool:
-    """Returns whether the Event for the note is a Warning. If a pod is merely older than a policy, the Event is not a
-    Warning, because that is normal after each change of the policy."""
-    return note.reason.name not in ("created-before-policy", "decision-changed-since", "overhead-stale")

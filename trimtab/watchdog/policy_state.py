@@ -198,7 +198,11 @@ class AuditStateBuilder:
 
     def _apply_fact(self, change: WatchEvent[Any], is_deleted: bool) -> None:
         if change.kind in OWNERS:
-            self._apply_owner(OwnerKey(change.key[0], built_in(change.kind), change.key[1]), change.after)
+            key = OwnerKey(change.key[0], built_in(change.kind), change.key[1])
+            if change.after is None:
+                self.uids.pop(key, None)
+            else:
+                self.uids[key] = change.after.uid
         if change.kind == CLASS:
             _put_or_drop(self._classes, change, is_deleted)
         self._apply_watched(change, is_deleted)
@@ -208,12 +212,6 @@ class AuditStateBuilder:
             self._watched.drop(change.kind, change.key)
         else:
             self._watched.put(change.kind, change.key, _decision_fact(change.after))
-
-    def _apply_owner(self, key: OwnerKey, after: ObservedOwner | None) -> None:
-        if after is None:
-            self.uids.pop(key, None)
-        else:
-            self.uids[key] = after.uid
 
     def take_deleted_pods(self) -> list[AuditedPod]:
         """Returns the pods that were deleted since the last call."""

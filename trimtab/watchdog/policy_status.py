@@ -46,9 +46,11 @@ class PolicyObservation:
 def build_status(observation: PolicyObservation, now: str) -> PolicyStatus:
     """Returns the new status. A condition that has not changed keeps the time of its last transition."""
     tally = observation.tally
+    # The generation of the spec that the brake holds: the present one or none.
+    is_held = observation.braked or observation.before.braked_generation == observation.generation
     return PolicyStatus(
         observed_generation=observation.generation,
-        braked_generation=_braked_generation(observation),
+        braked_generation=observation.generation if is_held else 0,
         matched=tally.matched,
         changed=tally.changed,
         unpatched=tally.unpatched,
@@ -75,12 +77,6 @@ def _loaded_condition(observation: PolicyObservation, now: str) -> StatusConditi
     return _condition(observation, now, LOADED, "True", "Sound", "the policy document is valid and in force")
 
 
-def _braked_generation(observation: PolicyObservation) -> int:
-    """Returns the generation of the spec that the brake holds: the present one or none."""
-    is_held = observation.braked or observation.before.braked_generation == observation.generation
-    return observation.generation if is_held else 0
-
-
 def _brake_condition(observation: PolicyObservation, now: str) -> StatusCondition:
     """Returns the HarmBrake condition. Once it is True, it stays so until the policy is edited and its mode is
     `apply`."""
@@ -90,7 +86,7 @@ def _brake_condition(observation: PolicyObservation, now: str) -> StatusConditio
             now,
             HARM_BRAKE,
             "True",
-            _condition_reason(observation.verdict),
+            observation.verdict.trouble.name.title().replace("_", ""),
             f"the watchdog set the policy to warn: {observation.verdict.reason}",
         )
     before = observation.before.find_condition(HARM_BRAKE)
@@ -130,10 +126,6 @@ def _brake_off_condition(observation: PolicyObservation, now: str) -> StatusCond
         case _:
             reason = "".join(part.title() for part in observation.verdict.code.name.split("-"))
             return _condition(observation, now, HARM_BRAKE, "False", reason, str(observation.verdict))
-
-
-def _condition_reason(harm: HarmEvidence) -> str:
-    return harm.trouble.name.title().replace("_", "")
 
 
 def _condition(

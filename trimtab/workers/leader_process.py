@@ -227,16 +227,17 @@ class LeaderProcess:
         self.log.info(f"{self.name}.ready", **facts)
 
     def _pages(self, registry: CollectorRegistry) -> dict[str, Page]:
+        # Whether the process has made progress recently. The check ignores whether the cluster can be read, because a
+        # restart would not help with that.
         return {
             "/metrics": lambda: (200, metrics.CONTENT_TYPE, metrics.render_metrics(registry)),
-            "/healthz": lambda: (200, TEXT, b"ok\n") if self._is_alive() else (500, TEXT, b"no round for too long\n"),
+            "/healthz": lambda: (
+                (200, TEXT, b"ok\n")
+                if self.elapsed() - self._last_check < self.max_silence_seconds
+                else (500, TEXT, b"no round for too long\n")
+            ),
             "/readyz": lambda: (503, TEXT, b"stopping\n") if self.shutdown.is_requested else (200, TEXT, b"ok\n"),
         }
-
-    def _is_alive(self) -> bool:
-        """Returns whether the process has made progress recently. The check ignores whether the cluster can be read,
-        because a restart would not help with that."""
-        return self.elapsed() - self._last_check < self.max_silence_seconds
 
 
 def create_leader_process(

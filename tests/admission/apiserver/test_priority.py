@@ -1,7 +1,7 @@
 import pytest
 
 from tests.build import NAMESPACE, facts, pod, priority_class
-from trimtab.admission.apiserver import priority
+from trimtab.admission.apiserver import pod_classes
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -12,7 +12,7 @@ COMPUTED = "must not be provided in pod spec; priority admission controller comp
 
 
 def admit(given_pod: Pod, *classes) -> Pod | PodRejected:
-    return priority.resolve_priority(given_pod, facts(HIGH, NEVER, *classes), NAMESPACE)
+    return pod_classes.resolve_priority(given_pod, facts(HIGH, NEVER, *classes), NAMESPACE)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_the_same_number_is_no_contradiction():
 
 def test_classes_never_listed_are_not_missing():
     named = pod(priority_class_name="high")
-    assert priority.resolve_priority(named, ClusterFacts(listed_kinds=frozenset()), NAMESPACE) is named
+    assert pod_classes.resolve_priority(named, ClusterFacts(listed_kinds=frozenset()), NAMESPACE) is named

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.build import NAMESPACE, container, facts, pod, runtime_class, toleration
-from trimtab.admission.apiserver import runtimeclass
+from trimtab.admission.apiserver import pod_classes
 from trimtab.admission.apiserver.outcome import PodRejected
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.resources import QoS, qos_class
@@ -13,11 +13,11 @@ SMALL = {"cpu": "100m", "memory": "1"}
 
 
 def admit(given_pod: Pod, *classes) -> Pod | PodRejected:
-    return runtimeclass.apply_runtime_class(given_pod, facts(*classes), NAMESPACE)
+    return pod_classes.apply_runtime_class(given_pod, facts(*classes), NAMESPACE)
 
 
 def validate(given_pod: Pod, *classes) -> Pod | PodRejected:
-    return runtimeclass.check_overhead(given_pod, facts(*classes), NAMESPACE)
+    return pod_classes.check_overhead(given_pod, facts(*classes), NAMESPACE)
 
 
 def of_kata(**spec) -> Pod:
@@ -78,14 +78,14 @@ def test_a_pod_that_lost_its_classs_overhead_is_refused_in_the_end():
     assert validate(of_kata(), runtime_class(overhead=SMALL)) == PodRejected(403, "RuntimeClass", MISMATCH)
 
 
-@pytest.mark.parametrize("step", [runtimeclass.apply_runtime_class, runtimeclass.check_overhead])
+@pytest.mark.parametrize("step", [pod_classes.apply_runtime_class, pod_classes.check_overhead])
 def test_a_missing_class_is_refused(step):
     assert step(of_kata(), facts(), NAMESPACE) == PodRejected(
         403, "RuntimeClass", 'pod rejected: RuntimeClass "kata" not found'
     )
 
 
-@pytest.mark.parametrize("step", [runtimeclass.apply_runtime_class, runtimeclass.check_overhead])
+@pytest.mark.parametrize("step", [pod_classes.apply_runtime_class, pod_classes.check_overhead])
 def test_classes_never_listed_are_not_missing(step):
     assert step(of_kata(), ClusterFacts(listed_kinds=frozenset()), NAMESPACE) == of_kata()
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.build import toleration
-from trimtab.admission.apiserver.runtimeclass import merge_tolerations
+from trimtab.admission.apiserver.pod_classes import merge_tolerations
 
 EQUAL = toleration("z", "1", operator="Equal")
 BARE = toleration("z", "1")

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.build import NAMESPACE, facts, pod, toleration
-from trimtab.admission.apiserver import priority
+from trimtab.admission.apiserver import pod_classes
 from trimtab.cluster.api.pod import Toleration
 
 NOT_READY, UNREACHABLE = (
@@ -22,5 +22,5 @@ NOT_READY, UNREACHABLE = (
     ],
 )
 def test_both_taints_are_tolerated_for_five_minutes_unless_the_pod_speaks_of_them(own, added):
-    created_pod = priority.admit_toleration_seconds(pod(tolerations=own), facts(), NAMESPACE)
+    created_pod = pod_classes.admit_toleration_seconds(pod(tolerations=own), facts(), NAMESPACE)
     assert created_pod == pod(tolerations=own + added)

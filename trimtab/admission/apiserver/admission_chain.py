@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from trimtab.admission.apiserver import (
     defaulting,
     limitranger,
-    priority,
+    pod_classes,
     resourcequota,
-    runtimeclass,
     serialization,
     validate_pod,
 )
@@ -29,23 +28,23 @@ Webhook = Callable[[Pod], Pod]
 ARRIVAL = (defaulting.check_quantities, defaulting.set_defaults)
 IN_TREE = (
     limitranger.apply_limit_ranges,
-    priority.resolve_priority,
-    priority.admit_toleration_seconds,
-    runtimeclass.apply_runtime_class,
+    pod_classes.resolve_priority,
+    pod_classes.admit_toleration_seconds,
+    pod_classes.apply_runtime_class,
 )
 VALIDATING = (
     validate_pod.validate_pod,
     limitranger.check_limit_ranges,
-    runtimeclass.check_overhead,
+    pod_classes.check_overhead,
     resourcequota.check_quotas,
 )
 NAMES: dict[Plugin, str] = {
     defaulting.check_quantities: defaulting.PLUGIN,
     defaulting.set_defaults: defaulting.DEFAULTING,
     limitranger.apply_limit_ranges: limitranger.PLUGIN,
-    priority.resolve_priority: priority.PLUGIN,
-    priority.admit_toleration_seconds: priority.TOLERATION_SECONDS,
-    runtimeclass.apply_runtime_class: runtimeclass.PLUGIN,
+    pod_classes.resolve_priority: pod_classes.PRIORITY_PLUGIN,
+    pod_classes.admit_toleration_seconds: pod_classes.TOLERATION_SECONDS,
+    pod_classes.apply_runtime_class: pod_classes.RUNTIME_CLASS_PLUGIN,
 }
 
 
@@ -58,9 +57,7 @@ class ChainInputs:
     runtime_class_admission: bool = True
 
     def enabled_plugins(self, chain: tuple[Plugin, ...]) -> tuple[Plugin, ...]:
-        disabled = (
-            () if self.runtime_class_admission else (runtimeclass.apply_runtime_class, runtimeclass.check_overhead)
-        )
+        disabled = () if self.runtime_class_admission else (pod_classes.apply_runtime_class, pod_classes.check_overhead)
         return tuple(plugin for plugin in chain if plugin not in disabled)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, subject_of
 from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, lint_rule
 from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, parse_flags
-from trimtab.cluster.pool import Pool, Precedence
+from trimtab.cluster.pool import Precedence
 
 MAX_SHARED_THRESHOLD = 0.5
 """If the autoscaler's threshold is higher, the autoscaler itself begins most drains, and a pool that follows it has
@@ -79,11 +79,7 @@ def _read_share(text: str) -> float | None:
 )
 def doubled_headroom(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each CapacityBuffer, if a pool keeps headroom of its own."""
-    pools = [pool for pool in snapshot.pools if pool.enabled and _has_headroom(pool)]
+    pools = [pool for pool in snapshot.pools if pool.enabled and bool(pool.headroom.percent or pool.headroom.nodes)]
     for buffer in snapshot.buffers if pools else ():
         subject = subject_of("CapacityBuffer", buffer.metadata)
         yield rule.report_problem(subject, f"{subject} reserves room, and pool {pools[0].name} has headroom as well.")
-
-
-def _has_headroom(pool: Pool) -> bool:
-    return bool(pool.headroom.percent or pool.headroom.nodes)

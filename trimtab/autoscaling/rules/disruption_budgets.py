@@ -124,13 +124,13 @@ def _most_replicas(snapshot: LintSnapshot, workloads: Iterable[LintWorkload]) ->
         hpas = snapshot.hpas_of(workload.subject)
         if not workload.is_scaled_by_count:
             return None
-        counts.append(max((h.spec.max_replicas for h in hpas), default=workload.replicas or _default_count(workload)))
+        counts.append(
+            max(
+                (h.spec.max_replicas for h in hpas),
+                default=workload.replicas or (1 if workload.replicas is None else _SLEEPING),
+            )
+        )
     return sum(counts) if counts else None
-
-
-def _default_count(workload: LintWorkload) -> int:
-    # A workload of 0 replicas sleeps: its budget is not judged by that.
-    return 1 if workload.replicas is None else _SLEEPING
 
 
 def _blocking_problem(

@@ -19,7 +19,6 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DAEMON_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.cluster.utilization_metrics import (
-    UtilizationMetric,
     follows_no_resource,
     follows_pods_only,
     utilization_metrics,
@@ -60,7 +59,11 @@ def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         for metric in utilization_metrics(hpa):
             if snapshot.default_request_in(workload.namespace, metric.resource):
                 continue
-            names = _containers_without_request(workload, metric)
+            names = [
+                container.name
+                for container in running_containers(workload.spec)
+                if metric.container in ("", container.name) and request_of(container, metric.resource) is None
+            ]
             if names:
                 yield rule.report_problem(
                     _subject(hpa),
@@ -68,14 +71,6 @@ def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                     f"but {_join_names(names)} none.",
                     path=metric.path,
                 )
-
-
-def _containers_without_request(workload: LintWorkload, metric: UtilizationMetric) -> list[str]:
-    return [
-        container.name
-        for container in running_containers(workload.spec)
-        if metric.container in ("", container.name) and request_of(container, metric.resource) is None
-    ]
 
 
 def _join_names(names: list[str]) -> str:

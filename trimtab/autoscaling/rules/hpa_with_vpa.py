@@ -102,6 +102,12 @@ def _predict_outcome(
         )
     mean, p90 = usage
     replicas = _running_count(snapshot, hpa, workload)
+    # The HPA's tolerance: the smallest of the tolerances for scaling up, for scaling down, and the default 0.1.
+    shares = [
+        share
+        for direction in (hpa.spec.behavior.scale_up, hpa.spec.behavior.scale_down)
+        if (share := read_tolerance(direction)) is not None
+    ]
     prediction = predict_replicas(
         mean_to_p90=min(1.0, mean / p90),
         replicas=replicas,
@@ -109,7 +115,7 @@ def _predict_outcome(
         target_percent=metric.percent,
         min_replicas=_least_count(hpa),
         max_replicas=hpa.spec.max_replicas or MAX_COUNT,
-        tolerance=_tolerance_of(hpa),
+        tolerance=min((*shares, HPA_TOLERANCE)),
     )
     return (
         f"{describe_prediction(prediction)} At present the mean of the usage is {100 * min(1.0, mean / p90):.0f} "
@@ -132,17 +138,6 @@ def _usage_of_metric(
             return None
         mean_sum, p90_sum = mean_sum + usage.mean, p90_sum + usage.p90
     return (mean_sum, p90_sum) if p90_sum > 0 and mean_sum > 0 else None
-
-
-def _tolerance_of(hpa: HorizontalPodAutoscaler) -> float:
-    """Returns the HPA's tolerance: the smallest of the tolerances for scaling up, for scaling down, and the default
-    0.1."""
-    shares = [
-        share
-        for direction in (hpa.spec.behavior.scale_up, hpa.spec.behavior.scale_down)
-        if (share := read_tolerance(direction)) is not None
-    ]
-    return min((*shares, HPA_TOLERANCE))
 
 
 def read_tolerance(direction: ScalingRules | None) -> float | None:

@@ -42,12 +42,15 @@ def best_effort_pod(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
             continue
         class_name = value_or(workload.spec.priority_class_name, "")
         priority = f" with priority class {class_name}" if workload.is_critical else ""
+        # What the missing requests of a pod with this priority class cause.
         yield rule.report_problem(
             workload.subject,
             f"{workload.subject}{priority} has no requests and no limits.",
             path=workload.template_path,
             severity=LintSeverity.ERROR if workload.is_critical else LintSeverity.WARNING,
-            outcome=_critical_outcome(class_name, workload.is_windows) if workload.is_critical else "",
+            outcome=(_WINDOWS_OUTCOME if workload.is_windows else _CRITICAL_OUTCOMES[class_name])
+            if workload.is_critical
+            else "",
         )
 
 
@@ -64,11 +67,6 @@ _WINDOWS_OUTCOME = (
     "The scheduler counts the pod as if it used no resources: the pod may run on full nodes. Windows ends no process "
     "if the memory runs out: it writes memory to disk, which slows down the whole node."
 )
-
-
-def _critical_outcome(class_name: str, is_windows: bool) -> str:
-    """Returns what the missing requests of a pod with this priority class cause."""
-    return _WINDOWS_OUTCOME if is_windows else _CRITICAL_OUTCOMES[class_name]
 
 
 @lint_rule(

@@ -19,8 +19,8 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.node_groups import NodeGroups
 from trimtab.cluster.owner import OwnerKey, controller_by_hash
-from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pod_groups import PdbIndex
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.machines.prices import price_of
@@ -184,7 +184,9 @@ def _group_nodes(inventory: Inventory, groups: NodeGroups) -> tuple[_Shapes, int
         price = known_price if isinstance(known_price, int) else None
         key = (kind, cpu, memory, slots, price, labels, _lasting_taints(node), group)
         if key not in names:
-            names[key] = _name_shape(kind, cpu, memory, shapes.by_name)
+            base = kind or f"{cpu / 1000:g} cpu, {memory / (1 << 30):.0f} GiB"
+            number = sum(name == base or name.startswith(f"{base} (") for name in shapes.by_name)
+            names[key] = f"{base} ({number + 1})" if number else base
             daemon_cpu, daemon_memory, daemon_pods = daemons.get(node.name, (0, 0, 0))
             shapes.by_name[names[key]] = ReplayShape(
                 name=names[key],
@@ -218,12 +220,6 @@ def _lasting_taints(node: NodeInfo) -> frozenset[tuple[str, str, str]]:
         for taint in node.taints
         if taint.effect in REJECTING_EFFECTS and not taint.key.startswith(_TRANSIENT_TAINTS)
     )
-
-
-def _name_shape(kind: str, cpu: int, memory: int, others: Iterable[str]) -> str:
-    base = kind or f"{cpu / 1000:g} cpu, {memory / (1 << 30):.0f} GiB"
-    number = sum(name == base or name.startswith(f"{base} (") for name in others)
-    return f"{base} ({number + 1})" if number else base
 
 
 @dataclass(slots=True)

@@ -92,7 +92,17 @@ def propose_flags(
 def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> AutoscalerProposal:
     """Returns the choice among replays of the same history; `present` must be one of them."""
     ordered = tuple(sorted(replays, key=lambda one: (one.cost, one.disruption)))
-    allowed = [one for one in ordered if one is present or _is_as_safe(one.result, present.result)]
+    # Whether few nodes have to be added again with these flags, and pods wait hardly longer than with the present
+    # flags.
+    allowed = [
+        one
+        for one in ordered
+        if one is present
+        or (
+            one.result.bought_back <= max(present.result.bought_back, MAX_BOUGHT_BACK_SHARE * one.result.removed)
+            and one.result.pending_pod_seconds <= MAX_PENDING_RATIO * present.result.pending_pod_seconds + 600
+        )
+    ]
     cheapest = allowed[0].cost
     near = [one for one in allowed if one.cost <= cheapest * (1 + NEARLY_EQUAL)]
     chosen = min(near, key=lambda one: (one.disruption, one.cost))
@@ -103,12 +113,3 @@ def choose_flags(present: ReplayedFlags, replays: Sequence[ReplayedFlags]) -> Au
         )
     sentence = f"{saved:.0%} fewer {'node hours' if present.result.dollars is None else 'dollars'}"
     return AutoscalerProposal(present, ordered, chosen, AUTOSCALER_SAVES(sentence))
-
-
-def _is_as_safe(result: ReplayResult, present: ReplayResult) -> bool:
-    """Returns whether few nodes have to be added again with these flags, and pods wait hardly longer than with the
-    present flags."""
-    return (
-        result.bought_back <= max(present.bought_back, MAX_BOUGHT_BACK_SHARE * result.removed)
-        and result.pending_pod_seconds <= MAX_PENDING_RATIO * present.pending_pod_seconds + 600
-    )

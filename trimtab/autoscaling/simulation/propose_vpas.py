@@ -194,11 +194,18 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
     keep, remove = (VpaAction.KEEP, VpaAction.REMOVE) if existing else (VpaAction.NONE, VpaAction.NONE)
     if seconds < MIN_HISTORY_SECONDS or samples < MIN_SAMPLES:
         return decide(keep, VPA_NEEDS_HISTORY(f"{seconds / 3600:.0f} h with {format_count(samples, 'sample')}"))
-    large = {container.name: _large_resources(container) for container in workload.containers}
+    large = {
+        container.name: tuple(resource for resource in RESOURCES if container.high.get(resource, 0) > SMALL[resource])
+        for container in workload.containers
+    }
     if not any(large.values()):
         return decide(remove, VPA_TOO_SMALL("the 95th percentile of the usage is at most 50m and 100 MB"))
     varying = {
-        container.name: tuple(resource for resource in large[container.name] if _is_varying(container, resource))
+        container.name: tuple(
+            resource
+            for resource in large[container.name]
+            if container.high[resource] > MIN_SPREAD * max(1, container.low[resource])
+        )
         for container in workload.containers
     }
     if not any(varying.values()):
@@ -239,14 +246,6 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
 
 def _rank(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
-
-
-def _large_resources(container: ContainerHistory) -> tuple[str, ...]:
-    return tuple(resource for resource in RESOURCES if container.high.get(resource, 0) > SMALL[resource])
-
-
-def _is_varying(container: ContainerHistory, resource: str) -> bool:
-    return container.high[resource] > MIN_SPREAD * max(1, container.low[resource])
 
 
 def _describe_usage(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]]) -> str:
@@ -324,7 +323,10 @@ def _bound_requests(
         middle = (fitting + refused) // 2
         is_refused = workload.refuse_by_quotas(resource, _narrow_ranges(ranges, middle))
         fitting, refused = (fitting, middle) if is_refused else (middle, refused)
-    caps = {name: _round_down(resource, least, most) for name, (least, most) in _narrow_ranges(ranges, fitting).items()}
+    caps = {
+        name: max(least, most // _STEPS[resource] * _STEPS[resource])
+        for name, (least, most) in _narrow_ranges(ranges, fitting).items()
+    }
     return replace(
         workload,
         max_allowed=_with_amounts(workload.max_allowed, resource, caps),
@@ -346,10 +348,6 @@ def _narrow_ranges(ranges: Mapping[str, RequestRange], increase: int) -> dict[st
         name: (least, least + increase if most is None else min(most, least + increase))
         for name, (least, most) in ranges.items()
     }
-
-
-def _round_down(resource: str, least: int, most: int) -> int:
-    return max(least, most // _STEPS[resource] * _STEPS[resource])
 
 
 def _with_amounts(

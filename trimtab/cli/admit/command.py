@@ -275,7 +275,11 @@ def _read_inputs(contents: list[live_cluster.Content], options: AdmitOptions) ->
             )
         got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or an object with a pod template", got=got)])
-    pods = tuple(template for template in pods if selection.includes(template.namespace, _template_labels(template)))
+    pods = tuple(
+        template
+        for template in pods
+        if selection.includes(template.namespace, value_or(template.pod.metadata.labels, {}))
+    )
     if not pods:
         expected = "at least one pod in the files that --namespace and --selector select"
         raise UsageError([ConfigError(file="command line", expected=expected, got="none")])
@@ -298,10 +302,6 @@ def _read_inputs(contents: list[live_cluster.Content], options: AdmitOptions) ->
 def _key_of(document: Document) -> OwnerKey:
     namespace, name = (document.value_at(("metadata", key)) for key in ("namespace", "name"))
     return OwnerKey(namespace or "default", document.kind or GroupKind(""), str(name))
-
-
-def _template_labels(template: PodTemplateLocation) -> dict[str, str]:
-    return value_or(template.pod.metadata.labels, {})
 
 
 def _note_unknown_kinds(documents: list[Document]) -> tuple[str, ...]:

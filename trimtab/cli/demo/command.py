@@ -220,7 +220,11 @@ def _run_admission(console: Console, folder: Path) -> None:
             for template, pod_preview in zip(templates, previews, strict=True)
         ]
     pods = [
-        report_pod(template, pod_preview, _list_warnings(pod_preview))
+        report_pod(
+            template,
+            pod_preview,
+            tuple(dict.fromkeys(text for call in pod_preview.calls for text in decision_warnings(call.decision))),
+        )
         for template, pod_preview in zip(templates, previews, strict=True)
     ]
     admit_report = AdmitReport(
@@ -241,10 +245,6 @@ def _is_same_as_preview(
         lambda pod: client.admit_pod(pod, template.namespace),
     )
     return getattr(stored, "pod", stored) == getattr(pod_preview.result, "pod", pod_preview.result)
-
-
-def _list_warnings(pod_preview: Preview) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for call in pod_preview.calls for text in decision_warnings(call.decision)))
 
 
 def _report_latency(console: Console, client: ReviewClient, is_same: bool) -> None:

@@ -42,10 +42,11 @@ def draw_sample_pool(console: Console) -> None:
     plan_report = report_module.build_report(inputs, model, make_plan(model, inputs.pools, inputs.context), [])
     console.print(Text("\nA pool of nodes before and after compaction (cpu requested)", style="bold"))
     console.print(_nodes_table(plan_report))
+    waves, evictions = format_count(len(plan_report.waves), "wave"), format_count(plan_report.evictions, "eviction")
     console.print(
         Text.assemble(
             (f"{format_count(plan_report.nodes_before, 'node')} → {plan_report.nodes_after}", "bold green"),
-            _format_outcome(plan_report),
+            f" in {waves}, {evictions}, saving {format_saving(plan_report.saves)}. No PodDisruptionBudget is violated.",
         )
     )
     simulation = simulate_rounds(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.context, marked=True)
@@ -101,11 +102,6 @@ def build_inputs() -> PlanInputs:
     return PlanInputs(
         inventory=inventory, pools=pool_reading.pools, context=PlanningContext(), notes=pool_reading.notes
     )
-
-
-def _format_outcome(report: PlanReport) -> str:
-    waves, evictions = format_count(len(report.waves), "wave"), format_count(report.evictions, "eviction")
-    return f" in {waves}, {evictions}, saving {format_saving(report.saves)}. No PodDisruptionBudget is violated."
 
 
 def _nodes_table(report: PlanReport) -> RenderableType:

@@ -186,20 +186,6 @@ VIEW: ReportView[DoctorReport] = ReportView(
 )
 
 
-def _require_checks(names: tuple[str, ...]) -> None:
-    """Raise UsageError with every name that no check has."""
-    checks = [check.name for check in CHECKS]
-    mistakes = [
-        ConfigError(
-            file="--without", expected=f"a check: {', '.join(checks)}", got=name, todo=suggest_name(name, checks)
-        )
-        for name in names
-        if name not in checks
-    ]
-    if mistakes:
-        raise UsageError(mistakes)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorOptions:
     """The options of `trimtab doctor`."""
@@ -236,7 +222,17 @@ def verb(options: DoctorOptions) -> None:
     not possible is reported as unknown, with the missing permission. Exits with 1 if a finding is a problem or unknown,
     with 3 if no API server answers.
     """
-    _require_checks(options.without)
+    # Raise UsageError with every name that no check has.
+    checks = [check.name for check in CHECKS]
+    mistakes = [
+        ConfigError(
+            file="--without", expected=f"a check: {', '.join(checks)}", got=name, todo=suggest_name(name, checks)
+        )
+        for name in options.without
+        if name not in checks
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
     doctor_report = _check_cluster(options)
     write_report(options.output, doctor_report, VIEW)
     if not doctor_report.well:

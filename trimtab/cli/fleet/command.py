@@ -255,17 +255,16 @@ def _decide(
     now: int,
 ) -> FleetDecisions:
     # Executors have another working directory.
-    location, target = (_absolute(text) for text in (history.usage or "", history.write_to))
+    # A path as an absolute path; a URL or an empty text is returned unchanged.
+    location, target = (
+        text if not text or "://" in text else str(Path(text).resolve())
+        for text in (history.usage or "", history.write_to)
+    )
     settings = DecisionSettings(
         location=location, bucket_count=1, days=history.days, now=now, sizing=sizing, rows=history.rows, output=target
     )
     with show_spinner("Deciding"):
         return decide_fleet(engine, files, listed.states, settings, read_current)
-
-
-def _absolute(location: str) -> str:
-    """Returns a path as an absolute path; a URL or an empty text is returned unchanged."""
-    return location if not location or "://" in location else str(Path(location).resolve())
 
 
 def _history_notes(files: Sequence[StoredDay], listed: ClusterList) -> list[str]:

@@ -75,17 +75,16 @@ def _report_group(group: ClusterGroup) -> MachineGroupReport:
         gib_per_core=round(workload.gib_per_core, 3),
         nodes=group.nodes,
         monthly_cost=round(group.cost / MICRO_DOLLARS, 2) if group.cost else None,
-        types=[_report_type(score) for score in scores[:MAX_TYPES]],
+        types=[
+            GroupTypeReport(
+                name=score.candidate.name,
+                nodes=score.node_count,
+                monthly_cost=round(score.total_price * HOURS_PER_MONTH / MICRO_DOLLARS, 2),
+                bottleneck=score.capacity.bottleneck.value,
+            )
+            for score in scores[:MAX_TYPES]
+        ],
         problem=problem,
-    )
-
-
-def _report_type(score: TypeScore) -> GroupTypeReport:
-    return GroupTypeReport(
-        name=score.candidate.name,
-        nodes=score.node_count,
-        monthly_cost=round(score.total_price * HOURS_PER_MONTH / MICRO_DOLLARS, 2),
-        bottleneck=score.capacity.bottleneck.value,
     )
 
 

@@ -142,7 +142,10 @@ def verb(options: IdleOptions) -> None:
     )
     series, usage_notes = read_usage_series(options.usage, now, options.stated)
     share = None if options.quiet_percent is None else options.quiet_percent / 100
-    own = _own_workloads(manifests)
+    # The workloads of Trimtab itself, which must not sleep.
+    namespaces = own_namespaces(manifests)
+    names = (name_of(manifest) for manifest in manifests if is_own(manifest, namespaces))
+    own = frozenset(OwnerKey(namespace, GroupKind(kind), name) for kind, namespace, name in names)
     hourly = {
         workload: cores
         for workload, cores in _hourly_usage(series, current).items()
@@ -288,13 +291,6 @@ def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
         if isinstance(price, int):
             prices[shape.metadata.name] = round(price * HOURS_PER_MONTH / 1e6, 2)
     return prices
-
-
-def _own_workloads(manifests: Sequence[Manifest]) -> frozenset[OwnerKey]:
-    """Returns the workloads of Trimtab itself, which must not sleep."""
-    namespaces = own_namespaces(manifests)
-    names = (name_of(manifest) for manifest in manifests if is_own(manifest, namespaces))
-    return frozenset(OwnerKey(namespace, GroupKind(kind), name) for kind, namespace, name in names)
 
 
 def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[OwnerKey, dict[int, float]]:

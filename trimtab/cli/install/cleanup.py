@@ -324,16 +324,12 @@ def render_uninstall_job(values: InstallValues) -> Iterator[Manifest]:
     yield render_job(
         UNINSTALL,
         values,
-        container=_uninstall_container(values),
+        container={
+            "name": UNINSTALL,
+            "image": values.image,
+            "args": ["install", "--remove", "--traces", "--namespace", values.namespace],
+            "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+        },
         backoffLimit=3,
         activeDeadlineSeconds=JOB_DEADLINE_SECONDS,
     )
-
-
-def _uninstall_container(values: InstallValues) -> Manifest:
-    return {
-        "name": UNINSTALL,
-        "image": values.image,
-        "args": ["install", "--remove", "--traces", "--namespace", values.namespace],
-        "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
-    }

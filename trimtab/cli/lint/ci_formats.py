@@ -56,7 +56,14 @@ def _sarif_result(finding: LintFindingReport) -> dict[str, Any]:
     logical = "/".join(part for part in (finding.namespace, finding.kind, finding.name) if part)
     location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": logical, "kind": "object"}]}
     if finding.file:
-        physical: dict[str, Any] = {"artifactLocation": {"uri": _file_uri(finding.file)}}
+        # The URI of a file. It is relative if the file is below the current directory: CI systems look for it in the
+        # repository.
+        path = Path(finding.file)
+        if path.is_absolute() and path.is_relative_to(Path.cwd()):
+            path = path.relative_to(Path.cwd())
+        physical: dict[str, Any] = {
+            "artifactLocation": {"uri": path.as_uri() if path.is_absolute() else quote(path.as_posix())}
+        }
         if finding.line:
             physical["region"] = {"startLine": finding.line}
         location["physicalLocation"] = physical
@@ -80,15 +87,6 @@ _SARIF_SIGN = re.compile(r"[\\\[\]{}]")
 
 def _escape_sarif_sign(sign: re.Match[str]) -> str:
     return sign[0] * 2 if sign[0] in "{}" else f"\\{sign[0]}"
-
-
-def _file_uri(file: str) -> str:
-    """Returns the URI of a file. It is relative if the file is below the current directory: CI systems look for it in
-    the repository."""
-    path = Path(file)
-    if path.is_absolute() and path.is_relative_to(Path.cwd()):
-        path = path.relative_to(Path.cwd())
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
 def render_junit(report: LintReport) -> str:

@@ -26,7 +26,17 @@ _COUNT_ALONE = (
 def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Sequence[Content]) -> list[str]:
     """Write the files with the fixes, and return notes for the user. Raises UsageError if the folder cannot be
     written."""
-    files = _live_files(plan, snapshot) if snapshot.is_live else _manifest_files(plan, snapshot, contents)
+    # File name → apply configuration, one per object of the cluster.
+    files = (
+        {
+            f"{subject.kind.lower()}-{subject.namespace}-{subject.name}.yaml": format_manifests(
+                [apply_configuration(snapshot.document_value(subject), changes)]
+            )
+            for subject, changes in plan.changes.items()
+        }
+        if snapshot.is_live
+        else _manifest_files(plan, snapshot, contents)
+    )
     if plan.new:
         files["added.yaml"] = format_manifests([addition.manifest for addition in plan.new])
     try:
@@ -93,23 +103,11 @@ def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Co
         # From the last document to the first, so that the positions of earlier ones stay valid.
         for document, changes in sorted(changed, key=lambda pair: pair[0].index, reverse=True):
             text = edit_text(text, document, changes)
-        files[_file_name(name, files)] = mark + text
+        # The name that the file has in the folder. It includes the parent folders only if two files have the same
+        # name.
+        path = Path(name)
+        short = "stdin.yaml" if name == "-" else path.name.removesuffix(".gz")
+        files[
+            short if short not in files else "-".join(part for part in path.parts if part not in ("/", ".", ".."))
+        ] = mark + text
     return files
-
-
-def _file_name(name: str, present: Iterable[str]) -> str:
-    """Returns the name that the file has in the folder. It includes the parent folders only if two files have the same
-    name."""
-    path = Path(name)
-    short = "stdin.yaml" if name == "-" else path.name.removesuffix(".gz")
-    return short if short not in present else "-".join(part for part in path.parts if part not in ("/", ".", ".."))
-
-
-def _live_files(plan: FixPlan, snapshot: LintSnapshot) -> dict[str, str]:
-    """Returns file name → apply configuration, one per object of the cluster."""
-    return {
-        f"{subject.kind.lower()}-{subject.namespace}-{subject.name}.yaml": format_manifests(
-            [apply_configuration(snapshot.document_value(subject), changes)]
-        )
-        for subject, changes in plan.changes.items()
-    }

@@ -26,7 +26,15 @@ def render_page(report: PlanReport) -> str:
             chart=html.draw_bars([_wave_row(wave) for wave in report.waves], "cpu goes"),
             groups=html.group_stays(report.stays),
             reasons=html.draw_reason_bars(report.stays),
-            notes=[*_list_refused_pools(report), *([report.resize.text] if report.resize else ()), *report.notes],
+            notes=[
+                *[
+                    f"{pool.refused.text}: at present no drain is planned in this pool"
+                    for pool in report.pools
+                    if pool.refused
+                ],
+                *([report.resize.text] if report.resize else ()),
+                *report.notes,
+            ],
             choices=tuple(map(_preset_choice, report.presets)),
             blockers=tuple(map(_keeper_blocker, select_costly_keepers(report))),
             frontier=_frontier(report),
@@ -122,9 +130,3 @@ def fold_moves(moves: list[MoveReport]) -> tuple[tuple[str, str], ...]:
         (f"{len(targets)} × {name}" if len(targets) > 1 else name, format_targets(targets))
         for name, targets in by_workload.items()
     )
-
-
-def _list_refused_pools(report: PlanReport) -> list[str]:
-    return [
-        f"{pool.refused.text}: at present no drain is planned in this pool" for pool in report.pools if pool.refused
-    ]

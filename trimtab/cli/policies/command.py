@@ -231,7 +231,10 @@ def check_policies(options: PoliciesCheckOptions) -> None:
     exist, or a label that no pod or namespace has.
     """
     policies = load_given_policies(options.paths, is_authoring=True)
-    facts, pod_labels = _read_facts(options.cluster, reads_pods=_selects_by_pod_label(policies.all))
+    matches = [conditions for policy in policies.all for conditions in (policy.spec.match, *policy.spec.match.exclude)]
+    facts, pod_labels = _read_facts(
+        options.cluster, reads_pods=any(match.pod_labels or match.pod_selector is not None for match in matches)
+    )
     report = _build_report(policies.all, lint(policies, facts, pod_labels))
     write_report(options.output, report, _CHECK_VIEW)
     if report.findings:
@@ -319,11 +322,6 @@ def run_cases(options: PoliciesTestOptions) -> None:
     print_text(f"{len(test_cases) - failed} of {format_count(len(test_cases), 'case')} passed.")
     if failed:
         sys.exit(EXIT_FOUND)
-
-
-def _selects_by_pod_label(policies: Iterable[PodPolicy]) -> bool:
-    matches = [conditions for policy in policies for conditions in (policy.spec.match, *policy.spec.match.exclude)]
-    return any(match.pod_labels or match.pod_selector is not None for match in matches)
 
 
 def _read_facts(cluster: live_cluster.ClusterOptions, *, reads_pods: bool) -> tuple[ClusterFacts | None, list[Labels]]:

@@ -93,7 +93,11 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
         yield f"the file {case.file_path('why').name} does not exist; `--accept` writes it"
         return
     try:
-        expectation = _read_expectation(case) if is_explained else Expectation(says=TO_EXPLAIN, acts=False)
+        expectation = (
+            msgspec.convert(yaml.safe_load(case.file_path("why").read_text()), Expectation)
+            if is_explained
+            else Expectation(says=TO_EXPLAIN, acts=False)
+        )
         case_policies = [policies[name] for name in (case.policy_name, *expectation.beside)]
         facts, template = _read_facts(case), _read_template(case)
     except KeyError as error:
@@ -129,10 +133,6 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
             f"the case says `acts: {str(expectation.acts).lower()}`, but the policy makes "
             f"{'no' if expectation.acts else 'a'} difference"
         )
-
-
-def _read_expectation(case: Case) -> Expectation:
-    return msgspec.convert(yaml.safe_load(case.file_path("why").read_text()), Expectation)
 
 
 def _plain_expectation(expectation: Expectation) -> dict[str, Any]:
@@ -195,15 +195,14 @@ def stored_pod(pod_preview: Preview) -> Any:
     """Returns the stored pod as JSON values, or the API server's refusal."""
     if isinstance(pod_preview.result, PodRejected):
         return {"apiVersion": EXAMPLES, "kind": "Refusal", "refused": str(pod_preview.result)}
-    pod = _without_signs(pod_preview.result.pod)
-    return {"apiVersion": "v1", "kind": "Pod", **msgspec.json.decode(msgspec.json.encode(pod))}
-
-
-def _without_signs(pod: Pod) -> Pod:
-    """Returns the pod without what its containers show of their runtimes, which no API server stores."""
-    parts = (pod.spec.containers, pod.spec.init_containers)
+    # The pod without what its containers show of their runtimes, which no API server stores.
+    parts = (pod_preview.result.pod.spec.containers, pod_preview.result.pod.spec.init_containers)
     containers, init_containers = (tuple([change(one, runtime_signs=()) for one in part]) for part in parts)
-    return change(pod, spec=change(pod.spec, containers=containers, init_containers=init_containers))
+    pod = change(
+        pod_preview.result.pod,
+        spec=change(pod_preview.result.pod.spec, containers=containers, init_containers=init_containers),
+    )
+    return {"apiVersion": "v1", "kind": "Pod", **msgspec.json.decode(msgspec.json.encode(pod))}
 
 
 def reason_codes(pod_preview: Preview) -> set[str]:

@@ -21,7 +21,7 @@ from trimtab.cluster import quantity, selectors
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.reason import NotYet, Reason
-from trimtab.cluster.recommendation import VpaRecommendation, confidence_at
+from trimtab.cluster.recommendation import confidence_at
 from trimtab.cluster.selectors import requirement_matches
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.histogram.batch_history import RESOURCES, BatchHistory, ContainerKey
@@ -138,9 +138,11 @@ def build_report(
     lines.sort(key=lambda line: _sort_key(line.row))
     rows = [line.row for line in lines]
     end_of_history = question.now or max((run.last for run in runs.values()), default=0)
+    # The rule as it is written on the command line; a rule for each resource if they differ.
+    cpu, memory = question.settings.rule_of("cpu"), question.settings.rule_of("memory")
     return RecommendReport(
         at=format_timestamp(end_of_history) if end_of_history else None,
-        rule=_format_rules(question.settings),
+        rule=str(cpu) if cpu == memory else f"cpu {cpu}, memory {memory}",
         by=question.by or None,
         containers=rows,
         saved=round(sum(row.monthly_saved or 0.0 for row in rows), 2),
@@ -155,12 +157,6 @@ def build_report(
 
 def _sort_key(row: ContainerReport) -> tuple[float, str, str, str, str]:
     return -abs(row.monthly_saved or 0.0), row.cluster or "", row.namespace, row.workload, row.container
-
-
-def _format_rules(terms: SizingSettings) -> str:
-    """Returns the rule as it is written on the command line; a rule for each resource if they differ."""
-    cpu, memory = terms.rule_of("cpu"), terms.rule_of("memory")
-    return str(cpu) if cpu == memory else f"cpu {cpu}, memory {memory}"
 
 
 def _report_history(
@@ -213,8 +209,11 @@ def _decide_container(
     """Returns the proposals for one container, by its own bounds."""
     current, parts = cluster.containers.get(container), dict[str, ResourceDecision]()
     for resource in RESOURCES:
-        resources = _current_resources(
-            current, resource, cluster, history.vpa_recommendations.get((container, resource))
+        advice = history.vpa_recommendations.get((container, resource))
+        resources = (
+            CurrentResources(resource=resource, request=None, limit=None, advice=advice)
+            if current is None
+            else current.current_resources(resource, cluster.nodes, advice)
         )
         window = history.compressed_window(container, resource)
         statistics = _usage_statistics(history, container, resource, window, question.now, question.settings)
@@ -294,7 +293,11 @@ def _usage_statistics(
     terms: SizingSettings,
 ) -> UsageStatistics | NotYet:
     if not window.last:
-        return _no_usage(resource)
+        return NotYet(
+            reason=reasons.NO_USAGE(f"the source of usage has no {resource} usage of the container"),
+            have="nothing",
+            need=required_history(resource),
+        )
     return summarize_usage(
         resource,
         window,
@@ -303,22 +306,6 @@ def _usage_statistics(
         oom=history.oom_records.get(container),
         pods=history.pod_averages.recent_uses((container, resource)),
         percentiles=terms.extra_percentiles(resource),
-    )
-
-
-def _current_resources(
-    current: CurrentContainer | None, resource: str, cluster: CurrentRequests, advice: VpaRecommendation | None
-) -> CurrentResources:
-    if current is None:
-        return CurrentResources(resource=resource, request=None, limit=None, advice=advice)
-    return current.current_resources(resource, cluster.nodes, advice)
-
-
-def _no_usage(resource: str) -> NotYet:
-    return NotYet(
-        reason=reasons.NO_USAGE(f"the source of usage has no {resource} usage of the container"),
-        have="nothing",
-        need=required_history(resource),
     )
 
 

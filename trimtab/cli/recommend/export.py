@@ -235,7 +235,10 @@ def format_krr_csv(report: RecommendReport) -> str:
         ]
         where = [row.cluster] if report.by else []
         values = [*where, row.namespace, row.workload, pods, row.former_pods or 0, row.kind, row.container]
-        rows.append([*values, _krr_severity(row), *cells])
+        severities = [
+            _krr_resource_severity(resource, part) for resource, part in (("cpu", row.cpu), ("memory", row.memory))
+        ]
+        rows.append([*values, max(severities, key=_KRR_SEVERITIES.index), *cells])
     return format_csv_table(rows, line_end="\r\n")
 
 
@@ -267,13 +270,6 @@ def _format_signed(resource: str, number: int) -> str:
     return ("+" if number >= 0 else "-") + quantity.format_quantity(resource, abs(number))
 
 
-def _krr_severity(row: ContainerReport) -> str:
-    severities = [
-        _krr_resource_severity(resource, part) for resource, part in (("cpu", row.cpu), ("memory", row.memory))
-    ]
-    return max(severities, key=_KRR_SEVERITIES.index)
-
-
 def _krr_resource_severity(resource: str, part: ResourceReport) -> str:
     target = _target_request(part)
     if part.missing is not None:
@@ -297,16 +293,16 @@ def build_vpa_checkpoints(history: BatchHistory, cluster: CurrentRequests) -> li
         cpu = history.compressed_window(container, "cpu")
         if cpu.last:
             histograms = vpa.history_of_windows(cpu, history.compressed_window(container, "memory"))
+            current = cluster.containers.get(container)
+            autoscaler = autoscalers.find_managing_vpa(current.pod_context) if current is not None else None
             documents.append(
-                _checkpoint_document(container, _vpa_name(container, cluster), vpa.encode_checkpoint(histograms))
+                _checkpoint_document(
+                    container,
+                    autoscaler.metadata.name if autoscaler is not None else container.workload,
+                    vpa.encode_checkpoint(histograms),
+                )
             )
     return documents
-
-
-def _vpa_name(container: ContainerKey, cluster: CurrentRequests) -> str:
-    current = cluster.containers.get(container)
-    autoscaler = autoscalers.find_managing_vpa(current.pod_context) if current is not None else None
-    return autoscaler.metadata.name if autoscaler is not None else container.workload
 
 
 def _checkpoint_document(container: ContainerKey, name: str, status: vpa.CheckpointStatus) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _with_pod_level(
                     {
                         key.name: getattr(decision[resource], which)
                         for key, decision in decisions.items()
-                        if _runs_always(key, cluster)
+                        if cluster.containers[key].container_ref.role is not Role.INIT
                     },
                 )
                 for spec, which in zip(specs, ("now", "after"), strict=True)
@@ -128,7 +128,3 @@ def _with_pod_level(
         }
         for key, decision in decisions.items()
     }
-
-
-def _runs_always(key: ContainerKey, cluster: CurrentRequests) -> bool:
-    return cluster.containers[key].container_ref.role is not Role.INIT

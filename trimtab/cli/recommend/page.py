@@ -71,7 +71,7 @@ def render_curve(part: ResourceReport, resource: str) -> Markup:
     now, proposed = (_base_units(resource, text) for text in (part.now, part.proposed))
     top = max([now or 0.0, proposed or 0.0, *(day.max for day in part.curve)]) * 1.05 or 1.0
     levels = (("now", now, part.now), ("proposed", proposed, part.proposed))
-    marks = [_level_line(kind, value, top, text) for kind, value, text in levels if value]
+    marks = [_LEVEL.format(kind, _y(value, top), WIDE, f"{kind} {text}") for kind, value, text in levels if value]
     drawn = Markup("").join([*_daily_paths(part.curve, top), *marks])
     return _SVG.format(WIDE, HIGH, f"{resource} by day", drawn)
 
@@ -89,10 +89,6 @@ def _daily_paths(days: Sequence[DayReport], top: float) -> list[Markup]:
     band = f"M{path(high)}L{path(low[::-1], xs[::-1])}Z"
     lines = (("max", [day.max for day in days]), ("median", [day.p50 for day in days]))
     return [_BAND.format(band), *(_LINE.format(kind, "M" + path(values)) for kind, values in lines)]
-
-
-def _level_line(kind: str, value: float, top: float, text: str | None) -> Markup:
-    return _LEVEL.format(kind, _y(value, top), WIDE, f"{kind} {text}")
 
 
 def _y(value: float, top: float) -> float:

@@ -26,11 +26,6 @@ MAX_ROWS = 40
 """The largest number of rows on a terminal; the other output formats have all rows."""
 
 
-def _title(total: TotalReport) -> str:
-    by = total.by or ""
-    return by.capitalize() if by in ("namespace", "kind", "cluster") else by
-
-
 def format_total(total: TotalReport) -> tuple[str, str, str, str]:
     """Returns the cores, the GiB and the dollars, each before and after, and the saving, as text."""
     pairs = ((total.cpu_now, total.cpu_proposed), (total.memory_now, total.memory_proposed))
@@ -247,11 +242,12 @@ def _list_totals(totals: Sequence[TotalReport]) -> Section[RecommendReport, Tota
     """Returns the totals of all groups; none if only one group has a cost, because the headline already shows its
     numbers."""
     priced = [total for total in totals if total.monthly_now is not None]
+    by = totals[0].by or ""
     return Section(
         key="totals",
         rows=lambda report: priced if len(priced) > 1 else (),
         columns=(
-            Column(_title(totals[0]), lambda total: total.value or "–"),
+            Column(by.capitalize() if by in ("namespace", "kind", "cluster") else by, lambda total: total.value or "–"),
             number_column("Containers", lambda total: total.containers, "{}", rank=3),
             *(
                 Column(title, _total_cell(position), align="right", rank=rank)

@@ -157,12 +157,10 @@ def _measure(console: Console, options: ConsoleOptions, table: Table, number: in
     """Returns the widths of a column without the blanks beside it."""
     column = table.columns[number]
     parts = [*([column.header] if table.show_header else []), *column.cells]
-    measured = [Measurement.get(console, options, _renderable(console, part)) for part in parts]
+    measured = [
+        Measurement.get(console, options, console.render_str(part) if isinstance(part, str) else part) for part in parts
+    ]
     return Measurement(max(each.minimum for each in measured), max(each.maximum for each in measured))
-
-
-def _renderable(console: Console, part: RenderableType) -> RenderableType:
-    return console.render_str(part) if isinstance(part, str) else part
 
 
 def _print_cards(

@@ -15,7 +15,7 @@ from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.resources import Amounts, pod_limits, pod_requests, qos_class
-from trimtab.policy.pod_changes import FieldChange, FieldKept
+from trimtab.policy.pod_changes import FieldChange
 
 
 class ChangeReport(ReportPart, frozen=True, kw_only=True):
@@ -170,7 +170,15 @@ def report_pod(
         outcome=preview.outcome.value if preview.outcome else "not-asked",
         calls=len(preview.calls),
         changes=[report_change(change) for change in preview.all_changes],
-        left=[_report_kept_field(change) for change in preview.kept_fields],
+        left=[
+            KeptFieldReport(
+                field=change.field,
+                policy=change.policy,
+                reason=report_reason(change.reason),
+                warning=change.loud,
+            )
+            for change in preview.kept_fields
+        ],
         would=[report_change(change) for change in would],
         warnings=list(warnings),
         problem="; ".join(call.problem for call in preview.calls if call.problem),
@@ -218,15 +226,6 @@ def report_change(change: FieldChange) -> ChangeReport:
         after=change.after,
         policy=change.policy,
         reason=report_reason(change.reason),
-    )
-
-
-def _report_kept_field(field_kept: FieldKept) -> KeptFieldReport:
-    return KeptFieldReport(
-        field=field_kept.field,
-        policy=field_kept.policy,
-        reason=report_reason(field_kept.reason),
-        warning=field_kept.loud,
     )
 
 

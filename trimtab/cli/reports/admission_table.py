@@ -56,7 +56,18 @@ def _if_admitted(cell: Callable[[PodReport], RenderableType]) -> Callable[[PodRe
 
 
 def _format_placement(pod: PodReport) -> RenderableType:
-    lines = [line for line in (_format_runtime_class(pod), *_placement_lines(pod)) if line]
+    lines = [
+        line
+        for line in (
+            _format_runtime_class(pod),
+            *[
+                Text(_describe_placement(change), style="green")
+                for change in pod.changes
+                if change.field.startswith(_PLACEMENT_FIELDS)
+            ],
+        )
+        if line
+    ]
     return Group(*lines) if lines else Text("–", style=_GREY)
 
 
@@ -115,14 +126,6 @@ def _format_runtime_class(pod: PodReport) -> Text:
 _PLACEMENT_FIELDS = ("nodeAffinity", "nodeSelector", "tolerations", "topologySpreadConstraints")
 
 
-def _placement_lines(pod: PodReport) -> list[Text]:
-    return [
-        Text(_describe_placement(change), style="green")
-        for change in pod.changes
-        if change.field.startswith(_PLACEMENT_FIELDS)
-    ]
-
-
 def _describe_placement(change: ChangeReport) -> str:
     kind, _, rest = change.field.partition("[")
     key = rest.rstrip("]")
@@ -141,7 +144,18 @@ def _describe_placement(change: ChangeReport) -> str:
 def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:
     lines = [*_refusal_lines(pod), *_change_lines(pod), *_warning_lines(pod), *_vpa_lines(pod)]
     if explain:
-        lines += [*_kept_lines(pod), *_step_lines(pod)]
+        lines += [
+            *[
+                Text(
+                    f"· {field_kept.field or 'policy'}: {field_kept.reason.text} "
+                    f"({', '.join(filter(None, (field_kept.policy, field_kept.reason.code)))})",
+                    style=_GREY,
+                )
+                for field_kept in pod.left
+                if not field_kept.warning
+            ],
+            *[Text(f"  {step}", style=_GREY) for step in pod.steps],
+        ]
     if not lines:
         return None
     title = Text(_name_pod(pod), style="bold")
@@ -213,22 +227,6 @@ def _format_vpa_amount(amount: VpaAmountReport) -> str:
     request = f"{amount.request_before or 'none'} → {amount.request}"
     limit = f" (limit {amount.limit_before} → {amount.limit})" if amount.limit != amount.limit_before else ""
     return f"{amount.container} {amount.resource} {request}{limit}"
-
-
-def _kept_lines(pod: PodReport) -> list[Text]:
-    return [
-        Text(
-            f"· {field_kept.field or 'policy'}: {field_kept.reason.text} "
-            f"({', '.join(filter(None, (field_kept.policy, field_kept.reason.code)))})",
-            style=_GREY,
-        )
-        for field_kept in pod.left
-        if not field_kept.warning
-    ]
-
-
-def _step_lines(pod: PodReport) -> list[Text]:
-    return [Text(f"  {step}", style=_GREY) for step in pod.steps]
 
 
 def _describe_totals(report: AdmitReport) -> Iterator[Text]:

@@ -132,13 +132,15 @@ def build_status_report(state: CompactorState) -> StatusReport:
     """Returns the report of all drains and all pools, including pools that have a state but no ConfigMap."""
     pools = {pool.name: pool for pool in state.pools.pools}
     names = sorted({*pools, *state.pool_states})
+    annotated = {node.name for node, _ in state.list_annotations()}
+    nodes = map(node_from_api, state.snapshot.objects_of(Node))
     return StatusReport(
         paused=state.paused,
         leader=state.leader,
         no_leader=report_reason(state.no_leader) if state.no_leader is not None else None,
         pools=[_report_pool(name, pools.get(name), state) for name in names],
         drains=_report_drains(state),
-        cordoned_by_others=_list_foreign_cordons(state),
+        cordoned_by_others=sorted(node.name for node in nodes if node.is_cordoned and node.name not in annotated),
         resizes=[
             _report_resizes(name, pools.get(name), state.pool_states[name].resizes, state.read_at)
             for name in names
@@ -228,12 +230,6 @@ def _report_drains(state: CompactorState) -> list[DrainReport]:
             )
         )
     return sorted(reports, key=lambda drain: (drain.since, drain.node))
-
-
-def _list_foreign_cordons(state: CompactorState) -> list[str]:
-    annotated = {node.name for node, _ in state.list_annotations()}
-    nodes = map(node_from_api, state.snapshot.objects_of(Node))
-    return sorted(node.name for node in nodes if node.is_cordoned and node.name not in annotated)
 
 
 def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) -> str:

@@ -8,7 +8,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.machine_types import PricedTypes, SelectedNodes
-from trimtab.sizing.ranking.break_even import BreakEven, list_break_evens
+from trimtab.sizing.ranking.break_even import list_break_evens
 from trimtab.sizing.ranking.packing import PackingCheck
 from trimtab.sizing.ranking.rank_types import DEFAULT_DWELL, Ranking, SwitchDecision
 from trimtab.sizing.ranking.score import TypeScore
@@ -314,11 +314,15 @@ def build_rank_report(
     """Returns the report of `trimtab machines rank`. `runs`: in how many consecutive runs the best type was better."""
     packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
     recommended = min(packed, key=lambda one: (one.packed_cost or 0.0, len(one.types)), default=winner)
+    reports = []
+    for name, count in count_present_types(pool_nodes).most_common():
+        price = priced.prices.get(name)
+        reports.append(PresentTypeReport(type=name, nodes=count, price=None if price is None else price / _DOLLAR))
     return MachineRankReport(
         pool=pool_nodes.pool,
         region=priced.region,
         workload=report_workload(ranking.workload),
-        today=_report_present_types(pool_nodes, priced),
+        today=reports,
         commitments=[
             CommitmentReport(type=one.candidate.name, nodes=one.count, unused=one.unused, share=round(one.share, 4))
             for one in ranking.cover.nodes
@@ -328,7 +332,14 @@ def build_rank_report(
         recommended=recommended,
         sets=list(sets),
         left_out=_group_left_out(ranking),
-        break_evens=[_report_break_even(point) for point in list_break_evens(ranking)],
+        break_evens=[
+            BreakEvenReport(
+                less_memory=point.less_memory.candidate.name,
+                more_memory=point.more_memory.candidate.name,
+                gib_per_core=round(point.gib_per_core, 3),
+            )
+            for point in list_break_evens(ranking)
+        ],
         switch=None if switch is None else _report_switch(*switch, ranking, runs),
         notes=[*pool_nodes.notes, *notes],
     )
@@ -356,14 +367,6 @@ def count_present_types(pool_nodes: SelectedNodes) -> Counter[str]:
     return Counter(filter(None, types))
 
 
-def _report_present_types(pool_nodes: SelectedNodes, priced: PricedTypes) -> list[PresentTypeReport]:
-    reports = []
-    for name, count in count_present_types(pool_nodes).most_common():
-        price = priced.prices.get(name)
-        reports.append(PresentTypeReport(type=name, nodes=count, price=None if price is None else price / _DOLLAR))
-    return reports
-
-
 def _group_left_out(ranking: Ranking) -> list[LeftOutReport]:
     groups: dict[str, list[str]] = {}
     for name, reason in sorted(ranking.left_out.items()):
@@ -372,11 +375,3 @@ def _group_left_out(ranking: Ranking) -> list[LeftOutReport]:
         LeftOutReport(count=len(names), types=names, reason=report_reason(ranking.left_out[names[0]]))
         for _, names in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
-
-
-def _report_break_even(point: BreakEven) -> BreakEvenReport:
-    return BreakEvenReport(
-        less_memory=point.less_memory.candidate.name,
-        more_memory=point.more_memory.candidate.name,
-        gib_per_core=round(point.gib_per_core, 3),
-    )

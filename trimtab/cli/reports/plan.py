@@ -34,7 +34,7 @@ from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.compaction.misplaced_pods import find_misplaced
-from trimtab.compaction.plan_types import DrainStep, Move, Plan, Wave
+from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.plan_variants import plan_frontier
 from trimtab.compaction.reasons import BLOCKED, MOVED_BEFORE
 from trimtab.compaction.simulate import successor_requirements
@@ -317,11 +317,22 @@ def build_report(
         presets=list(compared.presets),
         keepers=list(compared.keepers),
         karpenter=compared.karpenter,
-        frontier=_report_frontier(plan),
+        frontier=[
+            FrontierReport(nodes=point.nodes, evictions=point.evictions, saves=convert_saving(point.saves, plan.unit))
+            for point in plan_frontier(plan)
+        ],
         misplaced=[misplaced_report(group, model) for group in find_misplaced(model, plan)],
         left_to_autoscaler=_report_left_to_autoscaler(plan),
         pools=_report_pools(inputs, plan, members),
-        waves=_report_waves(plan, pods),
+        waves=[
+            WaveReport(
+                number=number,
+                evictions=wave.eviction_count,
+                saves=convert_saving(sum(step.saves for step in wave.steps), plan.unit),
+                nodes=[_report_step(step, plan.unit, pods) for step in wave.steps],
+            )
+            for number, wave in enumerate(plan.waves, start=1)
+        ],
         stays=report_stays(plan, members, inventory.pods),
         blockers=[
             BlockerReport(pod=pod, node=pods[pod].node, reason=report_reason(reason))
@@ -334,13 +345,6 @@ def build_report(
         resize=resize,
         notes=[*inputs.notes, *plan.notes, *note_missing_prices(inventory, inputs.pools)],
     )
-
-
-def _report_frontier(plan: Plan) -> list[FrontierReport]:
-    return [
-        FrontierReport(nodes=point.nodes, evictions=point.evictions, saves=convert_saving(point.saves, plan.unit))
-        for point in plan_frontier(plan)
-    ]
 
 
 def _report_left_to_autoscaler(plan: Plan) -> LeftToAutoscalerReport:
@@ -388,32 +392,24 @@ def _report_pools(inputs: PlanInputs, plan: Plan, members: Mapping[str, str]) ->
     return reports
 
 
-def _report_waves(plan: Plan, pods: Mapping[str, PodInfo]) -> list[WaveReport]:
-    return [_report_wave(number, wave, plan.unit, pods) for number, wave in enumerate(plan.waves, start=1)]
-
-
-def _report_wave(number: int, wave: Wave, unit: str, pods: Mapping[str, PodInfo]) -> WaveReport:
-    return WaveReport(
-        number=number,
-        evictions=wave.eviction_count,
-        saves=convert_saving(sum(step.saves for step in wave.steps), unit),
-        nodes=[_report_step(step, unit, pods) for step in wave.steps],
-    )
-
-
 def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> StepReport:
     return StepReport(
         node=step.node,
         pool=step.pool,
         saves=convert_saving(step.saves, unit),
         reason=report_reason(step.reason),
-        moves=[_report_move(move, pods[move.pod]) for move in step.moves],
+        moves=[
+            MoveReport(
+                pod=move.pod,
+                workload=workload_name(pods[move.pod]),
+                target=move.target,
+                budget=move.budget,
+                turn=move.turn,
+            )
+            for move in step.moves
+        ],
         longest_grace_seconds=step.longest_grace_seconds,
     )
-
-
-def _report_move(move: Move, pod: PodInfo) -> MoveReport:
-    return MoveReport(pod=move.pod, workload=workload_name(pod), target=move.target, budget=move.budget, turn=move.turn)
 
 
 def workload_name(pod: PodInfo) -> str:

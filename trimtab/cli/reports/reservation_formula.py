@@ -10,7 +10,7 @@ from trimtab.cli import output
 from trimtab.cli.output import ReportPart
 from trimtab.inputs.node_shapes import FormulaNode
 from trimtab.reservations.formula import NodeReservations, ResourceReservation, compare_profiles, withheld_price_share
-from trimtab.reservations.profile import GIB, Profile, Term
+from trimtab.reservations.profile import GIB, Profile
 from trimtab.sizing.cost import GIB_PER_CORE, HOURS_PER_MONTH
 
 LARGE_SHARE = 0.15
@@ -174,15 +174,14 @@ def _report_resource(reservation: ResourceReservation) -> ReservationReport:
         system=float(reservation.system),
         eviction=float(reservation.eviction),
         allocatable=reservation.allocatable,
-        terms=[_report_term(term) for term in reservation.terms],
-    )
-
-
-def _report_term(term: Term) -> TermReport:
-    return TermReport(
-        kind=term.kind,
-        amount=float(term.amount),
-        low=float(term.low),
-        high=None if term.high is None else float(term.high),
-        percent=float(100 * term.share),
+        terms=[
+            TermReport(
+                kind=term.kind,
+                amount=float(term.amount),
+                low=float(term.low),
+                high=None if term.high is None else float(term.high),
+                percent=float(100 * term.share),
+            )
+            for term in reservation.terms
+        ],
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from trimtab.admission.audit.causes import UNREGISTERED_UNKNOWN, ChangeTimes
 from trimtab.admission.audit.drift import AuditInputs, Auditor
-from trimtab.admission.audit.findings import AuditFinding, Findings, PolicyTally, build_findings
+from trimtab.admission.audit.findings import AuditFinding, Findings, build_findings
 from trimtab.admission.audit.original_pod import AuditedPodReader
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reports.admission import ChangeReport, report_change
@@ -252,7 +252,20 @@ def _build_report(audit_findings: Findings, audit_inputs: AuditInputs, pods: int
         _report_finding(what, finding, audit_inputs.facts) for what, group in findings_by_kind for finding in group
     ]
     return RunningReport(
-        policies=[_report_tally(name, modes[name], tally) for name, tally in audit_findings.tallies.items()],
+        policies=[
+            TallyReport(
+                policy=name,
+                mode=modes[name],
+                matched=tally.matched,
+                changed=tally.changed,
+                unpatched=tally.unpatched,
+                would=tally.would,
+                skipped=tally.skipped,
+                overruled=tally.overruled,
+                error=tally.failure,
+            )
+            for name, tally in audit_findings.tallies.items()
+        ],
         notes=notes,
         pods=pods,
         findings=_merge_findings(finding_reports),
@@ -292,20 +305,6 @@ def _merge_findings(findings: list[RunningFindingReport]) -> list[RunningFinding
         names = sorted([*(earlier.names if earlier else ()), *finding.names])
         merged[key] = msgspec.structs.replace(earlier or finding, names=names, pods=len(names))
     return list(merged.values())
-
-
-def _report_tally(name: str, mode: str, tally: PolicyTally) -> TallyReport:
-    return TallyReport(
-        policy=name,
-        mode=mode,
-        matched=tally.matched,
-        changed=tally.changed,
-        unpatched=tally.unpatched,
-        would=tally.would,
-        skipped=tally.skipped,
-        overruled=tally.overruled,
-        error=tally.failure,
-    )
 
 
 def _report_overhead(audit_findings: Findings) -> OverheadReport:

@@ -104,7 +104,12 @@ def measure_reservations(options: ReservedMeasureOptions) -> None:
     below 10 percent, 20m and 128Mi change nothing.
     """
     server = _connect_to_prometheus(options)
-    measurements = _read_measurements(options, server, _parse_moment(options.now))
+    seconds, mistakes = parse_now(options.now)
+    if mistakes:
+        raise UsageError(mistakes)
+    measurements = _read_measurements(
+        options, server, int(clock.utc_now().timestamp()) if seconds is None else int(seconds)
+    )
     measure_sources.select_pools(measurements, options.pools)
     assessed = assess_pools(measurements.nodes, measurements.histories, options.max_pods)
     if options.snippet is not None:
@@ -112,13 +117,6 @@ def measure_reservations(options: ReservedMeasureOptions) -> None:
         return
     report = build_report(assessed, measurements.sources, measurements.notes)
     write_report(options.output, report, VIEW)
-
-
-def _parse_moment(text: str | None) -> int:
-    seconds, mistakes = parse_now(text)
-    if mistakes:
-        raise UsageError(mistakes)
-    return int(clock.utc_now().timestamp()) if seconds is None else int(seconds)
 
 
 def _connect_to_prometheus(options: ReservedMeasureOptions) -> Prometheus | None:

@@ -11,7 +11,6 @@ from trimtab.cli.output import ReasonReport, ReportPart, report_reason
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet
 from trimtab.reservations.measure import PoolUse, Reserved, ResourceUse
-from trimtab.reservations.overhead_fit import OverheadFit
 from trimtab.reservations.overhead_history import DAY_SECONDS
 from trimtab.sizing.pool_reservations import PoolReservation
 
@@ -169,18 +168,16 @@ def _report_use(use: ResourceUse, unit: int) -> UseReport:
         p50=round(use.p50, 3),
         p95=round(use.p95, 3),
         maximum=round(use.maximum, 3),
-        fit=None if isinstance(fit, NotYet) else _report_fit(fit, unit),
+        fit=None
+        if isinstance(fit, NotYet)
+        else FitReport(
+            base=round(fit.base, 3),
+            per_pod=round(fit.per_pod, 3),
+            from_pods=round(fit.min_pods, 1),
+            to_pods=round(fit.max_pods, 1),
+            pods_per_unit=round(unit / fit.per_pod, 1) if fit.per_pod else None,
+        ),
         missing_fit=_report_missing(fit) if isinstance(fit, NotYet) else None,
-    )
-
-
-def _report_fit(fit: OverheadFit, unit: int) -> FitReport:
-    return FitReport(
-        base=round(fit.base, 3),
-        per_pod=round(fit.per_pod, 3),
-        from_pods=round(fit.min_pods, 1),
-        to_pods=round(fit.max_pods, 1),
-        pods_per_unit=round(unit / fit.per_pod, 1) if fit.per_pod else None,
     )
 
 

@@ -147,7 +147,10 @@ def measure_overhead(options: RuntimeClassMeasureOptions) -> None:
     """Show what the pods of each RuntimeClass use in addition to their containers, and the overhead that the class
     defines."""
     snapshot = live_cluster.read_snapshot(options.cluster, ("Pod", "RuntimeClass", "Node"))
-    reasons = _unavailable_classes(snapshot)
+    # RuntimeClass → the reason why no node admits its pods, or None if a node does; empty if the snapshot has no
+    # nodes.
+    overheads = class_overheads((), from_snapshot(snapshot)) if any(True for _ in snapshot.objects_of(Node)) else {}
+    reasons = {name: overhead.no_nodes for name, overhead in overheads.items()}
     classes = [
         _measure_class(runtime_class, snapshot, options.summaries, reasons.get(runtime_class.metadata.name))
         for runtime_class in snapshot.objects_of(RuntimeClass)
@@ -259,13 +262,6 @@ def _memory_request(pod: Pod) -> int | None:
         return pod_requests(pod.spec).get("memory", 0)
     except NotAQuantity:
         return None
-
-
-def _unavailable_classes(snapshot: Snapshot) -> dict[str, str | None]:
-    """Returns RuntimeClass → the reason why no node admits its pods, or None if a node does; empty if the snapshot has
-    no nodes."""
-    overheads = class_overheads((), from_snapshot(snapshot)) if any(True for _ in snapshot.objects_of(Node)) else {}
-    return {name: overhead.no_nodes for name, overhead in overheads.items()}
 
 
 def _measure_class(

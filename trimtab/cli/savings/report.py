@@ -90,7 +90,7 @@ def build_savings_report(
     if earlier:
         notes.append(f"{_count(earlier)} before the first day that is stored, so no sum includes these nodes.")
     return SavingsReport(
-        since=format_timestamp(_start_of_day(since)),
+        since=format_timestamp(since - since % DAY_SECONDS),
         until=format_timestamp(now),
         total=_sum_days("total", days.values(), now),
         pools=[_sum_days(pool, days_of_part, now) for pool, days_of_part in by_pool.items()],
@@ -98,10 +98,6 @@ def build_savings_report(
         days=[_sum_days(name, days_of_part, now) for name, days_of_part in by_day.items()],
         notes=notes,
     )
-
-
-def _start_of_day(at: Seconds) -> Seconds:
-    return at - at % DAY_SECONDS
 
 
 def _count(nodes: int) -> str:

@@ -90,6 +90,8 @@ def build_report(
     before, after = inputs.inventory.machines, simulation.after.machines
     removed_nodes = {node.name for node in before} - {node.name for node in after}
     costs, unit = compute_node_costs(inputs.inventory, inputs.pools)
+    # Moved pod → its node at the end of the simulation.
+    moved = {landing.pod for simulated_round in simulation.rounds for landing in simulated_round.landings}
     return SimulateReport(
         scheduler=simulation.scheduler.value,
         nodes_before=simulation.nodes_before,
@@ -107,7 +109,11 @@ def build_report(
         explained=list(explained),
         resize=resize,
         nodes=report_nodes(
-            inputs.inventory, inputs.pools, removed_nodes, _final_nodes(simulation), inputs.readmitted_requests
+            inputs.inventory,
+            inputs.pools,
+            removed_nodes,
+            {pod.key: pod.node for pod in simulation.after.pods if pod.key in moved},
+            inputs.readmitted_requests,
         ),
         notes=[
             *inputs.notes,
@@ -116,12 +122,6 @@ def build_report(
             *note_missing_prices(inputs.inventory, inputs.pools),
         ],
     )
-
-
-def _final_nodes(simulation: Simulation) -> dict[str, str]:
-    """Returns moved pod → its node at the end of the simulation."""
-    moved = {landing.pod for simulated_round in simulation.rounds for landing in simulated_round.landings}
-    return {pod.key: pod.node for pod in simulation.after.pods if pod.key in moved}
 
 
 def _report_rounds(simulation: Simulation) -> list[RoundReport]:

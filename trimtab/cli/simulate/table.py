@@ -56,7 +56,13 @@ def _list_chart_rows(report: SimulateReport) -> list[_ChartRow]:
     if not report.rounds:
         return []
     rows = [_ChartRow("before", 0, report.nodes_before, None)]
-    for name, rounds in _group_rounds(report.rounds):
+    # The rows of the chart: a name and its rounds. If there are more rounds than rows, a row has several rounds.
+    size = -(-len(report.rounds) // MAX_ROWS)
+    parts = [report.rounds[start : start + size] for start in range(0, len(report.rounds), size)]
+    for name, rounds in [
+        (f"round {part[0].number}" if len(part) == 1 else f"rounds {part[0].number}–{part[-1].number}", part)
+        for part in parts
+    ]:
         removed = sum(len(one.nodes) for one in rounds)
         rows.append(_ChartRow(name, removed, rounds[-1].nodes_left, sum(one.evictions for one in rounds)))
     return rows
@@ -76,18 +82,6 @@ def _list_chart_columns(report: SimulateReport) -> tuple[Column[_ChartRow], ...]
             min_width=14,
         ),
     )
-
-
-def _group_rounds(rounds: list[RoundReport]) -> list[tuple[str, list[RoundReport]]]:
-    """Returns the rows of the chart: a name and its rounds. If there are more rounds than rows, a row has several
-    rounds."""
-    size = -(-len(rounds) // MAX_ROWS)
-    parts = [rounds[start : start + size] for start in range(0, len(rounds), size)]
-    return [(_name_rounds(part), part) for part in parts]
-
-
-def _name_rounds(part: list[RoundReport]) -> str:
-    return f"round {part[0].number}" if len(part) == 1 else f"rounds {part[0].number}–{part[-1].number}"
 
 
 def _draw_bar(remaining: int, removed: int, total: int) -> Text:

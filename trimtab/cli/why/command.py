@@ -26,7 +26,7 @@ from trimtab.cli.why.report import (
 )
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
-from trimtab.cluster.snapshot import Snapshot, build_snapshot
+from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.diagnosis.gone_pod import find_owner
@@ -90,7 +90,8 @@ def explain_pod(options: WhyPodOptions) -> None:
     documents, _ = parse_documents(contents)
     snapshot = build_snapshot(documents).snapshot
     is_live = live_cluster.LIVE in cluster.paths
-    pod = _find_pod(snapshot, pod_namespace, pod_name)
+    pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in snapshot.objects_of(Pod)}
+    pod = pods.get((pod_namespace, pod_name))
     facts = from_snapshot(snapshot, vpa_reach=reach_everywhere_if(True))
     policies, _, _ = choose_policies(policy_paths, documents)
     if pod is None:
@@ -131,12 +132,6 @@ def explain_node(options: WhyNodeOptions) -> None:
     paths = [path for path in cluster.paths if path != live_cluster.LIVE]
     report = read_node_from_files(paths, name, namespace) if paths else read_node_from_cluster(cluster, name, namespace)
     write_report(options.output, report, NODE_VIEW)
-
-
-def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:
-    """Returns the pod, or None if it does not exist."""
-    pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in snapshot.objects_of(Pod)}
-    return pods.get((namespace, name))
 
 
 def _explain_gone_pod(

@@ -205,10 +205,6 @@ def report_decision(entry: HistoryEntry) -> PodDecisionReport:
     return PodDecisionReport(at=format_timestamp(entry.at), pod=entry.pod, what=what, code=entry.code, why=entry.why)
 
 
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
-
-
 def _describe_node(report: WhyNodeReport) -> Iterator[Text]:
     """Yields who cordoned the node and how to undo it, and its position in the plan."""
     pools = f"pool {' and '.join(report.pools)}" if report.pools else "no pool"
@@ -218,7 +214,8 @@ def _describe_node(report: WhyNodeReport) -> Iterator[Text]:
     yield Text.assemble((f"Node {report.name}", "bold"), f"  {place}{state}")
     is_since = report.cordon.since and report.exists
     since = f", since {report.cordon.since}" if is_since else ""
-    yield Text(_sentence(report.cordon.text + since))
+    text = report.cordon.text + since
+    yield Text(f"{text[0].upper()}{text[1:]}.")
     if report.cordon.undo:
         yield Text("To undo the cordon:")
         yield from (Text(f"  {command}") for command in report.cordon.undo)

@@ -56,7 +56,10 @@ def plan_with_resizes(
     shrinks = [proposal for proposal in proposals if proposal.is_shrink]
     if not shrinks:
         return ResizePlan(without=without, plan=without)
-    best, needed = _plan_with(inventory, pools, shrinks, context, again, effort)
+    # The plan of the resized cluster, and the proposals that it needs for its moves.
+    model = build_cluster_model(with_resized_requests(inventory, shrinks), again)
+    plan = make_plan(model, pools, context, effort)
+    best, needed = plan, _needed_proposals(model, plan, shrinks)
     if len(needed) < len(shrinks):
         fewer = build_cluster_model(with_resized_requests(inventory, needed), again)
         if holds_as_planned(best, fewer, pools, context):
@@ -72,20 +75,6 @@ def plan_with_resizes(
         resizes=tuple(proposal for resizes in by_node.values() for proposal in resizes),
         resizes_by_node=by_node,
     )
-
-
-def _plan_with(
-    inventory: Inventory,
-    pools: Sequence[Pool],
-    proposals: Sequence[ResizeProposal],
-    context: PlanningContext,
-    again: Again | None,
-    effort: int | None,
-) -> tuple[Plan, tuple[ResizeProposal, ...]]:
-    """Returns the plan of the resized cluster, and the proposals that it needs for its moves."""
-    model = build_cluster_model(with_resized_requests(inventory, proposals), again)
-    plan = make_plan(model, pools, context, effort)
-    return plan, _needed_proposals(model, plan, proposals)
 
 
 def with_resized_requests(inventory: Inventory, proposals: Sequence[ResizeProposal]) -> Inventory:

@@ -300,7 +300,9 @@ class _Checker:
     # ── room ─────────────────────────────────────────────────────────────
     def _fitting(self, pod: ResizablePod, node: NodeInfo, changes: Iterable[ResizeChange]) -> tuple[ResizeChange, ...]:
         """Returns those changes to a larger request for which the node has room, and reserves that room."""
-        free = self._free_on(node)
+        if self._free is None:
+            self._free = free_amounts(self.inventory)
+        free = self._free.get(node.name, {})
         fitting = []
         for change in changes:
             more = -change.given_up
@@ -308,11 +310,6 @@ class _Checker:
                 free[change.resource] -= more
                 fitting.append(change)
         return tuple(fitting)
-
-    def _free_on(self, node: NodeInfo) -> Amounts:
-        if self._free is None:
-            self._free = free_amounts(self.inventory)
-        return self._free.get(node.name, {})
 
 
 def free_amounts(inventory: Inventory) -> dict[str, Amounts]:

@@ -111,7 +111,17 @@ class ResizePlanner:
             return None
         now, settings, use = self.view.now, self.settings, self.view.use
         kill = pod.last_oom_kill
-        if kill is not None and kill >= record.since - CLOCK_SKEW_SECONDS and _is_new_kill(record, pod):
+        # Whether a container was OOM-killed because of the resize: it has restarted since then, or was killed later.
+        # An older kill, reported with a wrong clock, does not count.
+        if (
+            kill is not None
+            and kill >= record.since - CLOCK_SKEW_SECONDS
+            and any(
+                run.oom_killed_at is not None
+                and (run.restarts > record.restarts.get(run.name, -1) or run.oom_killed_at >= record.since)
+                for run in pod.runs
+            )
+        ):
             return r.OOM_KILL(f"a container of pod {pod.key} ran out of memory after its resize")
         restarted = sorted(name for name, times in pod.restarts.items() if times > record.restarts.get(name, times))
         if restarted:
@@ -293,7 +303,11 @@ class ResizePlanner:
                 self._count(r.WAVE, len(all_of_owner))
                 continue
             wave = records.wave_of(owner, _targets(group))
-            size = self._wave_size(owner, wave, len(group))
+            # How many pods of the workload may be in this wave: the canary's percentage, doubled for each verified
+            # wave.
+            count = max(self.view.pods_of_owner.get(owner, 0), len(group))
+            percent = min(100, self.settings.canary_percent << min(wave, 10))
+            size = max(1, count * percent // 100)
             waves += [(proposal, wave) for proposal in group[:size]]
             self._count(r.WAVE, len(all_of_owner) - min(size, len(group)))
         # Namespaces take turns: many proposals of one must not use up the hour's changes.
@@ -302,13 +316,6 @@ class ResizePlanner:
         self._count(r.PACE, len(in_turn) - len(chosen))
         counts = Counter(proposal.owner for proposal, _ in chosen)
         return tuple(self._start(proposal, wave, counts[proposal.owner]) for proposal, wave in chosen)
-
-    def _wave_size(self, owner: str, wave: int, proposals: int) -> int:
-        """Returns how many pods of the workload may be in this wave: the canary's percentage, doubled for each verified
-        wave."""
-        count = max(self.view.pods_of_owner.get(owner, 0), proposals)
-        percent = min(100, self.settings.canary_percent << min(wave, 10))
-        return max(1, count * percent // 100)
 
     def _start(self, proposal: ResizeProposal, wave: int, count: int) -> Resize:
         pod, use = self.view.pods[proposal.uid], self.view.use
@@ -350,16 +357,6 @@ def _requests_are(record: OpenResize, pod: ResizablePod, *, after: bool) -> bool
         if now != (change.amount_after if after else change.amount_before):
             return False
     return True
-
-
-def _is_new_kill(record: OpenResize, pod: ResizablePod) -> bool:
-    """Returns whether a container was OOM-killed because of the resize: it has restarted since then, or was killed
-    later. An older kill, reported with a wrong clock, does not count."""
-    return any(
-        run.oom_killed_at is not None
-        and (run.restarts > record.restarts.get(run.name, -1) or run.oom_killed_at >= record.since)
-        for run in pod.runs
-    )
 
 
 def _targets(proposals: Sequence[ResizeProposal]) -> dict[str, int]:

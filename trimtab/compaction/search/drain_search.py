@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.reasons import NO_HEADROOM
 from trimtab.compaction.search.pool_limits import PoolLimits
-from trimtab.scheduling.best_fit_index import BestFitIndex
 from trimtab.scheduling.cluster_model import FreeCapacity, SavedCapacity
-from trimtab.scheduling.placement_requests import PlacementRequest
+from trimtab.scheduling.placement import BestFitIndex, PlacementRequest
 from trimtab.scheduling.pod_class import PodClass
 
 FIXED, CANDIDATE, OPEN, DRAINED, TRIED = range(5)

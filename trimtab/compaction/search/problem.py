@@ -18,7 +18,7 @@ from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import has_free_resources
-from trimtab.scheduling.placement_requests import PlacementRequest, PlacementRequests
+from trimtab.scheduling.placement import PlacementRequest, PlacementRequests
 from trimtab.scheduling.pod_class import PodClass
 from trimtab.scheduling.run_conditions import unfit_reason
 
@@ -92,7 +92,8 @@ def prepare_problem(
     problem.capacity.reserve_growth()
     nodes = CandidateChecker(model, pools, context)
     _assign_pools(problem, nodes)
-    _close_receivers(problem)
+    for number in closed_receivers(problem.model, problem.pool_of, problem.context.now):
+        problem.capacity.closed_nodes[number] = 1
     _refuse_pools(problem, pools)
     _refuse_nodes(problem, nodes)
     _refuse_below_count(problem, pools)
@@ -114,11 +115,6 @@ def _assign_pools(problem: CompactionProblem, nodes: CandidateChecker) -> None:
             problem.refusals[number] = pool
         else:
             problem.pool_of[number] = pool
-
-
-def _close_receivers(problem: CompactionProblem) -> None:
-    for number in closed_receivers(problem.model, problem.pool_of, problem.context.now):
-        problem.capacity.closed_nodes[number] = 1
 
 
 def _refuse_pools(problem: CompactionProblem, pools: Sequence[Pool]) -> None:

@@ -125,16 +125,13 @@ class ReservedCapacity:
                 f"pod {pod.key} is Pending, but would fit on no node of any pool, not even on an empty one"
             )
         for pool in pools.values():
-            if self._has_waited(pod, pool):
+            if self.now is not None and pod.created is not None and self.now - pod.created > pool.pending_limit:
                 self.ignored.append(
                     f"pod {pod.key} has been Pending for more than {pool.pending_limit} s, so pool {pool.name} "
                     "no longer waits for it"
                 )
             else:
                 self.blocked_pools.setdefault(pool.name, reason)
-
-    def _has_waited(self, pod: PodInfo, pool: Pool) -> bool:
-        return self.now is not None and pod.created is not None and self.now - pod.created > pool.pending_limit
 
     def reserve_for_missing(self) -> None:
         """Reserves capacity for pods that were evicted and that their owner has not recreated yet. Otherwise this

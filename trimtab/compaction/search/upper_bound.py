@@ -34,7 +34,17 @@ def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: s
     `candidates`: the nodes that may be drained. `pinned`: the nodes with a pod that may not move. `unexamined`: the
     number of candidates that were not examined; they are in neither of the two sets.
     """
-    parts_with_free = [(part, _free_amounts(part)) for part in parts]
+    # The free amounts of the part, by resource.
+    parts_with_free = [
+        (
+            part,
+            [
+                sum([max(0, amount) for amount in amounts])
+                for amounts in zip(*[item.free for item in part], strict=True)
+            ],
+        )
+        for part in parts
+    ]
     removable = candidates | pinned
 
     most_saves, most_nodes = _max_savings(parts_with_free, candidates)
@@ -49,11 +59,6 @@ def upper_bound(parts: Iterable[Sequence[Item]], candidates: set[int], pinned: s
         unpinned_saves=unpinned_saves,
         candidates=len(candidates) + unexamined,
     )
-
-
-def _free_amounts(part: Sequence[Item]) -> list[int]:
-    """Returns the free amounts of the part, by resource."""
-    return [sum([max(0, amount) for amount in amounts]) for amounts in zip(*[item.free for item in part], strict=True)]
 
 
 def _max_savings(parts: Iterable[tuple[Sequence[Item], Sequence[int]]], nodes: set[int]) -> tuple[int, int]:

@@ -120,14 +120,10 @@ def render_webhook(values: InstallValues) -> Iterator[Manifest]:
         # Without data: the replicas fill it, and another server-side apply leaves their fields alone.
         yield build_manifest("v1", "Secret", CERTIFICATE_SECRET, values, component=_NAME, type="Opaque")
     yield build_manifest("v1", "Secret", WEBHOOK.signing_secret, values, component=_NAME, type="Opaque")
-    yield _render_service(values)
-    yield _render_webhook_deployment(values)
-
-
-def _render_service(values: InstallValues) -> Manifest:
     port = {"name": "https", "port": values.service_port, "targetPort": "https", "protocol": "TCP"}
     spec = {"selector": component_labels(_NAME), "ports": [port]}
-    return build_manifest("v1", "Service", WEBHOOK_NAME, values, component=_NAME, spec=spec)
+    yield build_manifest("v1", "Service", WEBHOOK_NAME, values, component=_NAME, spec=spec)
+    yield _render_webhook_deployment(values)
 
 
 def _render_webhook_deployment(values: InstallValues) -> Manifest:

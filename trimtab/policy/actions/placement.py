@@ -58,10 +58,22 @@ class CompiledPlacement:
         self.selector = tuple(
             (f"nodeSelector[{key}]", key, value) for key, value in (settings.node_selector or {}).items()
         )
-        self.require = tuple(_describe_condition(_required_name(label), label) for label in settings.require)
+        self.require = tuple(
+            _describe_condition(f"nodeAffinity.required[{label.label}]", label) for label in settings.require
+        )
         self.groups = [[label.selector_requirement for label in group] for group in settings.require_any]
-        self.groups_field = _groups_name(self.groups)
-        self.prefer = tuple(_describe_condition(_preferred_name(label), label) for label in settings.prefer)
+        # The name of the field for required groups of node labels. The name includes the groups, because several
+        # policies may each require one of their own groups.
+        text = " or ".join(" and ".join(f"{r.key} {format_requirement(r)}" for r in group) for group in self.groups)
+        self.groups_field = f"nodeAffinity.required[{text}]"
+        # The name of the field for one preferred node label. The name includes the value, because preferences are a
+        # list: a new entry does not replace another.
+        self.prefer = tuple(
+            _describe_condition(
+                f"nodeAffinity.preferred[{label.label} {format_requirement(label.selector_requirement)}]", label
+            )
+            for label in settings.prefer
+        )
         self.tolerate = tuple(_describe_toleration(added.api_toleration) for added in settings.tolerate)
         self.needed = [condition.requirement for condition in self.require] + [
             SelectorRequirement(key=key, operator="In", values=(value,)) for _, key, value in self.selector
@@ -81,7 +93,10 @@ def _describe_condition(field: str, label: NodeLabel) -> _NodeCondition:
 
 def _describe_toleration(toleration: Toleration) -> _TolerationWish:
     text = f"{toleration.operator} {toleration.value}".strip()
-    return _TolerationWish(_tolerated_name(toleration), toleration, text)
+    # The name of the field for one toleration. The name includes the value, because tolerations are a list: a new
+    # entry does not replace another.
+    taint = f"{toleration.key or '*'}={toleration.value}" if toleration.value else toleration.key or "*"
+    return _TolerationWish(f"tolerations[{taint}:{toleration.effect or '*'}]", toleration, text)
 
 
 _placements: Derived[PlacementAction, CompiledPlacement] = Derived(CompiledPlacement)
@@ -102,7 +117,7 @@ def propose_changes(settings: PlacementAction, changes: PodChanges, places: tupl
         is_loud = placement.code is not reasons.POD_LABEL_MISSING
         changes.leave_unchanged("placement", placement, loud=is_loud)
         return
-    if _is_overruled(placement, changes):
+    if bool([field for field, text in placement.exclusive_values if changes.is_overruled(field, text)]):
         return
     obstacle = _find_obstacle(placement, changes)
     if obstacle is not None:
@@ -159,28 +174,6 @@ def find_unmet_field(settings: PlacementAction, result: PodBeforeAndAfter) -> st
     return "placement" if isinstance(placement, Reason) else missing_part(placement, result.spec)
 
 
-def _is_overruled(placement: CompiledPlacement, changes: PodChanges) -> bool:
-    # Every field is asked, because each overruled one is recorded with its reason.
-    return bool([field for field, text in placement.exclusive_values if changes.is_overruled(field, text)])
-
-
-def _preferred_name(label: NodeLabel) -> str:
-    """Returns the name of the field for one preferred node label. The name includes the value, because preferences are
-    a list: a new entry does not replace another."""
-    return f"nodeAffinity.preferred[{label.label} {format_requirement(label.selector_requirement)}]"
-
-
-def _tolerated_name(toleration: Toleration) -> str:
-    """Returns the name of the field for one toleration. The name includes the value, because tolerations are a list: a
-    new entry does not replace another."""
-    taint = f"{toleration.key or '*'}={toleration.value}" if toleration.value else toleration.key or "*"
-    return f"tolerations[{taint}:{toleration.effect or '*'}]"
-
-
-def _required_name(label: NodeLabel) -> str:
-    return f"nodeAffinity.required[{label.label}]"
-
-
 def _find_obstacle(placement: CompiledPlacement, changes: PodChanges) -> Reason | None:
     """Returns why the placement cannot be applied, or None if nothing prevents it."""
     # Such a pod bypasses the scheduler, and its kubelet rejects it where a required affinity does not match the node.
@@ -232,17 +225,12 @@ def _apply_required(placement: CompiledPlacement, changes: PodChanges) -> None:
         if _has_in_every_term(changes.spec, requirement):
             changes.decide_first(field, text)  # also where it was written down before
         elif changes.claim_field(field, None, text, _REQUIRES, replaces=has_own_terms):
-            changes.spec = _add_required(changes.spec, requirement)
+            terms = tuple(_add_expression(term, requirement) for term in required_node_terms(changes.spec))
+            terms = terms or (NodeSelectorTerm(match_expressions=(requirement,)),)
+            changes.spec = _change_node_affinity(changes.spec, required=NodeSelector(node_selector_terms=terms))
 
 
 _REQUIRES = reasons.POLICY_SAYS("the policy requires this label of the pod's node")
-
-
-def _groups_name(groups: list[list[SelectorRequirement]]) -> str:
-    """Returns the name of the field for required groups of node labels. The name includes the groups, because several
-    policies may each require one of their own groups."""
-    text = " or ".join(" and ".join(f"{r.key} {format_requirement(r)}" for r in group) for group in groups)
-    return f"nodeAffinity.required[{text}]"
 
 
 def _has_any(spec: PodSpec, groups: list[list[SelectorRequirement]]) -> bool:
@@ -289,12 +277,6 @@ _MAX_TERMS = 64
 def _has_in_every_term(spec: PodSpec, requirement: SelectorRequirement) -> bool:
     terms = [term for term in required_node_terms(spec) if not is_empty(term)]
     return bool(terms) and all(requirement in value_or(term.match_expressions, ()) for term in terms)
-
-
-def _add_required(spec: PodSpec, requirement: SelectorRequirement) -> PodSpec:
-    terms = tuple(_add_expression(term, requirement) for term in required_node_terms(spec))
-    terms = terms or (NodeSelectorTerm(match_expressions=(requirement,)),)
-    return _change_node_affinity(spec, required=NodeSelector(node_selector_terms=terms))
 
 
 def _add_expression(term: NodeSelectorTerm, requirement: SelectorRequirement) -> NodeSelectorTerm:

@@ -170,7 +170,11 @@ def _origin_from_usage(
     percentiles = usage.percentiles_of(resource)
     assert percentiles is not None
     is_first = vpa is not None and vpa.can_correct and rule.under_vpa == "p5"
-    number = _first_number(resource, percentiles) if is_first else _static_number(rule, resource, percentiles)
+    number = (
+        _UsageNumber(quantity.scheduler_value(resource, percentiles.p5), f"P5{_peaks_suffix(resource)}")
+        if is_first
+        else _static_number(rule, resource, percentiles)
+    )
     # The confidence belongs to this very amount: a larger request is more certain to be enough.
     confidence, history = confidence_at(resource, percentiles, number.amount, usage.confidence_of(resource)), ""
     if usage.days is not None:
@@ -241,10 +245,6 @@ class _UsageNumber(msgspec.Struct, frozen=True, gc=False):
     amount: int
     origin: str
     code: Code = reasons.FROM_USAGE
-
-
-def _first_number(resource: str, usage: Percentiles) -> _UsageNumber:
-    return _UsageNumber(quantity.scheduler_value(resource, usage.p5), f"P5{_peaks_suffix(resource)}")
 
 
 def _static_number(rule: ResourceRequestRule, resource: str, usage: Percentiles) -> _UsageNumber:

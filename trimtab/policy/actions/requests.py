@@ -196,7 +196,9 @@ def _propose_request(rule: RequestRule, changes: PodChanges, request: _Container
             if not changes.silent:
                 changes.leave_unchanged(name, reasons.ALREADY_SET(f"the container itself requests {own}"))
             return
-        share_base = _share_base(rule, changes.subject, name, own)
+        # The author's request, of which the rule computes a share, even if an earlier share has replaced it by now;
+        # None if the author wrote none.
+        share_base = find_written_request(changes.subject, name, own) if _is_share(rule) else own
         # A policy gave this request where the author wrote none: no share is taken of it.
         if share_base is None:
             own = None
@@ -278,12 +280,6 @@ def _is_share(rule: RequestRule) -> bool:
     if rule.from_ != "usage":
         return False
     return isinstance(rule, ResourceRequestRule) and (rule.min_percent is not None or rule.max_percent is not None)
-
-
-def _share_base(rule: RequestRule, pod_context: PodContext, name: str, own: Written) -> Written | None:
-    """Returns the author's request, of which the rule computes a share, even if an earlier share has replaced it by
-    now; None if the author wrote none."""
-    return find_written_request(pod_context, name, own) if _is_share(rule) else own
 
 
 def _is_already_applied(rule: RequestRule, resource: str, own: Written, share_base: Written) -> bool:

@@ -151,7 +151,12 @@ def _clean_up_old_class(changes: PodChanges, old_class: RuntimeClass | None) -> 
     spec = changes.spec
     if spec.overhead is not UNSET:
         cleanup = reasons.CLEANED_UP("the field belonged to the previous RuntimeClass of the pod")
-        changes.record_change("overhead", _format_overhead(spec), None, cleanup)
+        changes.record_change(
+            "overhead",
+            ", ".join(f"{name} {value}" for name, value in sorted(value_or(spec.overhead, {}).items())),
+            None,
+            cleanup,
+        )
         spec = change(spec, overhead=UNSET)
     if old_class is None:
         return spec
@@ -166,10 +171,6 @@ def _clean_up_old_class(changes: PodChanges, old_class: RuntimeClass | None) -> 
         if before != after:
             changes.record_change(name, "the value of the previous RuntimeClass", None, cleanup)
     return bare
-
-
-def _format_overhead(spec: PodSpec) -> str:
-    return ", ".join(f"{name} {value}" for name, value in sorted(value_or(spec.overhead, {}).items()))
 
 
 def _describe(settings: RuntimeClassChoice) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Pods that may take long to stop: what a plan says about their termination grace periods.
+"""What the cluster autoscaler that looks after a node would do there: which pods it evicts, and how long it waits for a
+pod to stop.
 
 A drain lasts at least as long as the longest grace period of its pods, if they use it. It lasts longer if a budget lets
 pods leave only one after another and their controller creates a successor only after the pod is gone, as a StatefulSet
@@ -7,15 +8,54 @@ deletes the node.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trimtab.cluster import autoscaler_flags as f
+from trimtab.cluster.autoscaler_evictions import DEFAULT_RULES, EvictionRules, read_eviction_rules
 from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.cluster_state import ReplicaCounts
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import JOB, REPLICA_SET, REPLICATION_CONTROLLER
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pool import Pool
 from trimtab.cluster.several_autoscalers import autoscaler_of_node
+
+
+@dataclass(slots=True)
+class RulesOfNodes:
+    """The rules that hold on each node; they are calculated when they are first needed."""
+
+    nodes: tuple[NodeInfo, ...]
+    autoscaler: Autoscaler | None
+    """The cluster autoscaler, whose flags say which pods it evicts; None if it is unknown."""
+    _rules: dict[tuple[int, str], EvictionRules] = field(default_factory=dict)
+    """(id of a pool, node) → rules; the node is empty if the cluster has one autoscaler."""
+    _nodes_by_name: dict[str, NodeInfo] = field(default_factory=dict)
+
+    def on_node(self, node: str, pool: Pool) -> EvictionRules:
+        """Returns the rules of the autoscaler that looks after this node of the pool."""
+        if self.autoscaler is None:
+            return DEFAULT_RULES
+        key = (id(pool), node if self.autoscaler.members else "")
+        if key not in self._rules:
+            if not self._nodes_by_name:
+                self._nodes_by_name.update((one.name, one) for one in self.nodes)
+            one = self._nodes_by_name.get(node)
+            own = self.autoscaler if one is None else autoscaler_of_node(self.autoscaler, one, pool.name)
+            self._rules[key] = read_eviction_rules(own)
+        return self._rules[key]
+
+
+def has_too_few_replicas(pod: PodInfo, owners: Mapping[OwnerKey, ReplicaCounts], rules: EvictionRules) -> bool:
+    """Returns whether the autoscaler keeps the pod's node because the pod's ReplicaSet or ReplicationController wants
+    fewer replicas than the autoscaler's minimum."""
+    if not rules.min_replicas or pod.owner is None or pod.owner.kind not in (REPLICA_SET, REPLICATION_CONTROLLER):
+        return False
+    scale = owners.get(pod.owner)
+    return scale is not None and scale.wanted is not None and scale.wanted < rules.min_replicas
+
 
 LONG_GRACE_SECONDS = 600
 """A grace period that is longer is named in the notes of a plan (the default of the autoscaler's
@@ -117,7 +157,17 @@ def note_cut_graces(
 
 def _grace_limit(autoscaler: Autoscaler, pod: PodInfo) -> tuple[int, str]:
     """Returns (how many seconds the autoscaler waits for the pod, the flag that says so)."""
-    by_priority = _graces_by_priority(f.DRAIN_PRIORITIES.text_in(autoscaler.flags))
+    # Priority → seconds, in order of priority, from a text such as `10000:20,1000:100,0:60`. A pair that cannot be
+    # parsed is left out.
+    text = f.DRAIN_PRIORITIES.text_in(autoscaler.flags)
+    pairs = (pair.strip().partition(":") for pair in text.split(","))
+    by_priority = dict(
+        sorted(
+            (int(priority), int(seconds))
+            for priority, _, seconds in pairs
+            if priority.removeprefix("-").isdecimal() and seconds.isdecimal()
+        )
+    )
     if not by_priority:
         return f.MAX_GRACEFUL.number_in(autoscaler.flags), f.MAX_GRACEFUL.name
     # As the kubelet's graceful shutdown, whose rule the autoscaler uses: a pod has the entry with the largest priority
@@ -125,16 +175,3 @@ def _grace_limit(autoscaler: Autoscaler, pod: PodInfo) -> tuple[int, str]:
     first = next(iter(by_priority.values()))
     fitting = [seconds for priority, seconds in by_priority.items() if priority <= pod.priority]
     return (fitting[-1] if fitting else first), f.DRAIN_PRIORITIES.name
-
-
-def _graces_by_priority(text: str) -> dict[int, int]:
-    """Returns priority → seconds, in order of priority, from a text such as `10000:20,1000:100,0:60`. A pair that
-    cannot be parsed is left out."""
-    pairs = (pair.strip().partition(":") for pair in text.split(","))
-    return dict(
-        sorted(
-            (int(priority), int(seconds))
-            for priority, _, seconds in pairs
-            if priority.removeprefix("-").isdecimal() and seconds.isdecimal()
-        )
-    )

@@ -44,9 +44,14 @@ TOLERANCE = 1 + 1e-6
 
 
 def read(name, content):
+    return read_both(name, content)[0]
+
+
+def read_both(name, content):
+    """Returns the inventory and the snapshot, which a command keeps for as long as it runs."""
     reading = load_snapshot([(name, content)])
     assert not reading.mistakes, reading.mistakes[:3]
-    return snapshot_inventory(reading.snapshot)
+    return snapshot_inventory(reading.snapshot), reading.snapshot
 
 
 def waves_of(waves):
@@ -276,7 +281,7 @@ def reading(runs):
     plain, typed = [], []
     with without_garbage_collection():
         for _ in range(runs):
-            for decode, times in ((msgspec.json.decode, plain), (lambda text: read("snapshot", text), typed)):
+            for decode, times in ((msgspec.json.decode, plain), (lambda text: read_both("snapshot", text), typed)):
                 started = time.process_time()
                 printed_text = decode(content)
                 times.append(time.process_time() - started)

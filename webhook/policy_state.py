@@ -317,22 +317,19 @@ class StateLogger:
                     "an object cannot be read, and decisions ignore it", where=problem.where, why=problem.problem
                 )
         if health.complete:
-            self._log_age(health)
+            age = health.data_age() or 0.0
+            if age > STALE_SECONDS and not self._is_stale:
+                self._log.warning(
+                    "the webhook's view of the cluster is outdated and still used",
+                    age=round(age),
+                    troubles=health.list_errors(),
+                )
+            elif age <= STALE_SECONDS and self._is_stale:
+                self._log.info("the webhook's view of the cluster is current again", age=round(age))
+            self._is_stale = age > STALE_SECONDS
         elif health.seconds_since_start > PATIENCE_SECONDS and not self._is_late:
             self._is_late = True
             self._log.warning("not ready", missing=health.missing_lists(), troubles=health.list_errors())
-
-    def _log_age(self, health: PolicyStateHealth) -> None:
-        age = health.data_age() or 0.0
-        if age > STALE_SECONDS and not self._is_stale:
-            self._log.warning(
-                "the webhook's view of the cluster is outdated and still used",
-                age=round(age),
-                troubles=health.list_errors(),
-            )
-        elif age <= STALE_SECONDS and self._is_stale:
-            self._log.info("the webhook's view of the cluster is current again", age=round(age))
-        self._is_stale = age > STALE_SECONDS
 
     def on_error(self, what: str, error: Exception) -> None:
         """Logs and counts an internal error; the previous state stays in force."""

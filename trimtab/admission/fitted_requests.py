@@ -68,7 +68,8 @@ def _fit(pod: Pod, facts: ClusterFacts, namespace: str, proposed: Changes) -> Fi
         for resource in resources
     }
     first_reason: Reason | None = None
-    for chosen in _subsets(resources):
+    # All resources together, then each of them alone.
+    for chosen in [resources, *([resource] for resource in resources if len(resources) > 1)]:
         fitted = _join(by_resource[resource] for resource in chosen)
         changed = changed_pod(pod, fitted)
         refused = refuse_resources(changed, facts, namespace)
@@ -92,11 +93,6 @@ def _becomes_guaranteed(pod: Pod, changed: Pod) -> bool:
     """Returns whether the changes give the pod the QoS class Guaranteed, as policies do not either: it changes which
     pods are evicted first, and to which cpus a pod is bound."""
     return qos_class(changed.spec) is QoS.GUARANTEED and qos_class(pod.spec) is not QoS.GUARANTEED
-
-
-def _subsets(resources: list[str]) -> list[list[str]]:
-    """Returns all resources together, then each of them alone."""
-    return [resources, *([resource] for resource in resources if len(resources) > 1)]
 
 
 def _only(changes: Changes, resources: Iterable[str]) -> dict[Key, ProposedAmounts]:
@@ -123,7 +119,9 @@ def _within_pod_level(
     changes, reasons = proposed, dict[Key, Reason]()
     total = _total(pod, facts, namespace, resource, changes)
     if limit is not None and total > limit:
-        present = _present_requests(pod, facts, namespace, resource)
+        spec = complete_resources(pod, facts, namespace).spec
+        containers = (*spec.init_containers, *spec.containers)
+        present = {one.name: _amount_of(requests_of(one.resources), resource) or 0 for one in containers}
         changes = _capped_changes(proposed, present, total - limit, _STEPS[resource])
         shown = quantity.format_quantity(resource, limit)
         reason = POD_LEVEL_CAPS(f"the pod-level limit is {shown}, and the containers may not request more together")
@@ -155,12 +153,6 @@ def _capped_changes(
         if request > present.get(key[0], 0):
             changes[key] = ProposedAmounts(request, None if amounts.limit is None else request)
     return changes
-
-
-def _present_requests(pod: Pod, facts: ClusterFacts, namespace: str, resource: str) -> dict[str, int]:
-    spec = complete_resources(pod, facts, namespace).spec
-    containers = (*spec.init_containers, *spec.containers)
-    return {one.name: _amount_of(requests_of(one.resources), resource) or 0 for one in containers}
 
 
 def _total(pod: Pod, facts: ClusterFacts, namespace: str, resource: str, changes: Changes) -> int:

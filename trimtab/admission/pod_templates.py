@@ -245,7 +245,8 @@ def _read_template(
     template = _with_volume_sources(template)
     pod = decode_object(Document(file=document.file, index=document.index, value=template, node=None), Pod)
     if isinstance(pod, ConfigError):
-        steps = tuple(_split_path(pod.field))
+        parts = pod.field.replace("[", ".[").split(".")
+        steps = tuple([int(part[1:-1]) if part.startswith("[") else part for part in parts if part])
         return document.error_at((*path, *steps), pod.expected, pod.got, pod.todo)
     if path and kind not in SHAPES_BY_KIND:
         for index, container in enumerate(pod.spec.containers):
@@ -298,11 +299,6 @@ def _has_no_source(volume: Any) -> bool:
     return isinstance(volume, Mapping) and all(value is None for key, value in volume.items() if key != "name")
 
 
-def _split_path(field: str) -> list[str | int]:
-    parts = field.replace("[", ".[").split(".")
-    return [int(part[1:-1]) if part.startswith("[") else part for part in parts if part]
-
-
 def _build_location(
     document: Document, kind: GroupKind, path: Path, pod: Pod, *, is_one_of_many: bool
 ) -> PodTemplateLocation:
@@ -336,7 +332,18 @@ def _replica_count(kind: str, value: Any, path: Path) -> int:
         count = value_at(value, ("status", "desiredNumberScheduled"))
         return count if isinstance(count, int) and value_at(value, ("status", "observedGeneration")) else 1
     if kind in ("Job", "CronJob"):
-        return 0 if _has_ended(value) else _parallel_pods(value_at(value, path[:-1]))
+        # Whether the conditions of a Job say that it has completed or failed.
+        conditions = value_at(value, ("status", "conditions"))
+        return (
+            0
+            if any(
+                isinstance(condition, Mapping)
+                and condition.get("type") in ("Complete", "Failed")
+                and condition.get("status") == "True"
+                for condition in (conditions if isinstance(conditions, list) else ())
+            )
+            else _parallel_pods(value_at(value, path[:-1]))
+        )
     counts = [value_at(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]
     count = next((count for count in counts if isinstance(count, int)), 1)
     if kind == "JobSet":
@@ -354,17 +361,6 @@ def _parallel_pods(job_spec: Any) -> int:
     parallelism, completions = (value_at(job_spec, (name,)) for name in ("parallelism", "completions"))
     count = parallelism if isinstance(parallelism, int) else 1
     return max(0, min(count, completions) if isinstance(completions, int) else count)
-
-
-def _has_ended(job: Any) -> bool:
-    """Returns whether the conditions of a Job say that it has completed or failed."""
-    conditions = value_at(job, ("status", "conditions"))
-    return any(
-        isinstance(condition, Mapping)
-        and condition.get("type") in ("Complete", "Failed")
-        and condition.get("status") == "True"
-        for condition in (conditions if isinstance(conditions, list) else ())
-    )
 
 
 def _wanted_replicas(

@@ -33,7 +33,10 @@ def find_counted_owners(templates: Sequence[PodTemplateLocation], facts: Cluster
     return tuple(
         template.key
         if place is not None and last[place] != number
-        else _topmost(_creators(_owners_of(template, facts)), with_template - {template.key})
+        else _topmost(
+            _creators(template.with_owners(facts).owner_chain(template.pod, template.namespace)),
+            with_template - {template.key},
+        )
         for number, (template, place) in enumerate(zip(templates, places, strict=True))
     )
 
@@ -43,10 +46,6 @@ def _place_of(template: PodTemplateLocation) -> tuple[OwnerKey, Path] | None:
     name (`generateName`)."""
     is_named = bool(value_at(template.document.value, ("metadata", "name")))
     return (template.key, template.path) if is_named else None
-
-
-def _owners_of(template: PodTemplateLocation, facts: ClusterFacts) -> tuple[OwnerKey, ...]:
-    return template.with_owners(facts).owner_chain(template.pod, template.namespace)
 
 
 def _creators(owners: tuple[OwnerKey, ...]) -> Iterator[OwnerKey]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from trimtab.admission.apiserver.resource_sums import add_resources, multiply_quantity
 from trimtab.admission.apiserver.resourcequota import quota_usage
 from trimtab.cluster import quantity
-from trimtab.cluster.api.core import ResourceQuota
 from trimtab.cluster.api.meta import ResourceList
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.resource_quotas import effective_hard, quota_covers
@@ -35,7 +34,14 @@ def list_small_quotas(new_pods: Iterable[NewPods], facts: ClusterFacts) -> Itera
     for namespace, all_pods in sorted(by_namespace.items()):
         for quota in facts.quotas.get(namespace, ()):
             needed = _total_use(pods for pods in all_pods if quota_covers(quota, pods.pod))
-            if short := _short_amounts(quota, needed):
+            # The amounts that exceed the quota. A quota without a status, as in a file, counts as unused.
+            used = quota.status.used
+            if short := [
+                f"{name} {needed[name]} ({used.get(name, '0')} of {hard} is used)"
+                for name, hard in sorted(effective_hard(quota).items())
+                if name in needed
+                and quantity.parse(needed[name]) + quantity.parse(used.get(name, "0")) > quantity.parse(hard)
+            ]:
                 yield (
                     f"ResourceQuota {namespace}/{quota.metadata.name} refuses some of the new pods, because together "
                     f"they need more than it has left: {', '.join(short)}."
@@ -48,13 +54,3 @@ def _total_use(new_pods: Iterable[NewPods]) -> ResourceList:
         usage = quota_usage(pods.pod)
         total = add_resources(total, {name: multiply_quantity(amount, pods.count) for name, amount in usage.items()})
     return total
-
-
-def _short_amounts(quota: ResourceQuota, needed: ResourceList) -> list[str]:
-    """Returns the amounts that exceed the quota. A quota without a status, as in a file, counts as unused."""
-    used = quota.status.used
-    return [
-        f"{name} {needed[name]} ({used.get(name, '0')} of {hard} is used)"
-        for name, hard in sorted(effective_hard(quota).items())
-        if name in needed and quantity.parse(needed[name]) + quantity.parse(used.get(name, "0")) > quantity.parse(hard)
-    ]

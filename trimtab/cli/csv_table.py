@@ -30,11 +30,7 @@ def csv_cell(value: Cell) -> Cell:
     quantities stay as they are."""
     if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
-    return "".join(map(_without_formula, _SEPARATOR.split(on_one_line(value))))
-
-
-def _without_formula(part: str) -> str:
-    return f"'{part}" if _FORMULA.match(part) else part
+    return "".join(f"'{part}" if _FORMULA.match(part) else part for part in _SEPARATOR.split(on_one_line(value)))
 
 
 _SEPARATOR = re.compile(r"([;,|])")

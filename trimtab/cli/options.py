@@ -112,12 +112,12 @@ def _read_value(value: Any, hint: Any, default: Any, declared: Option | Argument
         is_absent = value is None or value == ()
         return default if is_absent and default is not dataclasses.MISSING else declared.convert(value)
     if isinstance(value, tuple) and get_origin(hint) is not tuple:
-        value = _only_one(value, declared)
-    return _as_paths(value, hint)
-
-
-def _as_paths(value: Any, hint: Any) -> Any:
-    """Returns the text as a path, if that is what the field holds."""
+        if len(value) > 1:
+            flag = declared.metavar if isinstance(declared, Argument) else declared.names[-1]
+            got = " and ".join(map(str, value))
+            raise UsageError([ConfigError(file=flag or "", expected="the option at most once", got=got)])
+        value = value[0] if value else None
+    # The text as a path, if that is what the field holds.
     if _is_many(hint):
         return tuple(map(Path, value)) if get_args(hint)[0] is Path else value
     return Path(value) if isinstance(value, str) and _without_none(hint) is Path else value
@@ -125,14 +125,6 @@ def _as_paths(value: Any, hint: Any) -> Any:
 
 def _is_many(hint: Any) -> bool:
     return get_origin(hint) is tuple and get_args(hint)[-1] is Ellipsis
-
-
-def _only_one(values: tuple[Any, ...], declared: Option | Argument) -> Any:
-    if len(values) > 1:
-        flag = declared.metavar if isinstance(declared, Argument) else declared.names[-1]
-        got = " and ".join(map(str, values))
-        raise UsageError([ConfigError(file=flag or "", expected="the option at most once", got=got)])
-    return values[0] if values else None
 
 
 def _key(name: str, declared: Option | Argument) -> str:

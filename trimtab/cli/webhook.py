@@ -61,7 +61,7 @@ def verb(options: WebhookOptions) -> None:
         hints={certs.CertsError: ISSUE_PAIR},
     ):
         settings = _read_settings(options.listen, given_settings(options))
-        # Raise an error before the server listens if policies or facts are invalid, or there is no cluster.
+        # Invalid policies or facts, and a missing cluster, are errors before the server listens.
         from_files(settings)
         if settings.is_live:
             from trimtab.kube.client import connect_to_cluster

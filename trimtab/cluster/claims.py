@@ -223,18 +223,20 @@ def _devices_by_node(
     """
     nodes: dict[str, dict[str, int]] = {}
     for (node, driver, pool), pool_slices in pools.items():
-        if pool_slices is not None and all(map(_has_single_devices, pool_slices)):
+        if pool_slices is not None and all(
+            (
+                not resource_slice.spec.shared_counters
+                and not any(
+                    one.consumes_counters or one.taints or one.allow_multiple_allocations or one.node_name
+                    for one in resource_slice.spec.devices
+                )
+            )
+            for resource_slice in pool_slices
+        ):
             free = sum((driver, pool, one.name) not in uncounted for part in pool_slices for one in part.spec.devices)
             amounts = nodes.setdefault(node, {})
             amounts[f"{DEVICE_PREFIX}{driver}"] = amounts.get(f"{DEVICE_PREFIX}{driver}", 0) + free
     return nodes
-
-
-def _has_single_devices(resource_slice: ResourceSlice) -> bool:
-    return not resource_slice.spec.shared_counters and not any(
-        one.consumes_counters or one.taints or one.allow_multiple_allocations or one.node_name
-        for one in resource_slice.spec.devices
-    )
 
 
 TOPOLOGY_LABELS = {

@@ -195,7 +195,15 @@ def canonical_form(quantity: Written) -> str:
     nano = parse(quantity)
     suffix = (_PATTERN.fullmatch(str(quantity).strip()) or [None] * 4)[3]
     if suffix is not None and suffix[0] in "eE" and suffix not in ("E", "Ei"):
-        return _format_exponent(nano, str(quantity).strip(), suffix)
+        # The quantity in exponent form. A text in canonical form, such as "1E3" or "2e0", stays as it is (measured
+        # against the API server, 1.36).
+        text = str(quantity).strip()
+        for size, power in ((10 ** (9 + p), p) for p in range(18, -10, -3)):
+            if nano and nano % size == 0:
+                if (text[: -len(suffix)], int(suffix[1:])) == (str(nano // size), power):
+                    return text
+                return f"{nano // size}e{power}" if power else str(nano // size)
+        return "0"
     if suffix is not None and suffix.endswith("i") and abs(nano) >= 1024 * NANO_PER_UNIT and nano % NANO_PER_UNIT == 0:
         return format_signed_memory(nano // NANO_PER_UNIT)
     return _format_decimal(nano)
@@ -205,18 +213,6 @@ def _format_decimal(nano: int) -> str:
     for size, suffix in _DECIMAL_SUFFIXES:
         if nano and nano % size == 0:
             return f"{nano // size}{suffix}"
-    return "0"
-
-
-def _format_exponent(nano: int, text: str, suffix: str) -> str:
-    """Returns the quantity in exponent form. A text in canonical form, such as "1E3" or "2e0", stays as it is (measured
-    against the API server, 1.36)."""
-    # Canonical exponents are multiples of three, from 10^18 down to nano.
-    for size, power in ((10 ** (9 + p), p) for p in range(18, -10, -3)):
-        if nano and nano % size == 0:
-            if (text[: -len(suffix)], int(suffix[1:])) == (str(nano // size), power):
-                return text
-            return f"{nano // size}e{power}" if power else str(nano // size)
     return "0"
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import ResourceList, value_or
-from trimtab.cluster.api.pod import Condition, Container, ContainerStatus, Pod
+from trimtab.cluster.api.pod import Condition, Container, Pod
 from trimtab.cluster.operating_system import runs_on_windows
 from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pod import FINISHED_PHASES, MIRROR_ANNOTATION
@@ -206,7 +206,19 @@ class ResizablePodReader:
         )
         names = {container.name for container in containers}
         statuses = [*status.container_statuses, *(s for s in status.init_container_statuses if s.name in names)]
-        runs = self._share(tuple(map(_read_run, statuses)))
+        runs = self._share(
+            tuple(
+                ContainerRun(
+                    name=status.name,
+                    restarts=status.restart_count,
+                    oom_killed_at=max(
+                        filter(None, (_oom_kill_in(status.state), _oom_kill_in(status.last_state))), default=None
+                    ),
+                    has=requests_of(status.resources),
+                )
+                for status in statuses
+            )
+        )
         annotations, controller = value_or(meta.annotations, {}), controller_key(meta, meta.namespace)
         ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
         answer, message = _read_answer(containers, runs, status.conditions)
@@ -271,15 +283,6 @@ def _read_ending(init_containers: Iterable[Container]) -> Iterator[EndingContain
             sidecar_count += 1
         elif requests := requests_of(container.resources):
             yield EndingContainer(requests=requests, sidecar_count=sidecar_count)
-
-
-def _read_run(status: ContainerStatus) -> ContainerRun:
-    return ContainerRun(
-        name=status.name,
-        restarts=status.restart_count,
-        oom_killed_at=max(filter(None, (_oom_kill_in(status.state), _oom_kill_in(status.last_state))), default=None),
-        has=requests_of(status.resources),
-    )
 
 
 def _oom_kill_in(state: Any) -> Seconds | None:

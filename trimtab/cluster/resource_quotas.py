@@ -34,21 +34,18 @@ def _matches_scope(scope: ScopedRequirement, pod: Pod) -> bool:
         case "NotTerminating":
             return pod.spec.active_deadline_seconds is None
         case "PriorityClass":
-            return _matches_priority_class(scope, value_or(pod.spec.priority_class_name, ""))
+            name = value_or(pod.spec.priority_class_name, "")
+            match scope.operator:
+                case "In":
+                    return name in scope.values
+                case "NotIn":
+                    return name not in scope.values
+                case "DoesNotExist":
+                    return not name
+            return bool(name)
         case "CrossNamespacePodAffinity":
             return _has_cross_namespace_affinity(pod)
     return True
-
-
-def _matches_priority_class(scope: ScopedRequirement, name: str) -> bool:
-    match scope.operator:
-        case "In":
-            return name in scope.values
-        case "NotIn":
-            return name not in scope.values
-        case "DoesNotExist":
-            return not name
-    return bool(name)
 
 
 def _has_cross_namespace_affinity(pod: Pod) -> bool:

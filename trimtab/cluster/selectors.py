@@ -48,17 +48,13 @@ def requirement_matches(requirement: SelectorRequirement, labels: Mapping[str, s
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            return _compare_numbers(requirement, value)
+            # Whether the Gt or Lt expression holds for the value. Both numbers must be valid for Go's
+            # strconv.ParseInt, which rejects `1_000` and numbers of more than 64 bits.
+            actual, bound = _parse_int64(value or ""), _parse_int64(requirement.values[0] if requirement.values else "")
+            if actual is None or bound is None:
+                return False
+            return actual > bound if requirement.operator == "Gt" else actual < bound
     return False
-
-
-def _compare_numbers(requirement: SelectorRequirement, value: str | None) -> bool:
-    """Returns whether the Gt or Lt expression holds for the value. Both numbers must be valid for Go's
-    strconv.ParseInt, which rejects `1_000` and numbers of more than 64 bits."""
-    actual, bound = _parse_int64(value or ""), _parse_int64(requirement.values[0] if requirement.values else "")
-    if actual is None or bound is None:
-        return False
-    return actual > bound if requirement.operator == "Gt" else actual < bound
 
 
 def _parse_int64(text: str) -> int | None:

@@ -94,9 +94,15 @@ class Planner:
                 self.waves.append(confirmed)
         self._drain_remaining(capacity)
         waves = tuple(Wave(steps=tuple(map(self._drain_step, wave))) for wave in self.waves)
+        drained = {node for wave in self.waves for node in wave}
+        receivers = Counter([self.targets[pod] for node in drained for pod in self.problem.pods_to_move[node]])
         return Plan(
             waves=waves,
-            refusals=self._refusals(),
+            refusals={
+                node.name: self._refusal_of(number, receivers)
+                for number, node in enumerate(self.model.nodes)
+                if number not in drained
+            },
             unit=problem.unit,
             bound=bound_problem(problem, search),
             notes=self._notes(),
@@ -342,15 +348,6 @@ class Planner:
             reason=reason,
             longest_grace_seconds=longest_grace(self._moving_pods(node)),
         )
-
-    def _refusals(self) -> dict[str, Reason]:
-        drained = {node for wave in self.waves for node in wave}
-        receivers = Counter([self.targets[pod] for node in drained for pod in self.problem.pods_to_move[node]])
-        return {
-            node.name: self._refusal_of(number, receivers)
-            for number, node in enumerate(self.model.nodes)
-            if number not in drained
-        }
 
     def _refusal_of(self, number: int, receivers: Counter[int]) -> Reason:
         reason = self.problem.refusals.get(number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -76,12 +75,14 @@ class Drainer:
                 pod for move in drain.annotation.moves if (pod := pods.get(move.uid)) and pod.node == drain.node.name
             )
         )
+        # Pool → the number of pods that its drains still have to evict.
+        uids = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if emptying else set()
         return ActiveDrains(
             emptying={drain.node.name: drain.pool for drain in emptying},
             stopping=stopping,
             emptied={drain.node.name: drain.pool for drain in active if not drain.is_emptying},
             deleted=view.autoscaler_deletions,
-            owed=_count_owed(emptying, view),
+            owed=Counter(drain.pool for drain in emptying for move in drain.annotation.moves if move.uid in uids),
         )
 
     def executed_seconds(self, view: ClusterView, now: float) -> dict[str, float]:
@@ -433,9 +434,3 @@ def _count_evictions(name: str, view: ClusterView) -> int:
     """Returns the number of pods on this node that are evicted when the autoscaler deletes the node."""
     pods = (pod for pod in view.inventory.pods if pod.node == name and not pod.is_finished)
     return sum(not (pod.is_daemon or pod.is_static) for pod in pods)
-
-
-def _count_owed(emptying: Sequence[DrainInProgress], view: ClusterView) -> Counter[str]:
-    """Returns pool → the number of pods that its drains still have to evict."""
-    uids = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if emptying else set()
-    return Counter(drain.pool for drain in emptying for move in drain.annotation.moves if move.uid in uids)

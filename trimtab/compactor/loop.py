@@ -102,8 +102,12 @@ class Loop:
         self.error_guard.run_guarded("judge", lambda: self.drainer.judge_added_nodes(view))
         self.error_guard.run_guarded("judge", lambda: self.drainer.count_deletions(view))
         active = self.drainer.active_drains(view)
-        if self.resizer is not None:
-            self._run_resizes(self.resizer, view, active, now, collector)
+        resizer = self.resizer
+        if resizer is not None:
+            leaving = frozenset((*active.emptying, *active.emptied))
+            with collector.collect_errors():
+                self.error_guard.run_guarded("resize", lambda: resizer.run_round(view, leaving, now))
+            self.problem = self.problem or resizer.problem
         # No drain begins while an unexpected error is unexplained, or while writes fail in general.
         if self.error_guard.error_count == before and collector.has_only_rejections:
             with collector.collect_errors():
@@ -120,14 +124,6 @@ class Loop:
         if busy or view.evicted_uids or self._planned_at is None:
             return self.tick
         return max(self.tick, self._planned_at + self.interval - now)
-
-    def _run_resizes(
-        self, resizer: Resizer, view: ClusterView, active: ActiveDrains, now: float, collector: ErrorCollector
-    ) -> None:
-        leaving = frozenset((*active.emptying, *active.emptied))
-        with collector.collect_errors():
-            self.error_guard.run_guarded("resize", lambda: resizer.run_round(view, leaving, now))
-        self.problem = self.problem or resizer.problem
 
     def _observe(self, now: float) -> DrainPlanner | NotYet:
         """Returns a planner for the drains in the present view; NotYet while the view is incomplete."""

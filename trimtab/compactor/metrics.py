@@ -284,7 +284,8 @@ class Metrics(WorkerMetrics):
         self.paused.set(bool(view.paused))
         scaler = view.autoscaler
         self.scaler.set(float("nan") if scaler is None else scaler.healthy and not scaler.is_silent(view.now))
-        self.pending.inc(seconds * self._count_pending(loop, view))
+        moved = {pod for memory in loop.pool_states.states.values() for pod in memory.moved}
+        self.pending.inc(seconds * sum(not pod.node and pod.key in moved for pod in view.inventory.pods))
         self._update_resizes(loop, view)
         for pool in view.pools:
             memory = loop.pool_states.state_of(pool.name)
@@ -311,10 +312,6 @@ class Metrics(WorkerMetrics):
             )
             uncovered += records.uncovered_count
         self.uncovered.set(uncovered)
-
-    def _count_pending(self, loop: Loop, view: ClusterView) -> int:
-        moved = {pod for memory in loop.pool_states.states.values() for pod in memory.moved}
-        return sum(not pod.node and pod.key in moved for pod in view.inventory.pods)
 
     def _update_nodes(self, loop: Loop, view: ClusterView) -> None:
         active, plan = loop.drainer.active_drains(view), loop.planner.last_plan

@@ -121,7 +121,16 @@ class CompactionPlanner:
         self.last_plan, self.plan_seconds = new_plan, elapsed_seconds() - started
         for pool in view.pools:
             self._record_plan(pool, new_plan, view)
-            self._record_left_nodes(pool, new_plan, view)
+            # Since when nodes are left to the autoscaler is recorded. For a pool in which nothing may be planned now,
+            # nothing is known about its nodes, and the record is not changed.
+            if pool.name not in new_plan.pools:
+                names = {*new_plan.left, *new_plan.overdue}
+                pool_nodes = sorted(
+                    node.name for node in view.inventory.nodes if node.name in names and pool.has_node(node)
+                )
+                self.pool_states.set_state(
+                    pool.name, self.pool_states.state_of(pool.name).with_left_nodes(pool_nodes, view.now)
+                )
         self._record_aims(view, active, new_plan)
         self.pending_steps = PendingSteps(self._choose_steps(view, new_plan, active), now)
         return new_plan
@@ -345,37 +354,22 @@ class CompactionPlanner:
         return frozenset(failing)
 
     def _planning_context(self, view: ClusterView, active: ActiveDrains) -> PlanningContext:
+        # The nodes that were left to the autoscaler for longer than its own settings explain.
+        removals = {
+            pool: removal_timeout(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.pool_states.states
+        }
+        overdue = (one.overdue_nodes(view.now, removals[pool]) for pool, one in self.pool_states.states.items())
         return PlanningContext(
             now=view.now,
             observations=merge_observations(self.pool_states.states, active.emptying),
             autoscaler=view.autoscaler,
             moved_pods=moved_pods(self.pool_states.states.values()) | self.moved_by_others,
-            overdue=self._overdue_nodes(view),
+            overdue=frozenset[str]().union(*overdue),
             own_cordons=view.annotations.ours,
             other_compactors=view.annotations.others,
             aims=self._aims_in_progress(view, active),
             unverified={name: str(problem) for name, problem in view.annotations.doubtful.items()},
         )
-
-    def _overdue_nodes(self, view: ClusterView) -> frozenset[str]:
-        """Returns the nodes that were left to the autoscaler for longer than its own settings explain."""
-        removals = {
-            pool: removal_timeout(DrainTimeouts(), view.autoscaler_of(pool)) for pool in self.pool_states.states
-        }
-        overdue = (one.overdue_nodes(view.now, removals[pool]) for pool, one in self.pool_states.states.items())
-        return frozenset[str]().union(*overdue)
-
-    def _record_left_nodes(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
-        """Records since when nodes are left to the autoscaler. For a pool in which nothing may be planned now, nothing
-        is known about its nodes, and the record is not changed."""
-        if pool.name not in new_plan.pools:
-            names = {*new_plan.left, *new_plan.overdue}
-            pool_nodes = sorted(
-                node.name for node in view.inventory.nodes if node.name in names and pool.has_node(node)
-            )
-            self.pool_states.set_state(
-                pool.name, self.pool_states.state_of(pool.name).with_left_nodes(pool_nodes, view.now)
-            )
 
     def _record_plan(self, pool: Pool, new_plan: Plan, view: ClusterView) -> None:
         """Records the plan for `trimtab compactor status`, and reports it if it differs from the previous one."""
@@ -384,7 +378,10 @@ class CompactionPlanner:
         memory = self.pool_states.state_of(pool.name)
         refusal = new_plan.pools.get(pool.name)
         why = f"{refusal.code.name}: {refusal}" if refusal is not None else ""
-        stays = _count_reasons(pool, new_plan, view)
+        # Reason code → the number of the pool's nodes that the plan keeps for it, the largest number first.
+        names = {node.name for node in view.inventory.nodes if pool.has_node(node)}
+        codes = Counter(reason.code.name for name, reason in new_plan.refusals.items() if name in names)
+        stays = dict(sorted(codes.items(), key=lambda item: (-item[1], item[0])))
         is_same = memory.plan == nodes and memory.plan_why.partition(":")[0] == why.partition(":")[0]
         if is_same and memory.plan_at is not None:
             if memory.plan_wave != first_wave or differ_much(memory.plan_stays, stays):
@@ -397,18 +394,12 @@ class CompactionPlanner:
         self.pool_states.record_decision("planned", reason, pool=pool.name, at=view.now, rehearsed=pool.dry_run)
 
 
-def _count_reasons(pool: Pool, new_plan: Plan, view: ClusterView) -> dict[str, int]:
-    """Returns reason code → the number of the pool's nodes that the plan keeps for it, the largest number first."""
-    names = {node.name for node in view.inventory.nodes if pool.has_node(node)}
-    codes = Counter(reason.code.name for name, reason in new_plan.refusals.items() if name in names)
-    return dict(sorted(codes.items(), key=lambda item: (-item[1], item[0])))
-
-
 def _without(pools: Sequence[Pool], names: Collection[str]) -> tuple[Pool, ...]:
     """Returns the pools, with the named pools disabled and without settings. Their nodes still belong to them and to no
     other pool."""
-    return tuple(_disabled(pool) if pool.name in names else pool for pool in pools)
-
-
-def _disabled(pool: Pool) -> Pool:
-    return Pool(name=pool.name, labels=pool.labels, everything=pool.everything, enabled=False)
+    return tuple(
+        Pool(name=pool.name, labels=pool.labels, everything=pool.everything, enabled=False)
+        if pool.name in names
+        else pool
+        for pool in pools
+    )

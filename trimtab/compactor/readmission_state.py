@@ -146,7 +146,10 @@ class ReadmissionState:
                 not has_changes
                 and is_present
                 and pod.namespace not in facts.limit_ranges
-                and not _lacks_priority_class(pod_template, facts)
+                and not (
+                    "PriorityClass" in facts.listed_kinds
+                    and names_missing_class(pod_template.spec, facts.priority_classes)
+                )
             )
             if is_plain and has_requests(pod, self._requests_of_template(owner, pod_template)):
                 refusal = None
@@ -221,10 +224,6 @@ class ReadmissionState:
             next_pod = admit_next_pod(pod_template, owner, context, now)
             entry = self._next_pods[owner] = (pod_template, next_pod)
         return entry[1]
-
-
-def _lacks_priority_class(template: PodTemplateSpec, facts: ClusterFacts) -> bool:
-    return "PriorityClass" in facts.listed_kinds and names_missing_class(template.spec, facts.priority_classes)
 
 
 def _why_not_replaced(pod: PodInfo, owner: OwnerKey, next_pod: NextPod, *, is_present: bool) -> Unreadable | None:

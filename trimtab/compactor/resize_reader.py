@@ -91,7 +91,9 @@ class ResizeReader:
         """Returns why the cluster cannot resize pods, or why this process may not; None if neither is known."""
         now = self.elapsed()
         age = None if self._checked_at is None else now - self._checked_at
-        if age is None or age > (PERMISSION_SECONDS if self._is_forbidden else SUPPORT_SECONDS):
+        if age is None or age > (
+            PERMISSION_SECONDS if self._obstacle is not None and self._obstacle.code is REJECTED else SUPPORT_SECONDS
+        ):
             self._checked_at = now
             try:
                 problem = resize.find_resize_obstacle(self.client)
@@ -101,10 +103,6 @@ class ResizeReader:
                 return NOT_SUPPORTED(f"Trimtab does not know whether the cluster can resize pods: {error}")
             self._obstacle = NOT_SUPPORTED(f"this cluster cannot resize running pods: {problem}") if problem else None
         return self._obstacle
-
-    @property
-    def _is_forbidden(self) -> bool:
-        return self._obstacle is not None and self._obstacle.code is REJECTED
 
     def note_missing_permission(self, message: str) -> Reason:
         """Remembers for a while that this process may not resize pods, and returns the reason."""

@@ -146,7 +146,12 @@ class Resizer:
         self.problem = str(lookup) if isinstance(lookup, NotYet) else ""
         lookup = None if isinstance(lookup, NotYet) else lookup
         self.obstacle = self.source.find_obstacle()
-        self._settle_flight(pods, now)
+        self._in_flight = {
+            uid: (version, at)
+            for uid, (version, at) in self._in_flight.items()
+            if uid in pods and pods[uid].version == version and now - at < IN_FLIGHT_SECONDS
+        }
+        self.steps.forget_past_waits(now)
         nodes = {record.node for record in self._all_open().values()}
         use = self.source.measure_use(pods, nodes | {proposal.node for proposal in self.advice.proposals})
         self._search(view, lookup, use, leaving_nodes, now)
@@ -174,14 +179,6 @@ class Resizer:
         return {
             uid: record for memory in self.pool_states.states.values() for uid, record in memory.resizes.open.items()
         }
-
-    def _settle_flight(self, pods: Mapping[str, ResizablePod], now: float) -> None:
-        self._in_flight = {
-            uid: (version, at)
-            for uid, (version, at) in self._in_flight.items()
-            if uid in pods and pods[uid].version == version and now - at < IN_FLIGHT_SECONDS
-        }
-        self.steps.forget_past_waits(now)
 
     # ── what may be resized ──────────────────────────────────────────────
     def _search(

@@ -223,22 +223,19 @@ def _summarize(
             have="nothing",
             need=required_history(resource),
         )
+    # The pods that still had values shortly before the newest value of all pods, sorted by name.
+    pods = history.pods[resource]
+    newest = max((last for last, _, _ in pods.values()), default=0)
+    recent = {name: one for name, one in pods.items() if one[0] >= newest - PRESENT_SECONDS and one[1] >= MIN_VALUES}
     return summarize_usage(
         resource,
         window,
         settings.now,
         kind=container.kind,
         oom=history.oom,
-        pods=_recent_uses(history.pods[resource]),
+        pods=[PodUse(name, mean) for name, (_, _, mean) in sorted(recent.items())] if len(pods) > 1 else [],
         percentiles=settings.sizing.extra_percentiles(resource),
     )
-
-
-def _recent_uses(pods: dict[str, tuple[int, int, float]]) -> list[PodUse]:
-    """Returns the pods that still had values shortly before the newest value of all pods, sorted by name."""
-    newest = max((last for last, _, _ in pods.values()), default=0)
-    recent = {name: one for name, one in pods.items() if one[0] >= newest - PRESENT_SECONDS and one[1] >= MIN_VALUES}
-    return [PodUse(name, mean) for name, (_, _, mean) in sorted(recent.items())] if len(pods) > 1 else []
 
 
 def _current(row: CurrentRow | None, resource: str) -> CurrentResources:

@@ -301,10 +301,6 @@ def _changing_part(history: LiveHistory, container: ContainerKey) -> StoredConta
     kills = {pod: history.last_kills[container, pod] for pod in running if (container, pod) in history.last_kills}
     record = history.oom_records.get(container)
     oom = (record.at, record.used, record.count, record.last) if record is not None else None
-    return StoredContainer(cpu, memory, running, kills, oom, _pod_averages(history, container))
-
-
-def _pod_averages(history: LiveHistory, container: ContainerKey) -> dict[Resource, dict[str, PodPart]]:
     averages_by_resource: dict[Resource, dict[str, PodPart]] = {}
     for resource, unit in POD_UNIT.items():
         averages = history.pod_averages.to_checkpoint((container, resource))
@@ -312,7 +308,7 @@ def _pod_averages(history: LiveHistory, container: ContainerKey) -> dict[Resourc
             averages_by_resource[resource] = {
                 name: (last, count, round(mean / unit)) for name, (last, count, mean) in averages.items()
             }
-    return averages_by_resource
+    return StoredContainer(cpu, memory, running, kills, oom, averages_by_resource)
 
 
 def _stored_window(

@@ -75,7 +75,15 @@ def restore_history(history: LiveHistory, shards: Iterable[Shard]) -> None:
     for (container, resource), parts in restored.windows.items():
         history.restore_window(container, resource, parts.build_window(history.days))
     for container, (_, stored) in restored.running.items():
-        _restore_open_peaks(history, container, stored, restored.windows.get((container, "memory")))
+        # The open peaks of a container are restored. Peaks of a day that was already over when it was stored are left
+        # out, because the text of that day includes them.
+        memory = restored.windows.get((container, "memory"))
+        over = {day for day, copy in memory.days.items() if copy.stored} if memory is not None else set()
+        running = {
+            pod: peak for pod, peak in stored.peaks.items() if peak[0] * PEAK_INTERVAL_SECONDS // DAY not in over
+        }
+        if running:
+            history.open_peaks.setdefault(container, MemoryPeaks()).running.update(running)
 
 
 def _stored_containers(shard: Shard) -> Iterable[tuple[ContainerKey, StoredContainer]]:
@@ -106,14 +114,3 @@ def _collect_container(
         history.pod_averages.merge_averages((container, resource), averages)
     if stored.peaks and newest >= restored.running.get(container, (0, stored))[0]:
         restored.running[container] = newest, stored
-
-
-def _restore_open_peaks(
-    history: LiveHistory, container: ContainerKey, stored: StoredContainer, memory: _ResourceParts | None
-) -> None:
-    """Restores the open peaks of a container. Peaks of a day that was already over when it was stored are left out,
-    because the text of that day includes them."""
-    over = {day for day, copy in memory.days.items() if copy.stored} if memory is not None else set()
-    running = {pod: peak for pod, peak in stored.peaks.items() if peak[0] * PEAK_INTERVAL_SECONDS // DAY not in over}
-    if running:
-        history.open_peaks.setdefault(container, MemoryPeaks()).running.update(running)

@@ -73,11 +73,18 @@ def read_cluster_workloads(cluster: live_cluster.ClusterOptions) -> ClusterWorkl
     if mistakes or built.mistakes:
         raise UsageError([*mistakes, *built.mistakes])
     current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
+    # Workload → the resources on whose utilization an HPA scales the workload.
+    autoscalers = built.snapshot.objects_of(HorizontalPodAutoscaler)
+    resources_by_target: dict[OwnerKey, frozenset[str]] = {}
+    for hpa in autoscalers:
+        resources = {metric.resource for metric in utilization_metrics(hpa)}
+        key = hpa_target(hpa)
+        resources_by_target[key] = resources_by_target.get(key, frozenset()) | resources
     return ClusterWorkloads(
         current,
         True,
         _vpas_by_target(documents),
-        _hpa_resources(built.snapshot.objects_of(HorizontalPodAutoscaler)),
+        resources_by_target,
         tuple(documents),
         _pods_by_owner(built.snapshot.objects_of(Pod), current),
     )
@@ -103,16 +110,6 @@ def _vpas_by_target(documents: Iterable[Document]) -> dict[OwnerKey, tuple[Mappi
             key = OwnerKey(namespace, kind, str(target.get("name")))
             vpas[key] = (*vpas.get(key, ()), manifest)
     return vpas
-
-
-def _hpa_resources(autoscalers: Iterable[HorizontalPodAutoscaler]) -> dict[OwnerKey, frozenset[str]]:
-    """Returns workload → the resources on whose utilization an HPA scales the workload."""
-    resources_by_target: dict[OwnerKey, frozenset[str]] = {}
-    for hpa in autoscalers:
-        resources = {metric.resource for metric in utilization_metrics(hpa)}
-        key = hpa_target(hpa)
-        resources_by_target[key] = resources_by_target.get(key, frozenset()) | resources
-    return resources_by_target
 
 
 def group_series(

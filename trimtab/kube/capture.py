@@ -103,15 +103,14 @@ def encode_capture(
     documents = [*plain_objects(snapshot), *metrics, *map(_unreadable_item, unreadable)]
     if salt is not None:
         documents = hash_names(documents, salt)
-    documents += map(_forbidden_item, sorted(snapshot.forbidden))
+    documents += (
+        {"apiVersion": "trimtab.dev/v1alpha1", "kind": FORBIDDEN_KIND, "metadata": {"name": kind}}
+        for kind in sorted(snapshot.forbidden)
+    )
     documents.append({"apiVersion": "trimtab.dev/v1alpha1", "kind": CAPTURE_KIND, "metadata": {"name": "cluster"}})
     # One item per line: a large capture can still be read and compared.
     body = b",\n".join(msgspec.json.encode(item) for item in documents)
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + body + b"\n]}\n"
-
-
-def _forbidden_item(kind: str) -> dict[str, Any]:
-    return {"apiVersion": "trimtab.dev/v1alpha1", "kind": FORBIDDEN_KIND, "metadata": {"name": kind}}
 
 
 def _unreadable_item(unreadable: Unreadable) -> dict[str, Any]:

@@ -82,7 +82,12 @@ def evict(writer: Writer, namespace: str, name: str, uid: str) -> EvictionOutcom
     except Conflict as error:
         return _conflict(writer, namespace, name, uid, error)
     except TooManyRequests as error:
-        return _too_many_requests(error)
+        # The outcome of a response with status 429. Only Retry-After distinguishes WAIT from NO_ROOM, because the
+        # reason is TooManyRequests in both cases.
+        words = "; ".join(cause.message for cause in error.causes) or error.message
+        if error.retry_after is None:
+            return EvictionOutcome(eviction_status=EvictionStatus.NO_ROOM, message=words)
+        return EvictionOutcome(eviction_status=EvictionStatus.WAIT, message=words, retry_after=error.retry_after)
     except RequestRefused as error:
         # The API server has no status of its own for this case: only the message tells it.
         if error.status == 500 and _TWO_BUDGETS in error.message:
@@ -125,12 +130,3 @@ def _conflict(writer: Writer, namespace: str, name: str, uid: str, error: Confli
     return EvictionOutcome(
         eviction_status=EvictionStatus.ANOTHER if current_uid else EvictionStatus.GONE, message=error.message
     )
-
-
-def _too_many_requests(error: TooManyRequests) -> EvictionOutcome:
-    """Returns the outcome of a response with status 429. Only Retry-After distinguishes WAIT from NO_ROOM, because the
-    reason is TooManyRequests in both cases."""
-    words = "; ".join(cause.message for cause in error.causes) or error.message
-    if error.retry_after is None:
-        return EvictionOutcome(eviction_status=EvictionStatus.NO_ROOM, message=words)
-    return EvictionOutcome(eviction_status=EvictionStatus.WAIT, message=words, retry_after=error.retry_after)

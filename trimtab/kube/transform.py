@@ -28,10 +28,8 @@ from trimtab.cluster.api.pod import (
     Condition,
     Container,
     ContainerStatus,
-    DownwardItem,
     Pod,
     PodSpec,
-    PodStatus,
     Volume,
     downward_items,
 )
@@ -74,11 +72,19 @@ class FieldPruner:
 
     def __call__(self, shape: ApiObject) -> ApiObject:
         if isinstance(shape, Pod):
+            conditions = tuple([_prune_condition(c) for c in shape.status.conditions if c.type in RETAINED_CONDITIONS])
+            containers = tuple(map(_prune_container_status, shape.status.container_statuses))
             return changed(
                 shape,
                 metadata=self.prune_metadata(shape.metadata),
                 spec=self._prune_spec(shape.spec),
-                status=self._prune_status(shape.status),
+                status=changed(
+                    shape.status,
+                    phase=sys.intern(shape.status.phase),
+                    conditions=conditions,
+                    container_statuses=self._shared(containers),
+                    init_container_statuses=self._shared(_prune_init_statuses(shape.status.init_container_statuses)),
+                ),
             )
         if isinstance(shape, Node):
             return changed(shape, metadata=self.prune_metadata(shape.metadata))
@@ -123,23 +129,12 @@ class FieldPruner:
                     _prune_volume(v)
                     for v in spec.volumes
                     if any(source(v) is not UNSET for source in _SOURCES)
-                    or any(map(_refers_to_resources, downward_items(v)))
+                    or any(source.resource_field_ref is not None for source in downward_items(v))
                 ]
             ),
         )
         shared_spec = self._shared(without_node)
         return changed(shared_spec, node_name=node) if node else shared_spec
-
-    def _prune_status(self, status: PodStatus) -> PodStatus:
-        conditions = tuple([_prune_condition(c) for c in status.conditions if c.type in RETAINED_CONDITIONS])
-        containers = tuple(map(_prune_container_status, status.container_statuses))
-        return changed(
-            status,
-            phase=sys.intern(status.phase),
-            conditions=conditions,
-            container_statuses=self._shared(containers),
-            init_container_statuses=self._shared(_prune_init_statuses(status.init_container_statuses)),
-        )
 
     def prune_metadata(self, meta: Metadata) -> Metadata:
         """Returns the metadata of any object, with only the annotations that are read, and with repeated parts
@@ -199,10 +194,6 @@ def _prune_container(container: Container) -> Container:
         return container
     mounts = tuple([mount for mount in container.volume_mounts if mount.recursive_read_only])
     return changed(container, volume_mounts=mounts)
-
-
-def _refers_to_resources(source: DownwardItem) -> bool:
-    return source.resource_field_ref is not None
 
 
 _DOWNWARD = ("downward_api", "projected")

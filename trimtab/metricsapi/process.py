@@ -70,7 +70,14 @@ def run(settings: Settings, logger: Logger) -> NoReturn:
     """
     client = connect_to_cluster(str(settings.kubeconfig) if settings.kubeconfig else None)
     try:
-        _write_first_authorities(settings, client)
+        assert settings.client_ca_file is not None
+        try:
+            config = read_request_header_config(client)
+            if isinstance(config, Unreadable):
+                raise CannotServe(f"{config}; without this ConfigMap the process cannot identify any client")
+            write_client_authorities(settings.client_ca_file, config)
+        except (KubeFault, OSError) as error:
+            raise CannotServe(str(error)) from error
         if settings.certs_secret is not None:
             step_until_pair(build_rotator(settings, client, logger), logger)
     finally:
@@ -86,17 +93,6 @@ def run(settings: Settings, logger: Logger) -> NoReturn:
 
     loader = certs.CertificateLoader(settings.certs_folder, log_reload, settings.client_ca_file)
     launch_gunicorn(APPLICATION, settings, logger, loader.front)
-
-
-def _write_first_authorities(settings: Settings, client: Client) -> None:
-    assert settings.client_ca_file is not None
-    try:
-        config = read_request_header_config(client)
-        if isinstance(config, Unreadable):
-            raise CannotServe(f"{config}; without this ConfigMap the process cannot identify any client")
-        write_client_authorities(settings.client_ca_file, config)
-    except (KubeFault, OSError) as error:
-        raise CannotServe(str(error)) from error
 
 
 def build_rotator(settings: Settings, client: Client, logger: Logger) -> CertificateRotator:

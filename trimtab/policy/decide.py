@@ -258,7 +258,19 @@ def _decide_round(
     if trials:
         watched.append(partial(_watched_changes, pod_changes, turns, trials))
     if earlier_marker is None and changed_annotation.ANNOTATION in pod_context.annotations:
-        decision = change(decision, fields_kept=(*decision.fields_kept, _untrusted_marker(pod_context)))
+        if pod_context.settings.signer.keys is None:
+            reason = reasons.MARKER_UNVERIFIED("without a signing key Trimtab cannot verify the annotation")
+        else:
+            reason = reasons.MARKER_NOT_OURS(
+                "Trimtab did not write this annotation for this pod within the last seconds"
+            )
+        decision = change(
+            decision,
+            fields_kept=(
+                *decision.fields_kept,
+                FieldKept(field=f"annotations[{changed_annotation.ANNOTATION}]", policy="", reason=reason),
+            ),
+        )
     return decision, applicable
 
 
@@ -310,14 +322,6 @@ def _keeps_unverified_marker(pod_context: PodContext) -> bool:
         pod_context.settings.signer.keys is None
         and changed_annotation.read_claimed_annotation(pod_context.pod, pod_context.namespace) is not None
     )
-
-
-def _untrusted_marker(pod_context: PodContext) -> FieldKept:
-    if pod_context.settings.signer.keys is None:
-        reason = reasons.MARKER_UNVERIFIED("without a signing key Trimtab cannot verify the annotation")
-    else:
-        reason = reasons.MARKER_NOT_OURS("Trimtab did not write this annotation for this pod within the last seconds")
-    return FieldKept(field=f"annotations[{changed_annotation.ANNOTATION}]", policy="", reason=reason)
 
 
 _Trial = tuple[int, tuple[Any, ...]]

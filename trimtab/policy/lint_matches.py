@@ -12,7 +12,7 @@ from trimtab.cluster.config_error import suggest_name
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import labels_match, name_matcher
 from trimtab.policy import reasons
-from trimtab.policy.conditions import Conditions, NamespaceMatch
+from trimtab.policy.conditions import NamespaceMatch
 from trimtab.policy.match import namespace_name_test
 from trimtab.policy.pod_context import NAME_LABEL
 from trimtab.policy.podpolicy import PodPolicy
@@ -42,16 +42,12 @@ def find_unmatched_conditions(
     namespace_values = collect_label_values({NAME_LABEL: name, **labels} for name, labels in namespaces.items())
     for conditions in (match, *match.exclude):
         if pod_values:
-            yield from _find_unmatched_pod_labels(conditions, pod_values)
+            for key, pattern in (conditions.pod_labels or {}).items():
+                yield from _find_unmatched_label("pod", key, (pattern,), name_matcher((pattern,)), pod_values)
+            if conditions.pod_selector is not None:
+                yield from _find_unmatched_selector("pod", conditions.pod_selector.api_selector, pod_values)
         if namespaces and conditions.namespaces is not None:
             yield from _find_unmatched_namespaces(conditions.namespaces, namespaces, namespace_values)
-
-
-def _find_unmatched_pod_labels(conditions: Conditions, values: LabelValues) -> Iterator[Reason]:
-    for key, pattern in (conditions.pod_labels or {}).items():
-        yield from _find_unmatched_label("pod", key, (pattern,), name_matcher((pattern,)), values)
-    if conditions.pod_selector is not None:
-        yield from _find_unmatched_selector("pod", conditions.pod_selector.api_selector, values)
 
 
 def _find_unmatched_namespaces(

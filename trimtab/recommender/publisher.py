@@ -20,7 +20,7 @@ from trimtab.histogram.time_buckets import DAY
 from trimtab.recommender.sharded_configmaps import ShardBackend, ShardedStore
 from trimtab.recommender.write_budget import PERIOD_SECONDS, WriteBudget
 from trimtab.sizing.recommendation import build_container_usage, measure_change
-from trimtab.sizing.statistics import UsageStatistics, summarize_usage
+from trimtab.sizing.statistics import summarize_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,19 @@ def compute_recommendations(history: LiveHistory, now: int) -> ContainerRecommen
     workloads: Workloads = {}
     missing: dict[ContainerKey, dict[str, NotYet]] = {}
     for container in history.list_containers():
-        statistics = {resource: _statistics(history, container, resource, now) for resource in RESOURCES}
+        statistics = {
+            resource: summarize_usage(
+                resource,
+                history.get_window(container, resource),
+                now,
+                history.running_peaks(container, resource),
+                kind=container.kind,
+                running_seconds=history.get_window(container, "cpu").observed_seconds,
+                oom=history.oom_records.get(container),
+                pods=history.average_pod_uses(container, resource),
+            )
+            for resource in RESOURCES
+        }
         published = build_container_usage(
             statistics["cpu"], statistics["memory"], now=now, last=_last_sample(history, container)
         )
@@ -49,19 +61,6 @@ def compute_recommendations(history: LiveHistory, now: int) -> ContainerRecommen
         if missing_resources:
             missing[container] = missing_resources
     return ContainerRecommendations(workloads, missing)
-
-
-def _statistics(history: LiveHistory, container: ContainerKey, resource: str, now: int) -> UsageStatistics | NotYet:
-    return summarize_usage(
-        resource,
-        history.get_window(container, resource),
-        now,
-        history.running_peaks(container, resource),
-        kind=container.kind,
-        running_seconds=history.get_window(container, "cpu").observed_seconds,
-        oom=history.oom_records.get(container),
-        pods=history.average_pod_uses(container, resource),
-    )
 
 
 def _last_sample(history: LiveHistory, container: ContainerKey) -> int | None:

@@ -129,7 +129,18 @@ class ReservationMeasurer:
         readings = list(self.read_overheads(sorted(keys), start, now))
         for reading in readings:
             if reading.node in keys:
-                self._add_reading(keys[reading.node], reading)
+                counted = with_counted_cpu(self._previous.get(reading.node), reading)
+                self._previous[reading.node] = reading
+                self.histories.setdefault(keys[reading.node], OverheadHistory(max_days=HISTORY_DAYS)).add_sample(
+                    OverheadSample(
+                        node=counted.node,
+                        second=counted.second,
+                        pods=counted.pods,
+                        millicores=counted.millicores,
+                        memory_bytes=counted.memory_bytes,
+                        max_memory_bytes=counted.max_memory_bytes,
+                    )
+                )
         self._read_until = now
         for history in self.histories.values():
             history.drop_old_days(now)
@@ -140,20 +151,6 @@ class ReservationMeasurer:
         self._publish(now)
         if now - self._stored_at >= STORE_INTERVAL_SECONDS:
             self.store_histories(now)
-
-    def _add_reading(self, key: PoolRuntime, reading: NodeOverhead) -> None:
-        counted = with_counted_cpu(self._previous.get(reading.node), reading)
-        self._previous[reading.node] = reading
-        self.histories.setdefault(key, OverheadHistory(max_days=HISTORY_DAYS)).add_sample(
-            OverheadSample(
-                node=counted.node,
-                second=counted.second,
-                pods=counted.pods,
-                millicores=counted.millicores,
-                memory_bytes=counted.memory_bytes,
-                max_memory_bytes=counted.max_memory_bytes,
-            )
-        )
 
     def _publish(self, now: int) -> None:
         """Writes the recommendations if one of them differs from the published one."""

@@ -178,7 +178,11 @@ def propose_request(
         target, proposal_reasons = _amount_from_vpa(current, current.advice, statistics)
     else:
         target, proposal_reasons = _amount_from_usage(current, statistics, settings)
-    if isinstance(statistics, UsageStatistics) and _limit_would_kill(current, statistics, target):
+    # Whether the limit would be below the largest usage. The request of a Guaranteed container is also its limit, and
+    # a container is killed when its memory exceeds its limit.
+    if isinstance(statistics, UsageStatistics) and (
+        current.qos is QoS.GUARANTEED and current.resource == "memory" and _round_up("memory", statistics.max) > target
+    ):
         target = _round_up("memory", statistics.max)
         proposal_reasons.append(
             REQUEST_RAISED(
@@ -248,14 +252,6 @@ def _amount_from_usage(
 
 def _capitalize(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def _limit_would_kill(current: CurrentResources, statistics: UsageStatistics, target: int) -> bool:
-    """Returns whether the limit would be below the largest usage. The request of a Guaranteed container is also its
-    limit, and a container is killed when its memory exceeds its limit."""
-    return (
-        current.qos is QoS.GUARANTEED and current.resource == "memory" and _round_up("memory", statistics.max) > target
-    )
 
 
 def _amount_from_vpa(

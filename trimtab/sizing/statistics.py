@@ -115,9 +115,17 @@ def summarize_usage(
     whole.add_values(running)
     samples, seconds = whole.total_count, max(window.observed_seconds, running_seconds if running else 0)
     min_samples = (MIN_RUN_SAMPLES if kind == RUN_KIND else MIN_SAMPLES)[resource]
-    young = samples < min_samples or not _is_long_enough(window)
+    # Whether the history covers a day, or has runs on seven days.
+    young = samples < min_samples or not (
+        window.observed_seconds + SLACK_SECONDS >= MIN_HISTORY_SECONDS or window.observed_days >= MIN_RUN_DAYS
+    )
     if young and (samples < MIN_YOUNG_SAMPLES[resource] or seconds + SLACK_SECONDS < MIN_YOUNG_SECONDS):
-        return _missing_history(resource, window, samples)
+        unit = "peaks" if resource == "memory" else "samples"
+        return NotYet(
+            reason=INSUFFICIENT(f"too little {resource} usage of the container is known"),
+            have=f"{window.observed_seconds / HOUR:.1f} hours, {samples} {unit}",
+            need=required_history(resource),
+        )
     shares = (0.05, 0.5, 0.9, 0.95, 0.99)
     p5, p50, p90, p95, p99 = whole.compute_percentiles(shares)
     others = dict(
@@ -126,7 +134,9 @@ def summarize_usage(
     # Without a clock the OOM floor is that at the end of the window.
     end = window.last if now is None else now
     adaptive = adaptive_request(resource, window, end, running=running, oom=oom, pods=pods)
-    base_confidence = compute_confidence(resource, seconds, samples, _seconds_since_last(window, now))
+    base_confidence = compute_confidence(
+        resource, seconds, samples, 0 if now is None or not window.last else max(0, now - window.last)
+    )
     return UsageStatistics(
         resource=resource,
         p5=p5,
@@ -145,30 +155,12 @@ def summarize_usage(
     )
 
 
-def _is_long_enough(window: DailyHistograms) -> bool:
-    """Returns whether the history covers a day, or has runs on seven days."""
-    return window.observed_seconds + SLACK_SECONDS >= MIN_HISTORY_SECONDS or window.observed_days >= MIN_RUN_DAYS
-
-
-def _seconds_since_last(window: DailyHistograms, now: Seconds | None) -> int:
-    return 0 if now is None or not window.last else max(0, now - window.last)
-
-
 def compute_confidence(resource: str, seconds: int, samples: int, age: int = 0) -> float:
     """Returns the confidence from 0 to 1: the length of the history and the number of samples, relative to those for
     full confidence, halved for each day of age after the first."""
     amount = min(1.0, seconds / FULL_CONFIDENCE_SECONDS, samples / FULL_CONFIDENCE_SAMPLES[resource])
     faded: float = 2.0 ** -max(0.0, (age - FRESH_SECONDS) / DAY)
     return round(amount * faded, 2)
-
-
-def _missing_history(resource: str, window: DailyHistograms, samples: int) -> NotYet:
-    unit = "peaks" if resource == "memory" else "samples"
-    return NotYet(
-        reason=INSUFFICIENT(f"too little {resource} usage of the container is known"),
-        have=f"{window.observed_seconds / HOUR:.1f} hours, {samples} {unit}",
-        need=required_history(resource),
-    )
 
 
 def required_history(resource: str) -> str:

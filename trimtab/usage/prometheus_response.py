@@ -200,18 +200,14 @@ def read_notices(body: bytes) -> AnswerNotices:
 def iter_series(body: bytes) -> Iterator[ParsedSeries]:
     """Yields the series of one response with all their labels, one at a time. Raises GarbledSource."""
     try:
-        yield from _iter_series(body)
+        for piece in _split_series(body):
+            series = _decode_regular(piece)
+            if series is not None:
+                yield series
+            else:
+                yield from map(parse_exact_series, _split_text(piece))
     except msgspec.DecodeError as error:
         raise GarbledSource(f"a response of {len(body)} bytes: {error}") from None
-
-
-def _iter_series(body: bytes) -> Iterator[ParsedSeries]:
-    for piece in _split_series(body):
-        series = _decode_regular(piece)
-        if series is not None:
-            yield series
-        else:
-            yield from map(parse_exact_series, _split_text(piece))
 
 
 def _split_text(piece: memoryview | msgspec.Raw) -> list[msgspec.Raw]:

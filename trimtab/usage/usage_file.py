@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
 
 import msgspec
 
@@ -217,12 +216,12 @@ def _parse_exported(line: bytes) -> ParsedSeries:
         raise msgspec.DecodeError(f"a series has {got}")
     points = [
         (time // 1000, value)
-        for time, value in zip(exported.timestamps, map(_finite, exported.values), strict=True)
+        for time, value in zip(
+            exported.timestamps,
+            (float(value) if isinstance(value, float | int) and isfinite(value) else None for value in exported.values),
+            strict=True,
+        )
         if value is not None
     ]
     dropped = len(exported.values) - len(points)
     return exported.metric, [time for time, _ in points], [value for _, value in points], dropped
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if isinstance(value, float | int) and isfinite(value) else None

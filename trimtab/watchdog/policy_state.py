@@ -18,7 +18,6 @@ from trimtab.cluster.api.core import RuntimeClass
 from trimtab.cluster.api.meta import ApiObject
 from trimtab.cluster.kinds import built_in
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.reason import NotYet
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.kube.informers import Holds
 from trimtab.kube.resources import LIST_SOURCES, ListSource, fact_list_sources, sources_by_name
@@ -183,7 +182,15 @@ class AuditStateBuilder:
                 _put_or_drop(self._configurations, change, is_deleted)
                 self._apply_watched(change, is_deleted)
             case _:
-                self._apply_fact(change, is_deleted)
+                if change.kind in OWNERS:
+                    key = OwnerKey(change.key[0], built_in(change.kind), change.key[1])
+                    if change.after is None:
+                        self.uids.pop(key, None)
+                    else:
+                        self.uids[key] = change.after.uid
+                if change.kind == CLASS:
+                    _put_or_drop(self._classes, change, is_deleted)
+                self._apply_watched(change, is_deleted)
 
     def _apply_policy(self, name: str, after: ObservedPolicy | None, is_deleted: bool) -> None:
         if is_deleted or after is None:
@@ -195,17 +202,6 @@ class AuditStateBuilder:
         # Most writes of the status change neither.
         if before is None or (before.generation, before.mode) != (after.generation, after.mode):
             self._watched.put(POLICY, ("", name), after.loaded)
-
-    def _apply_fact(self, change: WatchEvent[Any], is_deleted: bool) -> None:
-        if change.kind in OWNERS:
-            key = OwnerKey(change.key[0], built_in(change.kind), change.key[1])
-            if change.after is None:
-                self.uids.pop(key, None)
-            else:
-                self.uids[key] = change.after.uid
-        if change.kind == CLASS:
-            _put_or_drop(self._classes, change, is_deleted)
-        self._apply_watched(change, is_deleted)
 
     def _apply_watched(self, change: WatchEvent[Any], is_deleted: bool) -> None:
         if is_deleted:
@@ -245,6 +241,13 @@ class AuditStateBuilder:
 
     def change_times(self) -> ChangeTimes:
         """Returns when policies, RuntimeClasses and the webhook's configuration were last written."""
+        # When the oldest of Trimtab's webhook configurations was created.
+        own = [
+            configuration
+            for (_, name), configuration in self._configurations.items()
+            if configuration.labelled or name == self._configuration
+        ]
+        times = [configuration.created for configuration in own if configuration.created is not None]
         return ChangeTimes(
             policies={
                 name: time for name, observed in self.policies.items() if (time := observed.changed_at) is not None
@@ -254,18 +257,8 @@ class AuditStateBuilder:
                 for key, observed in self._classes.items()
                 if observed.written_at is not None
             },
-            webhook=self._registration_time(),
+            webhook=min(times) if times else UNREGISTERED_UNKNOWN if own else None,
         )
-
-    def _registration_time(self) -> Moment | NotYet | None:
-        """Returns when the oldest of Trimtab's webhook configurations was created."""
-        own = [
-            configuration
-            for (_, name), configuration in self._configurations.items()
-            if configuration.labelled or name == self._configuration
-        ]
-        times = [configuration.created for configuration in own if configuration.created is not None]
-        return min(times) if times else UNREGISTERED_UNKNOWN if own else None
 
 
 def _decision_fact(reduced: Any) -> Any:

@@ -32,13 +32,11 @@ def set_defaults(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodReje
         restart_policy=pod.spec.restart_policy or "Always",
         scheduler_name=pod.spec.scheduler_name or "default-scheduler",
         security_context=pod.spec.security_context or _NO_SECURITY_CONTEXT,
-        termination_grace_period_seconds=_grace_period(pod.spec),
+        termination_grace_period_seconds=30
+        if pod.spec.termination_grace_period_seconds is None
+        else pod.spec.termination_grace_period_seconds,
     )
     return change(pod, spec=resource_sums.round_spec(_default_pod_level(spec)))
-
-
-def _grace_period(spec: PodSpec) -> int:
-    return 30 if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds
 
 
 def _default_container(container: Container, spec: PodSpec) -> Container:

@@ -15,7 +15,7 @@ an absent operator and `operator: Equal` alike: a toleration without an operator
 not the other way round.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from trimtab.admission.apiserver.outcome import PodRejected
@@ -42,10 +42,14 @@ def resolve_priority(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | Pod
     if "PriorityClass" not in facts.listed_kinds:
         return pod
     class_name = value_or(pod.spec.priority_class_name, "")
+    # The global default class. If several were created at the same time, it is the one with the lowest value; if
+    # there is none, a class with priority 0.
     priority_class = (
         facts.priority_classes.get(class_name) or BUILT_IN.get(class_name)
         if class_name
-        else _default_class(facts.priority_classes)
+        else min(
+            (c for c in facts.priority_classes.values() if c.global_default), key=lambda c: c.value, default=_NO_CLASS
+        )
     )
     if priority_class is None:
         return PodRejected(403, PRIORITY_PLUGIN, f"no PriorityClass with name {class_name} was found")
@@ -56,12 +60,6 @@ def names_missing_class(spec: PodSpec, names: Container[str]) -> bool:
     """Returns whether the pod names a PriorityClass that is neither among `names` nor in every cluster."""
     name = value_or(spec.priority_class_name, "")
     return bool(name) and name not in names and name not in BUILT_IN
-
-
-def _default_class(classes: Mapping[str, PriorityClass]) -> PriorityClass:
-    """Returns the global default class. If several were created at the same time, it is the one with the lowest value;
-    if there is none, a class with priority 0."""
-    return min((c for c in classes.values() if c.global_default), key=lambda c: c.value, default=_NO_CLASS)
 
 
 def _find_contradiction(spec: PodSpec, priority_class: PriorityClass) -> PodRejected | None:
@@ -91,19 +89,11 @@ def admit_toleration_seconds(pod: Pod, facts: ClusterFacts, namespace: str) -> P
     the pod already tolerates. Never rejects."""
     tolerations = value_or(pod.spec.tolerations, ())
     missing = tuple(
-        _toleration_for(key)
+        Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=300)
         for key in NODE_TAINTS
-        if not any(_covers_taint(toleration, key) for toleration in tolerations)
+        if not any(toleration.key in ("", key) and toleration.effect in ("", "NoExecute") for toleration in tolerations)
     )
     return change(pod, spec=change(pod.spec, tolerations=tolerations + missing)) if missing else pod
-
-
-def _covers_taint(toleration: Toleration, key: str) -> bool:
-    return toleration.key in ("", key) and toleration.effect in ("", "NoExecute")
-
-
-def _toleration_for(key: str) -> Toleration:
-    return Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=300)
 
 
 _NO_LIMIT = float("inf")

@@ -57,7 +57,11 @@ def check_quotas(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodReje
     if not quotas:
         return pod
     for quota in quotas:
-        refused = _check_specified(quota, pod.spec) or _check_status(quota)
+        missing = [
+            f"{name} for: {','.join(lacking)}" for name, lacking in unnamed_resources(_counted_names(quota), pod.spec)
+        ]
+        message = f"failed quota: {quota.metadata.name}: must specify {'; '.join(missing)}"
+        refused = (PodRejected(403, PLUGIN, message) if missing else None) or _check_status(quota)
         if refused:
             return refused
     charged = quota_usage(pod)
@@ -68,16 +72,12 @@ def check_quotas(pod: Pod, facts: ClusterFacts, namespace: str) -> Pod | PodReje
 def quota_usage(pod: Pod) -> ResourceList:
     """Returns the amounts that this pod uses, by the names that quotas have for them. Overhead is included, and zeros
     are left out."""
-    requests, limits = _pod_requests(pod.spec), _pod_limits(pod.spec)
+    # The pod's requests (`PodRequests`, component-helpers resource/helpers.go): pod-level requests replace the sum,
+    # and overhead is added.
+    total = resource_sums.sum_containers(pod.spec, requests_of) | _pod_level_resources(requests_of(pod.spec.resources))
+    requests, limits = resource_sums.add_resources(total, value_or(pod.spec.overhead, {})), _pod_limits(pod.spec)
     amounts = {"count/pods": "1", "pods": "1"} | _quota_names(requests, limits)
     return {name: value for name, value in amounts.items() if quantity.parse(value)}
-
-
-def _pod_requests(spec: PodSpec) -> ResourceList:
-    """Returns the pod's requests (`PodRequests`, component-helpers resource/helpers.go): pod-level requests replace the
-    sum, and overhead is added."""
-    total = resource_sums.sum_containers(spec, requests_of) | _pod_level_resources(requests_of(spec.resources))
-    return resource_sums.add_resources(total, value_or(spec.overhead, {}))
 
 
 def _pod_limits(spec: PodSpec) -> ResourceList:
@@ -116,12 +116,6 @@ def _is_counted_prefix(name: str) -> bool:
     if name.startswith(("hugepages-", "requests.hugepages-")):
         return True
     return name.startswith("requests.") and _is_extended(name)
-
-
-def _check_specified(quota: ResourceQuota, spec: PodSpec) -> PodRejected | None:
-    missing = [f"{name} for: {','.join(lacking)}" for name, lacking in unnamed_resources(_counted_names(quota), spec)]
-    message = f"failed quota: {quota.metadata.name}: must specify {'; '.join(missing)}"
-    return PodRejected(403, PLUGIN, message) if missing else None
 
 
 def _check_status(quota: ResourceQuota) -> PodRejected | None:

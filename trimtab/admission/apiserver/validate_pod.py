@@ -29,7 +29,6 @@ from trimtab.cluster.api.pod import (
     NodeSelectorTerm,
     Pod,
     PodSpec,
-    PreferredTerm,
     Resources,
     Toleration,
     TopologySpreadConstraint,
@@ -46,7 +45,13 @@ def affinity_errors(spec: PodSpec) -> Iterator[str]:
     node = value_or(value_or(spec.affinity, Affinity()).node_affinity, NodeAffinity())
     if not isinstance(node.required, UnsetType):
         yield from _required_term_errors(f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms", node.required)
-    yield from _preferred_term_errors(f"spec.affinity.nodeAffinity.{PREFERRED}", value_or(node.preferred, ()))
+    field = f"spec.affinity.nodeAffinity.{PREFERRED}"
+    terms = value_or(node.preferred, ())
+    for index, preferred in enumerate(terms):
+        term_field = f"{field}[{index}]"
+        if not 0 < preferred.weight <= _MAX_WEIGHT:
+            yield format_invalid(f"{term_field}.weight", preferred.weight, "must be in the range 1-100")
+        yield from _term_errors(f"{term_field}.preference", preferred.preference, values=False)
 
 
 def _required_term_errors(field: str, selector: NodeSelector) -> Iterator[str]:
@@ -54,14 +59,6 @@ def _required_term_errors(field: str, selector: NodeSelector) -> Iterator[str]:
         yield f"{field}: Required value: must have at least one node selector term"
     for index, term in enumerate(selector.node_selector_terms):
         yield from _term_errors(f"{field}[{index}]", term, values=True)
-
-
-def _preferred_term_errors(field: str, terms: tuple[PreferredTerm, ...]) -> Iterator[str]:
-    for index, preferred in enumerate(terms):
-        term_field = f"{field}[{index}]"
-        if not 0 < preferred.weight <= _MAX_WEIGHT:
-            yield format_invalid(f"{term_field}.weight", preferred.weight, "must be in the range 1-100")
-        yield from _term_errors(f"{term_field}.preference", preferred.preference, values=False)
 
 
 def _term_errors(field: str, term: NodeSelectorTerm, *, values: bool) -> Iterator[str]:

@@ -84,6 +84,12 @@ def audit_template(
             carried=carried, left_out={compiled.name: reason for compiled in find_candidate_policies(policies, subject)}
         )
     decision, is_outcome_checked = _decide_with_outcome(subject, policies, annotation)
+    # Policy → error, from the decision's failures, whose form is "policy: action: error".
+    parts = (failure.partition(": ") for failure in decision.failures)
+    # The policies that were overruled. A policy also counts as overruled if a field already has the value of another
+    # policy's earlier change.
+    deciders = annotation.decider_by_field if annotation else {}
+    # Policy → why a change of the policy was dropped, for policies in mode apply.
     return AuditResult(
         meant=frozenset(matched.policy for matched in decision.matched),
         carried=carried,
@@ -93,10 +99,22 @@ def audit_template(
             omission.policy: omission.reason
             for omission in find_applicable_policies(policies, subject).policies_left_out
         },
-        withheld=_withheld_by_policy(decision),
+        withheld={
+            kept_field.policy: kept_field.reason
+            for kept_field in decision.fields_kept
+            if kept_field.reason.code in _WITHHELD_CODES and kept_field.policy
+        },
         is_outcome_checked=is_outcome_checked,
-        overruled=_overruled(annotation, decision),
-        failed=_failures_by_policy(decision),
+        overruled=frozenset(
+            kept_field.policy
+            for kept_field in decision.fields_kept
+            if kept_field.reason.code is reasons.OVERRULED
+            or (
+                kept_field.reason.code is reasons.ALREADY_SET
+                and deciders.get(kept_field.field, (kept_field.policy,))[0] != kept_field.policy
+            )
+        ),
+        failed={policy: error for policy, _, error in parts},
         denied=decision.denied,
     )
 
@@ -122,15 +140,6 @@ def _decide_with_outcome(
 _WITHHELD_CODES = QUOTA_WITHHELD | {reasons.NO_NODE}
 
 
-def _withheld_by_policy(decision: Decision) -> dict[str, Reason]:
-    """Returns policy → why a change of the policy was dropped, for policies in mode apply."""
-    return {
-        kept_field.policy: kept_field.reason
-        for kept_field in decision.fields_kept
-        if kept_field.reason.code in _WITHHELD_CODES and kept_field.policy
-    }
-
-
 def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:
     """Returns the pod with the overhead that its RuntimeClass defines now, because an outdated overhead is reported
     separately.
@@ -153,27 +162,6 @@ def _by_policy(changes: tuple[FieldChange, ...], modes: Mapping[str, str]) -> di
         if field_change.policy in modes and field_change.before != NOT_HELD and field_change.field != overhead.FIELD:
             by_policy.setdefault(field_change.policy, []).append(field_change)
     return {policy: tuple(of_policy) for policy, of_policy in by_policy.items()}
-
-
-def _overruled(annotation: ChangedAnnotation | None, decision: Decision) -> frozenset[str]:
-    """Returns the policies that were overruled. A policy also counts as overruled if a field already has the value of
-    another policy's earlier change."""
-    deciders = annotation.decider_by_field if annotation else {}
-    return frozenset(
-        kept_field.policy
-        for kept_field in decision.fields_kept
-        if kept_field.reason.code is reasons.OVERRULED
-        or (
-            kept_field.reason.code is reasons.ALREADY_SET
-            and deciders.get(kept_field.field, (kept_field.policy,))[0] != kept_field.policy
-        )
-    )
-
-
-def _failures_by_policy(decision: Decision) -> dict[str, str]:
-    """Returns policy → error, from the decision's failures, whose form is "policy: action: error"."""
-    parts = (failure.partition(": ") for failure in decision.failures)
-    return {policy: error for policy, _, error in parts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,9 +218,15 @@ class Auditor:
         if self._last_inputs != (inputs.policies, inputs.terms):
             self._invalidate_all()
             self._last_inputs = (inputs.policies, inputs.terms)
-        outdated = self._outdated_templates(groups, inputs.facts)
+        # The templates that must be decided; those without a result come first.
+        new = [alike for alike in groups if alike not in self._results]
+        changed = [alike for alike, cached in self._results.items() if not _is_still_valid(cached, inputs.facts)]
+        outdated = new + changed
         for alike in outdated[: self.most]:
-            self._results[alike] = _decide_template(alike, inputs)
+            recorded_facts, reads = track_dependencies(inputs.facts)
+            self._results[alike] = _CachedResult(
+                audit_template(alike, inputs.policies, recorded_facts, inputs.terms), reads, inputs.facts
+            )
         decided_count = min(len(outdated), self.most)
         results = {alike: cached.result for alike, cached in self._results.items()}
         return AuditState(groups=groups, results=results, decided=decided_count, behind=len(outdated) - decided_count)
@@ -246,12 +240,6 @@ class Auditor:
         """Marks every result as one that must be decided again."""
         for cached in self._results.values():
             cached.reads = None
-
-    def _outdated_templates(self, groups: Mapping[PodTemplateKey, object], facts: ClusterFacts) -> list[PodTemplateKey]:
-        """Returns the templates that must be decided; those without a result come first."""
-        new = [alike for alike in groups if alike not in self._results]
-        changed = [alike for alike, cached in self._results.items() if not _is_still_valid(cached, facts)]
-        return new + changed
 
 
 def _is_still_valid(cached: _CachedResult, facts: ClusterFacts) -> bool:
@@ -269,13 +257,6 @@ def _is_still_valid(cached: _CachedResult, facts: ClusterFacts) -> bool:
             return False
         cached.facts = facts
     return True
-
-
-def _decide_template(template_key: PodTemplateKey, inputs: AuditInputs) -> _CachedResult:
-    recorded_facts, reads = track_dependencies(inputs.facts)
-    return _CachedResult(
-        audit_template(template_key, inputs.policies, recorded_facts, inputs.terms), reads, inputs.facts
-    )
 
 
 def _group_by_template(pods: Iterable[AuditedPod]) -> dict[PodTemplateKey, tuple[AuditedPod, ...]]:

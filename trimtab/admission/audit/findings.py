@@ -15,7 +15,6 @@ from trimtab.cluster.reason import NotYet, Reason
 from trimtab.policy.changed_annotation import ChangedAnnotation
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX
 from trimtab.policy.pod_changes import FieldChange, Value
-from trimtab.policy.podpolicy import Policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +123,13 @@ def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTim
     """Yields the changes that pods lack, with the cause. Pods of one template may have different ages and thus
     different causes; those with the same cause form one finding."""
     for alike, result in state.results.items():
-        annotation = _trusted_annotation(alike, inputs.policies)
+        # What the annotation says about existing policies. It may be forged, because everyone who may patch pods can
+        # write it.
+        annotation = (
+            alike.marker.for_policies({policy.name for policy in inputs.policies.all})
+            if alike.marker
+            else ChangedAnnotation()
+        )
         for policy, changes in result.lacks.items():
             signs = _Signs(
                 is_marked=bool(annotation.by),
@@ -162,16 +167,6 @@ def _cause_of(policy: str, pod: AuditedPod, since: ChangeTimes, signs: _Signs) -
 
 def _creation_time(pod: AuditedPod) -> float:
     return pod.created or 0.0
-
-
-def _trusted_annotation(template_key: PodTemplateKey, policies: Policies) -> ChangedAnnotation:
-    """Returns what the annotation says about existing policies. It may be forged, because everyone who may patch pods
-    can write it."""
-    return (
-        template_key.marker.for_policies({policy.name for policy in policies.all})
-        if template_key.marker
-        else ChangedAnnotation()
-    )
 
 
 def _drop_earlier_values(annotation: ChangedAnnotation, changes: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:

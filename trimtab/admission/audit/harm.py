@@ -264,7 +264,8 @@ class FailureHistory:
             for kind in FailureKind:
                 if cohort is Cohort.BEFORE or may_cause(pod.alike, policy.name, kind):
                     key = (policy.name, policy.since, cohort, kind, pod.alike.namespace)
-                    self._add_count(key, Count(1, kind in failures), now)
+                    counts = self._counts_by_hour.setdefault(_hour_of(now), {})
+                    counts[key] = counts.get(key, Count()) + Count(1, kind in failures)
 
     def restore_counts(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
         """Restores the counts of pods from before this version of the policy, which an earlier leader has stored. They
@@ -301,10 +302,6 @@ class FailureHistory:
         observed = existing + self.count_deleted(policy, Cohort.BEFORE, kind, now)
         restored = self._restored_counts.get((policy.name, policy.since), {}).get(kind, Count())
         return restored if restored.pods > observed.pods else observed
-
-    def _add_count(self, key: _HistoryKey, count: Count, now: Moment) -> None:
-        counts = self._counts_by_hour.setdefault(_hour_of(now), {})
-        counts[key] = counts.get(key, Count()) + count
 
 
 def _hour_of(time: Moment) -> int:

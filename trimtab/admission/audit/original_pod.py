@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from trimtab.cluster.api.meta import UNSET, Labels, Metadata, SelectorRequirement, UnsetType, change, value_or
-from trimtab.cluster.api.pod import Affinity, Condition, ContainerStatus, NodeAffinity, Pod, PodSpec, PodStatus, Volume
+from trimtab.cluster.api.meta import UNSET, Metadata, SelectorRequirement, change, value_or
+from trimtab.cluster.api.pod import Affinity, Condition, NodeAffinity, Pod, PodSpec, PodStatus, Volume
 from trimtab.cluster.kinds import DAEMON_SET
 from trimtab.cluster.owner import kind_of_reference
 from trimtab.cluster.runtime_signs import can_name_runtime
@@ -59,20 +59,18 @@ def read_failures(status: PodStatus, created: float | None) -> tuple[PodFailure,
 
 def _all_failures(status: PodStatus, created: float) -> Iterator[PodFailure]:
     for container in status.container_statuses:
-        yield from _oom_kills(container, created)
+        # The OOM kills of a container. Both of its states are read, because after a restart the kill is in
+        # `lastState`.
+        for state in (container.state, container.last_state):
+            terminated: Any = state.get("terminated") if isinstance(state, Mapping) else None
+            if isinstance(terminated, Mapping) and terminated.get("reason") == "OOMKilled":
+                yield PodFailure(
+                    FailureKind.OOM_KILLED, float(parse_timestamp(terminated.get("finishedAt")) or created)
+                )
     if status.phase == "Failed" and status.reason == "Evicted":
         yield PodFailure(FailureKind.EVICTED, _transition_time(status.conditions, "DisruptionTarget", created))
     if status.phase == "Pending" and any(map(_is_unschedulable, status.conditions)):
         yield PodFailure(FailureKind.UNSCHEDULABLE, _transition_time(status.conditions, "PodScheduled", created))
-
-
-def _oom_kills(container: ContainerStatus, created: float) -> Iterator[PodFailure]:
-    """Yields the OOM kills of a container. Both of its states are read, because after a restart the kill is in
-    `lastState`."""
-    for state in (container.state, container.last_state):
-        terminated: Any = state.get("terminated") if isinstance(state, Mapping) else None
-        if isinstance(terminated, Mapping) and terminated.get("reason") == "OOMKilled":
-            yield PodFailure(FailureKind.OOM_KILLED, float(parse_timestamp(terminated.get("finishedAt")) or created))
 
 
 def _is_unschedulable(condition: Condition) -> bool:
@@ -166,16 +164,38 @@ def reconstruct_submitted(pod: Pod, read_annotations: frozenset[str] = frozenset
     `read_annotations` are the keys of the annotations whose values policies read.
     """
     meta = pod.metadata
+    # The annotations with only those values that decisions read. Of other annotations (addresses, checksums), only
+    # the key is kept.
+    items = sorted(value_or(meta.annotations, {}).items())
+    reduced = {
+        name: value
+        if name.startswith(_READ_PREFIXES) or name in read_annotations or can_name_runtime(name)
+        else NOT_HELD
+        for name, value in items
+    }
+    # The spec without its node name and without the token volume. A node name that was submitted is removed too,
+    # because it cannot be distinguished from one that the scheduler has set.
     unrestored = Pod(
         metadata=Metadata(
             name=meta.name,
             generate_name=meta.generate_name,
             namespace=meta.namespace,
             labels=meta.labels,
-            annotations=_reduced_annotations(meta.annotations, read_annotations),
+            annotations=reduced or UNSET,
             owner_references=meta.owner_references,
         ),
-        spec=_without_daemon_node(meta, _submitted_spec(pod.spec)),
+        spec=_without_daemon_node(
+            meta,
+            change(
+                pod.spec,
+                node_name="",
+                volumes=tuple(
+                    v
+                    for v in pod.spec.volumes
+                    if any(getattr(v, name) is not UNSET for name in Volume.__struct_fields__ if name != "name")
+                ),
+            ),
+        ),
     )
     return _with_submitted_name(unrestored, meta.namespace or "default")
 
@@ -209,12 +229,6 @@ def _with_submitted_name(pod: Pod, namespace: str) -> Pod:
     )
 
 
-def _submitted_spec(spec: PodSpec) -> PodSpec:
-    """Returns the spec without its node name and without the token volume. A node name that was submitted is removed
-    too, because it cannot be distinguished from one that the scheduler has set."""
-    return change(spec, node_name="", volumes=tuple(v for v in spec.volumes if _has_source(v)))
-
-
 def _without_daemon_node(meta: Metadata, spec: PodSpec) -> PodSpec:
     """Returns the spec without the node name that the DaemonSet controller writes into each pod's affinity, and which
     is the only difference between its pods."""
@@ -233,24 +247,6 @@ def _without_daemon_node(meta: Metadata, spec: PodSpec) -> PodSpec:
 
 _NO_AFFINITY, _NO_NODE = Affinity(), NodeAffinity()
 _ANY_NODE = (SelectorRequirement(key="metadata.name", operator="Exists"),)
-
-
-def _has_source(volume: Volume) -> bool:
-    """Returns whether Trimtab decodes the source of the volume. The token volume has no such source: its name is
-    generated, and no policy depends on it."""
-    return any(getattr(volume, name) is not UNSET for name in Volume.__struct_fields__ if name != "name")
-
-
-def _reduced_annotations(annotations: Labels | UnsetType, read_annotations: frozenset[str]) -> Labels | UnsetType:
-    """Returns the annotations with only those values that decisions read. Of other annotations (addresses, checksums),
-    only the key is kept."""
-    items = sorted(value_or(annotations, {}).items())
-    reduced = {name: value if _is_retained(name, read_annotations) else NOT_HELD for name, value in items}
-    return reduced or UNSET
-
-
-def _is_retained(name: str, read_annotations: frozenset[str]) -> bool:
-    return name.startswith(_READ_PREFIXES) or name in read_annotations or can_name_runtime(name)
 
 
 _READ_PREFIXES = ("cluster-autoscaler.kubernetes.io/", "trimtab.dev/", COMPILED_PREFIX, LIMIT_RANGER, WRITTEN_BY_VPA)

@@ -236,7 +236,18 @@ def propose_vpa(workload: WorkloadHistory, version: tuple[int, int] | None = Non
     name = existing or choose_free_name(workload.name, workload.kind, workload.taken_names)
     manifest = _render_vpa(workload, free, name, version)
     if not existing:
-        because = [_describe_usage(workload, free), *_describe_floors(workload, free), *_describe_caps(workload, free)]
+        # A phrase for each minAllowed that LimitRanges raise.
+        because = [
+            _describe_usage(workload, free),
+            *[
+                f"{container.name}: {floor.phrase} {format_quantity(resource, floor.amount)}"
+                for container in workload.containers
+                for resource in free[container.name]
+                if (floor := workload.floors.get(container.name, {}).get(resource)) is not None
+                and floor.amount == _least_request(workload, container, resource)
+            ],
+            *_describe_caps(workload, free),
+        ]
         return decide(VpaAction.ADD, VPA_WORTH_IT("; ".join(because)), manifest)
     differences = _list_differences(workload, workload.vpas[0], manifest)
     if not differences:
@@ -380,17 +391,6 @@ def _find_refusal(workload: WorkloadHistory, resources: Mapping[str, Sequence[st
             required, room = (format_quantity(resource, amount) for amount in (least, most))
             return f"{phrase} {required}, but a node holds only {room}"
     return workload.refuse_requests(resource, ranges) if ranges else ""
-
-
-def _describe_floors(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns a phrase for each minAllowed that LimitRanges raise."""
-    return [
-        f"{container.name}: {floor.phrase} {format_quantity(resource, floor.amount)}"
-        for container in workload.containers
-        for resource in resources[container.name]
-        if (floor := workload.floors.get(container.name, {}).get(resource)) is not None
-        and floor.amount == _least_request(workload, container, resource)
-    ]
 
 
 def _describe_caps(workload: WorkloadHistory, resources: Mapping[str, Sequence[str]]) -> list[str]:

@@ -175,7 +175,14 @@ class _Replay:
         moments = self.history.moments
         for n, (second, replicas) in enumerate(moments):
             following = moments[n + 1][0] if n + 1 < len(moments) else second
-            self._set_replicas(replicas)
+            for name, wanted in replicas.items():
+                workload = self.history.workloads[name]
+                present = sum(node.pods.get(name, 0) for node in self.nodes) + self.pending[name]
+                if wanted > present:
+                    self.pending[name] += wanted - present
+                for _ in range(present - wanted):
+                    self._delete_pod(workload)
+                self.is_settled = self.is_settled and wanted == present
             self._place_pending(second)
             self._remove_unneeded(second, max(1, (following - second) // 60))
             self._account(following - second)
@@ -192,16 +199,6 @@ class _Replay:
         else:
             result.dollars += sum(price for price in prices if price is not None) * seconds / 3600 / 1e6
         result.pending_pod_seconds += seconds * self.pending.total()
-
-    def _set_replicas(self, replicas: Mapping[str, int]) -> None:
-        for name, wanted in replicas.items():
-            workload = self.history.workloads[name]
-            present = sum(node.pods.get(name, 0) for node in self.nodes) + self.pending[name]
-            if wanted > present:
-                self.pending[name] += wanted - present
-            for _ in range(present - wanted):
-                self._delete_pod(workload)
-            self.is_settled = self.is_settled and wanted == present
 
     def _delete_pod(self, workload: ReplayWorkload) -> None:
         """Deletes one pod of a workload, as a ReplicaSet would: pending pods first, then pods on the node with most of

@@ -120,7 +120,16 @@ def verb(options: AdmitOptions) -> None:
     """
     _check_options(options)
     if options.is_running:
-        _audit_running_pods(options)
+        report = audit_running_pods(
+            options.cluster,
+            options.policy_paths,
+            options.settings,
+            vpa_acts=options.vpa_acts,
+            selection=options.selection.parse(),
+        )
+        write_report(options.output, report, view_running(explain=options.details))
+        if options.strict and not report.is_well:
+            sys.exit(EXIT_FOUND)
         return
     contents = live_cluster.read_paths(options.filenames)
     inputs = _read_inputs(contents, options)
@@ -218,19 +227,6 @@ def _check_options(options: AdmitOptions) -> None:
         raise UsageError([ConfigError(file="command line", expected="--cluster together with --running", got="none")])
     if not options.is_running and not options.filenames:
         raise UsageError([ConfigError(file="command line", expected="--filename FILE, or --running", got="neither")])
-
-
-def _audit_running_pods(options: AdmitOptions) -> None:
-    report = audit_running_pods(
-        options.cluster,
-        options.policy_paths,
-        options.settings,
-        vpa_acts=options.vpa_acts,
-        selection=options.selection.parse(),
-    )
-    write_report(options.output, report, view_running(explain=options.details))
-    if options.strict and not report.is_well:
-        sys.exit(EXIT_FOUND)
 
 
 def has_problem(pod_preview: Preview) -> bool:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 import jsonpatch
@@ -72,7 +72,21 @@ class ReviewClient:
 
     def send_review(self, pod: Pod, namespace: str) -> tuple[Operation, ...]:
         """Returns the webhook's JSON patch for the creation of this pod."""
-        body = json.dumps(_build_review(to_plain_json(pod), namespace)).encode()
+        group_version = {"group": "", "version": "v1"}
+        body = json.dumps(
+            {
+                "apiVersion": "admission.k8s.io/v1",
+                "kind": "AdmissionReview",
+                "request": {
+                    "uid": str(uuid.uuid4()),
+                    "kind": {**group_version, "kind": "Pod"},
+                    "resource": {**group_version, "resource": "pods"},
+                    "namespace": namespace,
+                    "operation": "CREATE",
+                    "object": {"apiVersion": "v1", "kind": "Pod", **to_plain_json(pod)},
+                },
+            }
+        ).encode()
         started_at = time.perf_counter()
         http_response = self._http.request(
             "POST", f"{self.url}/mutate?timeout=2s", body=body, headers={"Content-Type": "application/json"}
@@ -88,22 +102,6 @@ class ReviewClient:
         """Returns the pod with the webhook's patch, applied as the API server applies it."""
         patched = jsonpatch.apply_patch(to_plain_json(pod), list(self.send_review(pod, namespace)))
         return msgspec.convert(patched, Pod)
-
-
-def _build_review(pod: dict[str, Any], namespace: str) -> dict[str, Any]:
-    group_version = {"group": "", "version": "v1"}
-    return {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": str(uuid.uuid4()),
-            "kind": {**group_version, "kind": "Pod"},
-            "resource": {**group_version, "resource": "pods"},
-            "namespace": namespace,
-            "operation": "CREATE",
-            "object": {"apiVersion": "v1", "kind": "Pod", **pod},
-        },
-    }
 
 
 @contextmanager
@@ -231,7 +229,19 @@ def _run_admission(console: Console, folder: Path) -> None:
         policies=[policy.name for policy in policies.all], notes=[], pods=pods, totals=sum_totals(pods)
     )
     draw_report(console, admit_report, view_admission(explain=False))
-    _report_latency(console, client, all(are_equal))
+    is_same = all(are_equal)
+    median_ms = statistics.median(client.seconds) * 1000
+    console.print(
+        Text.assemble(
+            f"\n{len(client.seconds)} reviews were answered by {client.url} over TLS, {median_ms:.1f} ms each"
+            " (median). ",
+            ("The answers match the offline decision.", "green")
+            if is_same
+            else ("The answers DIFFER from the offline decision because of a bug in Trimtab.", "red"),
+        )
+    )
+    if not is_same:
+        sys.exit(EXIT_FAILED)
 
 
 def _is_same_as_preview(
@@ -245,21 +255,6 @@ def _is_same_as_preview(
         lambda pod: client.admit_pod(pod, template.namespace),
     )
     return getattr(stored, "pod", stored) == getattr(pod_preview.result, "pod", pod_preview.result)
-
-
-def _report_latency(console: Console, client: ReviewClient, is_same: bool) -> None:
-    median_ms = statistics.median(client.seconds) * 1000
-    console.print(
-        Text.assemble(
-            f"\n{len(client.seconds)} reviews were answered by {client.url} over TLS, {median_ms:.1f} ms each"
-            " (median). ",
-            ("The answers match the offline decision.", "green")
-            if is_same
-            else ("The answers DIFFER from the offline decision because of a bug in Trimtab.", "red"),
-        )
-    )
-    if not is_same:
-        sys.exit(EXIT_FAILED)
 
 
 def _print_next_steps(console: Console) -> None:

@@ -135,7 +135,19 @@ def _requests_bar(node: NodeReport, fill: Fill) -> Text:
 
 def build_pool_list() -> bytes:
     """Returns the pool's objects as `kubectl get nodes,pods,pdb -A -o json` prints them."""
-    items = [*map(_build_node, range(_NODES)), *_build_pods(), _build_budget()]
+    # A PodDisruptionBudget that lets two of the nine api pods be unavailable.
+    healthy = {"currentHealthy": 9, "desiredHealthy": 7, "expectedPods": 9, "disruptionsAllowed": 2}
+    items = [
+        *map(_build_node, range(_NODES)),
+        *_build_pods(),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "api", "namespace": "shop", "generation": 1},
+            "spec": {"maxUnavailable": 2, "selector": {"matchLabels": {"app": "api"}}},
+            "status": {**healthy, "observedGeneration": 1},
+        },
+    ]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1).encode()
 
 
@@ -179,15 +191,3 @@ def _build_pod(name: str, app: str, node: int, cpu: int, memory: int) -> dict[st
     spec = {"nodeName": f"shop-{node + 1}", "containers": [{"name": "app", "resources": {"requests": requests}}]}
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
-
-
-def _build_budget() -> dict[str, Any]:
-    """Returns a PodDisruptionBudget that lets two of the nine api pods be unavailable."""
-    healthy = {"currentHealthy": 9, "desiredHealthy": 7, "expectedPods": 9, "disruptionsAllowed": 2}
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "api", "namespace": "shop", "generation": 1},
-        "spec": {"maxUnavailable": 2, "selector": {"matchLabels": {"app": "api"}}},
-        "status": {**healthy, "observedGeneration": 1},
-    }

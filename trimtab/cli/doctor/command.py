@@ -222,7 +222,7 @@ def verb(options: DoctorOptions) -> None:
     not possible is reported as unknown, with the missing permission. Exits with 1 if a finding is a problem or unknown,
     with 3 if no API server answers.
     """
-    # Raise UsageError with every name that no check has.
+    # Every name that no check has is a mistake.
     checks = [check.name for check in CHECKS]
     mistakes = [
         ConfigError(

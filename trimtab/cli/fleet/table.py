@@ -224,14 +224,6 @@ MACHINES_VIEW: ReportView[FleetMachinesReport] = ReportView(
 """The machine types for each group."""
 
 
-def _describe_fleet(report: FleetReport) -> str:
-    return (
-        f"{format_count(len(report.clusters), 'cluster')} cost {format_money(report.monthly_cost)} a month: "
-        f"requests that are not needed cost {format_money(report.monthly_waste)}, and compaction with the "
-        f"present requests saves {format_money(report.saved_by_plan)}."
-    )
-
-
 _CLUSTERS: Section[FleetReport, ClusterMoneyLine] = _list_lines(
     "clusters",
     "Clusters, sorted by unneeded cost (dollars a month)",
@@ -260,7 +252,13 @@ _MERGES: Section[FleetReport, MergeReport] = _list_lines(
 )
 REPORT_VIEW: ReportView[FleetReport] = ReportView(
     title="trimtab fleet report",
-    before=lambda report: [Text(_describe_fleet(report))],
+    before=lambda report: [
+        Text(
+            f"{format_count(len(report.clusters), 'cluster')} cost {format_money(report.monthly_cost)} a month: "
+            f"requests that are not needed cost {format_money(report.monthly_waste)}, and compaction with the "
+            f"present requests saves {format_money(report.saved_by_plan)}."
+        )
+    ],
     sections=(_CLUSTERS, _TEAMS, _POOLS, _MERGES, _list_groups(lambda report: report.machines)),
     after=_describe_rest,
 )

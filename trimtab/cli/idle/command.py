@@ -158,7 +158,13 @@ def verb(options: IdleOptions) -> None:
         output.write_text(output.format_manifests(proposed), options.output.file)
         return
     costs = _monthly_costs(current)
-    claims = find_claim_savings(_read_summaries(options.summaries), manifests)
+    usages = []
+    for file, content in live_cluster.read_paths(options.summaries, (".json",)):
+        try:
+            usages += [VolumeUsage(*claim) for claim in claims_of_summary(content)]
+        except InvalidResponse as error:
+            raise UsageError([ConfigError(file=file, expected="a kubelet's summary", got=str(error))]) from None
+    claims = find_claim_savings(usages, manifests)
     report = IdleReport(
         zone=options.zone,
         checked=dict(orphans.checked),
@@ -362,13 +368,3 @@ def _propose_objects(
     workloads = parts.manifest_names(manifests, SLEEPING_KINDS)
     namespaces = {schedule.namespace for schedule in schedules}
     return [*propose_sleep_infos(quiet, workloads, namespaces), *scaled]
-
-
-def _read_summaries(files: Sequence[str]) -> list[VolumeUsage]:
-    usages = []
-    for file, content in live_cluster.read_paths(files, (".json",)):
-        try:
-            usages += [VolumeUsage(*claim) for claim in claims_of_summary(content)]
-        except InvalidResponse as error:
-            raise UsageError([ConfigError(file=file, expected="a kubelet's summary", got=str(error))]) from None
-    return usages

@@ -107,7 +107,20 @@ def verb(options: LintOptions) -> None:
     gone. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
     """
     selection, fix_folder = options.namespaces.parse(), options.fix_folder
-    _check_codes(options.only, options.without)
+    # A code that is no rule is a mistake.
+    mistakes = [
+        ConfigError(
+            file=flag,
+            expected="the code of a rule of `trimtab lint`, such as L35",
+            got=repr(code),
+            todo=suggest_name(code, RULES_BY_CODE),
+        )
+        for flag, codes in (("--only", options.only), ("--without", options.without))
+        for code in codes
+        if code not in RULES_BY_CODE
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
     minor = _read_minor(options.version)
     baseline = _read_baseline(options.baseline_file)
     if fix_folder is not None and options.filenames and options.cluster.paths:
@@ -144,23 +157,6 @@ def verb(options: LintOptions) -> None:
             print_text(line, err=True)
     if report.counts["error"] or (options.is_strict and report.counts["warning"]):
         sys.exit(EXIT_FOUND)
-
-
-def _check_codes(only: tuple[str, ...], without: tuple[str, ...]) -> None:
-    """Raise UsageError if an option names a code that is no rule."""
-    mistakes = [
-        ConfigError(
-            file=flag,
-            expected="the code of a rule of `trimtab lint`, such as L35",
-            got=repr(code),
-            todo=suggest_name(code, RULES_BY_CODE),
-        )
-        for flag, codes in (("--only", only), ("--without", without))
-        for code in codes
-        if code not in RULES_BY_CODE
-    ]
-    if mistakes:
-        raise UsageError(mistakes)
 
 
 def _read_minor(text: str | None) -> int | None:

@@ -50,7 +50,16 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
         f"Wrote {format_count(len(files), 'file')} to {folder}. The changes fix "
         f"{format_count(len(plan.fixed), 'finding')}."
     ]
-    handovers = _count_handovers(plan)
+    # A kubectl command for each object whose fix removes `replicas` from its manifest. The command makes another
+    # field manager the owner of the current number of replicas. Otherwise the server-side apply of the fix would
+    # remove the field, and the API server would set the default, 1.
+    handovers = [
+        f"kubectl get {subject.kind.lower()} {subject.name}"
+        f"{f' -n {subject.namespace}' if subject.namespace else ''} -o go-template='{_COUNT_ALONE}' | "
+        f"kubectl apply --server-side --field-manager {HANDOVER_MANAGER} --validate=false -f -"
+        for subject, changes in plan.changes.items()
+        if any(change.path == ("spec", "replicas") and change.value is REMOVED for change in changes)
+    ]
     if handovers:
         lines += [
             "In a changed file spec.replicas is removed. If the object is already in the cluster, run the "
@@ -69,21 +78,6 @@ def write_fixes(folder: str, plan: FixPlan, snapshot: LintSnapshot, contents: Se
             f"wrote no changed file for {'it' if is_one else 'them'}."
         )
     return lines
-
-
-def _count_handovers(plan: FixPlan) -> list[str]:
-    """Returns a kubectl command for each object whose fix removes `replicas` from its manifest.
-
-    The command makes another field manager the owner of the current number of replicas. Otherwise the server-side apply
-    of the fix would remove the field, and the API server would set the default, 1.
-    """
-    return [
-        f"kubectl get {subject.kind.lower()} {subject.name}"
-        f"{f' -n {subject.namespace}' if subject.namespace else ''} -o go-template='{_COUNT_ALONE}' | "
-        f"kubectl apply --server-side --field-manager {HANDOVER_MANAGER} --validate=false -f -"
-        for subject, changes in plan.changes.items()
-        if any(change.path == ("spec", "replicas") and change.value is REMOVED for change in changes)
-    ]
 
 
 def _manifest_files(plan: FixPlan, snapshot: LintSnapshot, contents: Iterable[Content]) -> dict[str, str]:

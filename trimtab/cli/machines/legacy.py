@@ -2,7 +2,7 @@
 pods elsewhere; the compactor drains them."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -298,7 +298,13 @@ def apply_step(
         },
     )
     nodes = _target_nodes(pool_nodes, migration.target)
-    selector, created = _pool_selector(nodes, migration.target), 0
+    if not nodes:
+        expected, todo = "a pool with at least one node, whose labels Trimtab reads", "scale the new pool to one node"
+        raise UsageError(
+            [ConfigError(file="--to-pool", expected=expected, got=f"{migration.target} without a node", todo=todo)]
+        )
+    _, label = pool_source(nodes[0])
+    selector, created = {label: migration.target}, 0
     for document in render_placeholders(
         change.create, migration.placeholders, selector, PRIORITY_CLASS, _shared_taints(nodes)
     ):
@@ -318,14 +324,6 @@ def _is_draining(pool_nodes: SelectedNodes, missing: MissingRoom) -> bool:
     return bool(missing.nodes) and any(
         node.is_cordoned and CORDONED_BY_US in node.annotations and node.name in occupied for node in pool_nodes.nodes
     )
-
-
-def _pool_selector(nodes: tuple[NodeInfo, ...], target: str) -> Mapping[str, str]:
-    if not nodes:
-        expected, todo = "a pool with at least one node, whose labels Trimtab reads", "scale the new pool to one node"
-        raise UsageError([ConfigError(file="--to-pool", expected=expected, got=f"{target} without a node", todo=todo)])
-    _, label = pool_source(nodes[0])
-    return {label: target}
 
 
 def _shared_taints(nodes: tuple[NodeInfo, ...]) -> list[Taint]:

@@ -352,12 +352,15 @@ def describe_stays(stays: Sequence[StayReport]) -> dict[str, str]:
 def group_stays(stays: Sequence[StayReport]) -> tuple[BlockedGroup, ...]:
     """Returns the nodes that stay, grouped by reason. Each node has its own sentence."""
     return tuple(
-        BlockedGroup(code=code, sentences=tuple(map(_stay_sentence, stays_))) for code, stays_ in group_by_code(stays)
+        BlockedGroup(
+            code=code,
+            sentences=tuple(
+                stay.reason.text if stay.node in stay.reason.text else f"{stay.node}: {stay.reason.text}"
+                for stay in stays_
+            ),
+        )
+        for code, stays_ in group_by_code(stays)
     )
-
-
-def _stay_sentence(stay: StayReport) -> str:
-    return stay.reason.text if stay.node in stay.reason.text else f"{stay.node}: {stay.reason.text}"
 
 
 def draw_reason_bars(stays: Sequence[StayReport]) -> Markup:

@@ -4,10 +4,8 @@ from markupsafe import Markup
 
 from trimtab.cli.page import html
 from trimtab.cli.page.html import Better, Blocker, Choice, Page, PageStage, Row, build_blocks, render_html
-from trimtab.cli.reports.misplaced_pods import MisplacedReport
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import MoveReport, PlanReport, StepReport, WaveReport
-from trimtab.cli.reports.plan_comparison import KeeperReport, PresetReport
 from trimtab.cli.reports.plan_table import describe_keeper, format_targets, select_costly_keepers, workload_of
 from trimtab.cluster.format_count import format_count
 
@@ -22,7 +20,16 @@ def render_page(report: PlanReport) -> str:
             bound=report.bound.text,
             blocks=build_blocks(report.nodes, waves_by_node, html.describe_stays(report.stays)),
             stage="Wave",
-            stages=tuple(map(_wave_stage, report.waves)),
+            stages=tuple(
+                PageStage(
+                    name=f"Wave {wave.number}",
+                    nodes=len(wave.nodes),
+                    evictions=wave.evictions,
+                    saves=format_saving(wave.saves),
+                    rows=tuple(map(_node_row, wave.nodes)),
+                )
+                for wave in report.waves
+            ),
             chart=html.draw_bars([_wave_row(wave) for wave in report.waves], "cpu goes"),
             groups=html.group_stays(report.stays),
             reasons=html.draw_reason_bars(report.stays),
@@ -35,10 +42,32 @@ def render_page(report: PlanReport) -> str:
                 *([report.resize.text] if report.resize else ()),
                 *report.notes,
             ],
-            choices=tuple(map(_preset_choice, report.presets)),
-            blockers=tuple(map(_keeper_blocker, select_costly_keepers(report))),
+            choices=tuple(
+                Choice(
+                    name=preset.name,
+                    nodes_after=preset.nodes_after,
+                    saves=format_saving(preset.saves),
+                    amount=preset.saves.amount,
+                    evictions=preset.evictions,
+                    is_planned=preset.is_planned,
+                )
+                for preset in report.presets
+            ),
+            blockers=tuple(
+                Blocker(
+                    costs=format_saving(keeper.costs),
+                    amount=keeper.costs.amount,
+                    more_nodes=keeper.more_nodes,
+                    because=describe_keeper(keeper),
+                    pods=tuple(keeper.pods),
+                    todo=keeper.todo,
+                )
+                for keeper in select_costly_keepers(report)
+            ),
             frontier=_frontier(report),
-            misplaced=tuple(map(_misplaced_group, report.misplaced)),
+            misplaced=tuple(
+                Better(text=group.text, pods=tuple(group.pods), policy=group.policy) for group in report.misplaced
+            ),
         )
     )
 
@@ -56,32 +85,6 @@ def _list_facts(report: PlanReport) -> tuple[tuple[str, str], ...]:
         (str(len(report.waves)), "waves"),
         (f"{report.bound.nodes}", "nodes at most can be drained by any plan"),
     )
-
-
-def _preset_choice(preset: PresetReport) -> Choice:
-    return Choice(
-        name=preset.name,
-        nodes_after=preset.nodes_after,
-        saves=format_saving(preset.saves),
-        amount=preset.saves.amount,
-        evictions=preset.evictions,
-        is_planned=preset.is_planned,
-    )
-
-
-def _keeper_blocker(keeper: KeeperReport) -> Blocker:
-    return Blocker(
-        costs=format_saving(keeper.costs),
-        amount=keeper.costs.amount,
-        more_nodes=keeper.more_nodes,
-        because=describe_keeper(keeper),
-        pods=tuple(keeper.pods),
-        todo=keeper.todo,
-    )
-
-
-def _misplaced_group(group: MisplacedReport) -> Better:
-    return Better(text=group.text, pods=tuple(group.pods), policy=group.policy)
 
 
 def _frontier(report: PlanReport) -> Markup:
@@ -104,16 +107,6 @@ def _frontier(report: PlanReport) -> Markup:
 def _wave_row(wave: WaveReport) -> tuple[str, int, str]:
     label = f"{format_count(wave.evictions, 'eviction')}, {format_count(len(wave.nodes), 'node')}"
     return f"Wave {wave.number}", wave.evictions, label
-
-
-def _wave_stage(wave: WaveReport) -> PageStage:
-    return PageStage(
-        name=f"Wave {wave.number}",
-        nodes=len(wave.nodes),
-        evictions=wave.evictions,
-        saves=format_saving(wave.saves),
-        rows=tuple(map(_node_row, wave.nodes)),
-    )
 
 
 def _node_row(step: StepReport) -> Row:

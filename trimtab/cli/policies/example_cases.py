@@ -116,7 +116,20 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
     acts = _comparable_pod(after) != _comparable_pod(stored_pod(preview_without_policy))
     if not is_explained:
         expectation = Expectation(says=TO_EXPLAIN, acts=acts, because=tuple(sorted(codes)), would=tuple(sorted(would)))
-        case.file_path("why").write_text(format_yaml(_plain_expectation(expectation)))
+        # The fields of an expectation that differ from their defaults, after apiVersion and kind. By apiVersion and
+        # kind, `trimtab policies check` sees that the file is no policy.
+        fields = {"because": list(expectation.because), "would": list(expectation.would)}
+        case.file_path("why").write_text(
+            format_yaml(
+                {
+                    "apiVersion": expectation.api_version,
+                    "kind": expectation.kind,
+                    "says": expectation.says,
+                    "acts": expectation.acts,
+                    **{name: values for name, values in fields.items() if values},
+                }
+            )
+        )
     if accept:
         text = format_yaml(after, width=200)
         case.file_path("after").write_text(HEADER + text)
@@ -133,20 +146,6 @@ def find_problems(case: Case, policies: Mapping[str, PodPolicy], *, accept: bool
             f"the case says `acts: {str(expectation.acts).lower()}`, but the policy makes "
             f"{'no' if expectation.acts else 'a'} difference"
         )
-
-
-def _plain_expectation(expectation: Expectation) -> dict[str, Any]:
-    """Returns the fields of an expectation that differ from their defaults, after apiVersion and kind.
-
-    By apiVersion and kind, `trimtab policies check` sees that the file is no policy."""
-    fields = {"because": list(expectation.because), "would": list(expectation.would)}
-    return {
-        "apiVersion": expectation.api_version,
-        "kind": expectation.kind,
-        "says": expectation.says,
-        "acts": expectation.acts,
-        **{name: values for name, values in fields.items() if values},
-    }
 
 
 def _read_facts(case: Case) -> ClusterFacts:

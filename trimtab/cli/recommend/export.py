@@ -295,21 +295,14 @@ def build_vpa_checkpoints(history: BatchHistory, cluster: CurrentRequests) -> li
             histograms = vpa.history_of_windows(cpu, history.compressed_window(container, "memory"))
             current = cluster.containers.get(container)
             autoscaler = autoscalers.find_managing_vpa(current.pod_context) if current is not None else None
+            name = autoscaler.metadata.name if autoscaler is not None else container.workload
             documents.append(
-                _checkpoint_document(
-                    container,
-                    autoscaler.metadata.name if autoscaler is not None else container.workload,
-                    vpa.encode_checkpoint(histograms),
-                )
+                {
+                    "apiVersion": _API_VERSION,
+                    "kind": "VerticalPodAutoscalerCheckpoint",
+                    "metadata": {"name": f"{name}-{container.name}", "namespace": container.namespace},
+                    "spec": {"vpaObjectName": name, "containerName": container.name},
+                    "status": msgspec.to_builtins(vpa.encode_checkpoint(histograms)),
+                }
             )
     return documents
-
-
-def _checkpoint_document(container: ContainerKey, name: str, status: vpa.CheckpointStatus) -> dict[str, Any]:
-    return {
-        "apiVersion": _API_VERSION,
-        "kind": "VerticalPodAutoscalerCheckpoint",
-        "metadata": {"name": f"{name}-{container.name}", "namespace": container.namespace},
-        "spec": {"vpaObjectName": name, "containerName": container.name},
-        "status": msgspec.to_builtins(status),
-    }

@@ -126,6 +126,7 @@ def _build_report(
     without: ResizeOutcomeReport,
     with_resizes: ResizeOutcomeReport,
 ) -> ResizeReport:
+    counts = Counter(refusal.reason.code for refusal in advice.refusals)
     return ResizeReport(
         without=without,
         with_resizes=with_resizes,
@@ -141,23 +142,18 @@ def _build_report(
             )
             for proposal in needed
         ],
-        refusals=_report_refusals(advice),
+        refusals=[
+            ResizeRefusalReport(
+                code=code.name,
+                todo=code.todo,
+                count=count,
+                pods=[refusal.pod for refusal in advice.refusals if refusal.reason.code is code][:MAX_NAMES],
+            )
+            for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0].name))
+        ],
         uncovered=list(advice.uncovered),
         text=_describe(inputs, advice, needed, without, with_resizes),
     )
-
-
-def _report_refusals(advice: ResizeAdvice) -> list[ResizeRefusalReport]:
-    counts = Counter(refusal.reason.code for refusal in advice.refusals)
-    return [
-        ResizeRefusalReport(
-            code=code.name,
-            todo=code.todo,
-            count=count,
-            pods=[refusal.pod for refusal in advice.refusals if refusal.reason.code is code][:MAX_NAMES],
-        )
-        for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0].name))
-    ]
 
 
 def _describe(

@@ -189,25 +189,27 @@ def render_runtime_class(options: RuntimeClassRenderOptions) -> None:
     overhead: ResourceList = (
         dict(cost.pod_fixed) if options.lower else larger_overhead(cost.pod_fixed, runtime_class.overhead.pod_fixed)
     )
-    print_document(format_manifests([_render_manifest(runtime_class, overhead)]))
+    fields = msgspec.to_builtins(runtime_class)
+    scheduling = {key: value for key, value in fields.get("scheduling", {}).items() if value}
+    print_document(
+        format_manifests(
+            [
+                {
+                    "apiVersion": "node.k8s.io/v1",
+                    "kind": "RuntimeClass",
+                    "metadata": {"name": runtime_class.metadata.name},
+                    "handler": runtime_class.handler,
+                    "overhead": {"podFixed": overhead},
+                    **({"scheduling": scheduling} if scheduling else {}),
+                }
+            ]
+        )
+    )
     for line in _note_outdated_pods(snapshot, name, overhead):
         print_text(line, err=True)
 
 
 verb.add_command(report_cost)
-
-
-def _render_manifest(runtime_class: RuntimeClass, overhead: ResourceList) -> dict[str, object]:
-    fields = msgspec.to_builtins(runtime_class)
-    scheduling = {key: value for key, value in fields.get("scheduling", {}).items() if value}
-    return {
-        "apiVersion": "node.k8s.io/v1",
-        "kind": "RuntimeClass",
-        "metadata": {"name": runtime_class.metadata.name},
-        "handler": runtime_class.handler,
-        "overhead": {"podFixed": overhead},
-        **({"scheduling": scheduling} if scheduling else {}),
-    }
 
 
 def _note_outdated_pods(snapshot: Snapshot, name: str, overhead: ResourceList) -> Iterator[str]:
@@ -238,24 +240,6 @@ def _read_sandboxes(summaries: tuple[str, ...]) -> Iterator[Sandbox]:
             raise UsageError([ConfigError(file=file, expected="a kubelet's summary", got=str(error))]) from None
 
 
-def _pods_over_requests(name: str, snapshot: Snapshot, summaries: tuple[str, ...]) -> list[str]:
-    """Returns NAMESPACE/POD of the pods that use more memory than they request, overhead included.
-
-    Under memory pressure, the kubelet evicts these pods first (pkg/kubelet/eviction, `exceedMemoryRequests`).
-    """
-    requests = {
-        (pod.metadata.namespace or "default", pod.metadata.name): _memory_request(pod)
-        for pod in _active_pods(snapshot, name)
-    }
-    pods = {
-        f"{sandbox.namespace}/{sandbox.pod}"
-        for sandbox in _read_sandboxes(summaries)
-        if (request := requests.get((sandbox.namespace, sandbox.pod))) is not None
-        and sandbox.pod_memory_bytes > request
-    }
-    return sorted(pods)
-
-
 def _memory_request(pod: Pod) -> int | None:
     """Returns the pod's memory request including overhead, in bytes, or None if it cannot be read."""
     try:
@@ -269,12 +253,24 @@ def _measure_class(
 ) -> MeasuredClass:
     uses = list(_sandbox_uses(runtime_class.metadata.name, snapshot, summaries))
     cost = sandbox_cost(uses)
+    # NAMESPACE/POD of the pods that use more memory than they request, overhead included. Under memory pressure, the
+    # kubelet evicts these pods first (pkg/kubelet/eviction, `exceedMemoryRequests`).
+    requests = {
+        (pod.metadata.namespace or "default", pod.metadata.name): _memory_request(pod)
+        for pod in _active_pods(snapshot, runtime_class.metadata.name)
+    }
+    pods = {
+        f"{sandbox.namespace}/{sandbox.pod}"
+        for sandbox in _read_sandboxes(summaries)
+        if (request := requests.get((sandbox.namespace, sandbox.pod))) is not None
+        and sandbox.pod_memory_bytes > request
+    }
     return MeasuredClass(
         name=runtime_class.metadata.name,
         pods=len(uses),
         overhead={key: str(value) for key, value in runtime_class.overhead.pod_fixed.items()},
         measured=cost.pod_fixed if isinstance(cost, SandboxCost) else None,
         missing=format_shortage(cost.have, cost.need) if isinstance(cost, NotYet) else "",
-        over=_pods_over_requests(runtime_class.metadata.name, snapshot, summaries),
+        over=sorted(pods),
         no_nodes=no_nodes,
     )

@@ -10,12 +10,11 @@ from dataclasses import replace
 
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.pod import PodInfo
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.backoff import is_unplaced
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build_cluster_model
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.node_filters import UNSCHEDULABLE_TAINT
 from trimtab.scheduling.pod_class import PodClass
@@ -29,7 +28,18 @@ def nodes_to_open(view: ClusterView, timeouts: DrainTimeouts) -> dict[str, str]:
     count.
     """
     emptied = [node for node, note in view.annotated_nodes() if _may_open(node, note)]
-    pods = [pod for pod in view.inventory.pods if _is_waiting(pod, view, timeouts)] if emptied else []
+    pods = (
+        [
+            pod
+            for pod in view.inventory.pods
+            if pod.needs_node
+            and not pod.is_finished
+            and pod.deletion_requested_at is None
+            and is_unplaced(pod, view.now, timeouts.pending)
+        ]
+        if emptied
+        else []
+    )
     if not pods:
         return {}
     model = build_cluster_model(with_nodes_open(view.inventory, {node.name for node in emptied}))
@@ -38,7 +48,8 @@ def nodes_to_open(view: ClusterView, timeouts: DrainTimeouts) -> dict[str, str]:
     order = sorted(pods, key=lambda pod: (-pod.priority, pod.created or 0, pod.key))
     queue = [(pod.key, classes[pod.uid]) for pod in order if pod.uid in classes]
     closed = {model.node_numbers[node.name] for node in emptied}
-    chosen = choose_nodes(FreeCapacity(model), queue, _sort_by_size(model, closed))
+    sizes = {number: [model.allocatable_amount(number, name) for name in model.main_resources] for number in closed}
+    chosen = choose_nodes(FreeCapacity(model), queue, sorted(sizes, key=lambda number: (sizes[number], number)))
     return _within_allowance({model.nodes[number].name: pod for number, pod in chosen.items()}, view)
 
 
@@ -71,14 +82,17 @@ def choose_nodes(
 def with_nodes_open(inventory: Inventory, names: Iterable[str]) -> Inventory:
     """Returns the inventory with these nodes uncordoned."""
     opened_names = set(names)
-    nodes = tuple(_uncordoned(node) if node.name in opened_names else node for node in inventory.nodes)
-    return replace(inventory, nodes=nodes)
-
-
-def _uncordoned(node: NodeInfo) -> NodeInfo:
-    return replace(
-        node, is_cordoned=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key)
+    nodes = tuple(
+        replace(
+            node,
+            is_cordoned=False,
+            taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key),
+        )
+        if node.name in opened_names
+        else node
+        for node in inventory.nodes
     )
+    return replace(inventory, nodes=nodes)
 
 
 def _may_open(node: NodeInfo, note: object) -> bool:
@@ -86,20 +100,6 @@ def _may_open(node: NodeInfo, note: object) -> bool:
     if not isinstance(note, DrainAnnotation) or note.emptied is None:
         return False
     return node.is_ready and node.is_cordoned and node.removal_taint is None
-
-
-def _is_waiting(pod: PodInfo, view: ClusterView, timeouts: DrainTimeouts) -> bool:
-    return (
-        pod.needs_node
-        and not pod.is_finished
-        and pod.deletion_requested_at is None
-        and is_unplaced(pod, view.now, timeouts.pending)
-    )
-
-
-def _sort_by_size(model: ClusterModel, numbers: Iterable[int]) -> list[int]:
-    sizes = {number: [model.allocatable_amount(number, name) for name in model.main_resources] for number in numbers}
-    return sorted(sizes, key=lambda number: (sizes[number], number))
 
 
 def _place_pod(capacity: FreeCapacity, pod_class: PodClass, nodes: Iterable[int]) -> bool:

@@ -158,24 +158,21 @@ class ResizePlanner:
         if record.phase in (ResizePhase.REVERTING, ResizePhase.REPLACING):
             return self._continue_revert(uid, record, pod, is_before=is_before)
         if is_before:
-            return self._unwritten(uid, record, pod)
+            # The step for a pod that has its earlier requests: either it was never resized, or another client undid
+            # the resize.
+            if record.phase is ResizePhase.VERIFYING:
+                return Finish(uid, record, r.CHANGED(f"another client reverted the resize of pod {pod.key}"))
+            if self.view.now < record.since + UNWRITTEN_SECONDS:
+                return Await(
+                    uid, record, r.WAITS(f"the compactor has not seen the result of the resize of pod {pod.key} yet")
+                )
+            return Finish(uid, record, r.NOT_WRITTEN(f"the requests of pod {pod.key} were not changed"))
         if record.owner in harmed:
             source, reason = harmed[record.owner]
             if source != uid:
                 reason = r.WITH_OTHERS(f"the resize of pod {pod.key} is reverted as well: {reason}")
             return self._revert(uid, record, pod, reason)
         return self._continue_resize(uid, record, pod)
-
-    def _unwritten(self, uid: str, record: OpenResize, pod: ResizablePod) -> ResizeStep:
-        """Returns the step for a pod that has its earlier requests: either it was never resized, or another client
-        undid the resize."""
-        if record.phase is ResizePhase.VERIFYING:
-            return Finish(uid, record, r.CHANGED(f"another client reverted the resize of pod {pod.key}"))
-        if self.view.now < record.since + UNWRITTEN_SECONDS:
-            return Await(
-                uid, record, r.WAITS(f"the compactor has not seen the result of the resize of pod {pod.key} yet")
-            )
-        return Finish(uid, record, r.NOT_WRITTEN(f"the requests of pod {pod.key} were not changed"))
 
     def _continue_resize(self, uid: str, record: OpenResize, pod: ResizablePod) -> ResizeStep:
         now, settings, answer = self.view.now, self.settings, pod.answer

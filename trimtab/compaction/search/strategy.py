@@ -40,7 +40,18 @@ def improve_search(search: Search, prices: Sequence[int]) -> None:
     """Adds and swaps nodes until no further step saves anything or the effort is used up."""
     can_repack = True
     while search.effort > 0:
-        if _add_nodes(search) or _swap_nodes(search, prices):
+        has_added, free_capacity = False, _free_capacity(search)
+        for node in _receivers(search):
+            if search.effort <= 0:
+                break
+            removed = search.capacity_removed(node)
+            if removed > free_capacity:
+                continue
+            log: MoveLog = []
+            if search.drain_receiver(node, log):
+                free_capacity -= removed
+                has_added = True
+        if has_added or _swap_nodes(search, prices):
             can_repack = True
         elif can_repack and search.repack_pods():
             can_repack = False
@@ -55,21 +66,6 @@ def _free_capacity(search: Search) -> int:
 
 def _receivers(search: Search) -> list[int]:
     return [node for node in search.order if search.state[node] == OPEN and not search.closed_nodes[node]]
-
-
-def _add_nodes(search: Search) -> bool:
-    has_added, free_capacity = False, _free_capacity(search)
-    for node in _receivers(search):
-        if search.effort <= 0:
-            break
-        removed = search.capacity_removed(node)
-        if removed > free_capacity:
-            continue
-        log: MoveLog = []
-        if search.drain_receiver(node, log):
-            free_capacity -= removed
-            has_added = True
-    return has_added
 
 
 def _swap_nodes(search: Search, prices: Sequence[int]) -> bool:

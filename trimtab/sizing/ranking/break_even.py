@@ -6,7 +6,6 @@ price₁ / GiB₁ = price₂ / (cores₂ × ratio). Cores and GiB are what remai
 DaemonSets; with nominal sizes, the point would be wrong by several percent.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trimtab.sizing.ranking.rank_types import Ranking
@@ -47,9 +46,5 @@ def list_break_evens(ranking: Ranking) -> tuple[BreakEven, ...]:
     for score in ranking.scores:
         best.setdefault(score.candidate.family, score)
     chosen = list(best.values())[:MAX_FAMILIES]
-    return tuple(sorted(_pairwise_points(chosen), key=lambda point: point.gib_per_core))
-
-
-def _pairwise_points(scores: Sequence[TypeScore]) -> list[BreakEven]:
-    points = [find_break_even(one, other) for number, one in enumerate(scores) for other in scores[number + 1 :]]
-    return [point for point in points if point is not None]
+    points = [find_break_even(one, other) for number, one in enumerate(chosen) for other in chosen[number + 1 :]]
+    return tuple(sorted([point for point in points if point is not None], key=lambda point: point.gib_per_core))

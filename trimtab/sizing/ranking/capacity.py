@@ -151,7 +151,9 @@ def _capacity_with(workload: PoolWorkload, candidate: Candidate, rules: Capacity
         Limit.MEMORY: free_gib,
         Limit.VOLUMES: free_volumes / workload.volumes_per_gib if workload.volumes else inf,
         Limit.PODS: free_pods / workload.pods_per_gib,
-        Limit.LOAD: _load_limit(workload, candidate, rules),
+        Limit.LOAD: inf
+        if rules.max_load is None or not workload.used_cores
+        else candidate.cores * candidate.performance * rules.max_load / (workload.used_cores / workload.gib),
     }
     bottleneck = min(limits, key=lambda limit: limits[limit])
     usable = limits[bottleneck]
@@ -167,9 +169,3 @@ def _capacity_with(workload: PoolWorkload, candidate: Candidate, rules: Capacity
         free_pods=free_pods,
         free_volumes=free_volumes,
     )
-
-
-def _load_limit(workload: PoolWorkload, candidate: Candidate, rules: CapacityRules) -> float:
-    if rules.max_load is None or not workload.used_cores:
-        return inf
-    return candidate.cores * candidate.performance * rules.max_load / (workload.used_cores / workload.gib)

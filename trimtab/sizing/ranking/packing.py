@@ -87,7 +87,12 @@ def check_by_packing(
     """
     pool = tuple(nodes)
     modelled = tuple(one.count for one in stock)
-    pods = _movable_pods(inventory, pool)
+    names = {node.name for node in pool}
+    pods = [
+        msgspec.structs.replace(pod, node="", nominated_node="")
+        for pod in inventory.pods
+        if pod.node in names and not (pod.is_finished or pod.is_daemon or pod.is_static)
+    ]
 
     def pack(counts: Sequence[int]) -> list[PackedPod]:
         whole = (*(one.count for one in committed), *counts)
@@ -125,15 +130,6 @@ def _least_scale(stock: Sequence[NodeStock], workload: PoolWorkload) -> float:
     cores = sum(one.count * _node_cores(one, workload) for one in stock)
     gib = sum(one.count * _node_gib(one, workload) for one in stock)
     return min(0.99, max(workload.cores / cores, workload.gib / gib))
-
-
-def _movable_pods(inventory: Inventory, pool: Sequence[NodeInfo]) -> list[PodInfo]:
-    names = {node.name for node in pool}
-    return [
-        msgspec.structs.replace(pod, node="", nominated_node="")
-        for pod in inventory.pods
-        if pod.node in names and not (pod.is_finished or pod.is_daemon or pod.is_static)
-    ]
 
 
 def _pack_pods(
@@ -183,16 +179,6 @@ def _group_by_shape(pods: Iterable[_Waiting]) -> list[list[_Waiting]]:
     return list(shapes.values())
 
 
-def _take_turns(groups: Sequence[Sequence[_Waiting]]) -> list[_Waiting]:
-    """Returns the members of all groups in one list, in which each group is spread evenly."""
-    turns = [
-        ((position + 0.5) / len(group), number, position)
-        for number, group in enumerate(groups)
-        for position in range(len(group))
-    ]
-    return [groups[number][position] for _, number, position in sorted(turns)]
-
-
 def _share_pods(capacity: FreeCapacity, pods: Iterable[_Waiting], ranges: Sequence[range]) -> list[list[_Waiting]]:
     """Divides the pods between the types so that cpu and memory of each type fill up equally.
 
@@ -206,7 +192,14 @@ def _share_pods(capacity: FreeCapacity, pods: Iterable[_Waiting], ranges: Sequen
     ]
     filled = [[0.0, 0.0] for _ in ranges]
     shares: list[list[_Waiting]] = [[] for _ in ranges]
-    for pod, pod_class in _take_turns(_group_by_shape(pods)):
+    # The members of all groups in one list, in which each group is spread evenly.
+    groups = _group_by_shape(pods)
+    turns = [
+        ((position + 0.5) / len(group), number, position)
+        for number, group in enumerate(groups)
+        for position in range(len(group))
+    ]
+    for pod, pod_class in [groups[number][position] for _, number, position in sorted(turns)]:
         best, best_cost = 0, float("inf")
         for number, (nodes, total, fill) in enumerate(zip(ranges, totals, filled, strict=True)):
             cost = (

@@ -72,7 +72,13 @@ def _exclusion_reason(
     name = candidate.name
     if capacity.usable_gib <= 0:
         return TOO_SMALL(f"on an empty {name} the limit of {capacity.bottleneck} leaves no room for the workload")
-    cores, gib = _empty_node_size(workload, candidate, capacity, rules)
+    # (cores, GiB) that pods may request on an empty node: without the buffer, and in cores as pods request them (not
+    # normalised).
+    buffer = rules.capacity.buffer_pods / workload.pods
+    cores, gib = (
+        (capacity.free_cores + buffer * workload.cores) / candidate.performance,
+        capacity.free_gib + buffer * workload.gib,
+    )
     too_large = next((size for size in workload.largest_pods if size[0] > cores or size[1] > gib), None)
     if too_large is not None:
         return LARGEST_POD(
@@ -91,18 +97,6 @@ def _exclusion_reason(
             "are allowed"
         )
     return None
-
-
-def _empty_node_size(
-    workload: PoolWorkload, candidate: Candidate, capacity: NodeCapacity, rules: RankingRules
-) -> tuple[float, float]:
-    """Returns (cores, GiB) that pods may request on an empty node: without the buffer, and in cores as pods request
-    them (not normalised)."""
-    buffer = rules.capacity.buffer_pods / workload.pods
-    return (
-        (capacity.free_cores + buffer * workload.cores) / candidate.performance,
-        capacity.free_gib + buffer * workload.gib,
-    )
 
 
 def _put_dominating_first(scores: list[TypeScore]) -> Iterator[TypeScore]:

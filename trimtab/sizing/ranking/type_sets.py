@@ -54,7 +54,8 @@ def find_cheapest_sets(ranking: Ranking, buffer_pods: float, max_types: int = 2,
     pods need.
     """
     workload = ranking.workload
-    demand = _demand_of_zone(workload)
+    zones = workload.zones
+    demand = (workload.cores / zones, workload.gib / zones, workload.pods / zones, workload.volumes / zones)
     candidates = _efficient_types(ranking, demand)
     supplies = {score.candidate.name: _supply_of(score, workload, 0.0) for score in candidates}
     best: dict[frozenset[str], tuple[float, tuple[TypeScore, ...]]] = {}
@@ -94,11 +95,6 @@ def _count_nodes(workload: PoolWorkload, demand: _Vector, types: tuple[TypeScore
     return TypeSet(
         types=tuple(score for score, _ in used), nodes_per_zone=tuple(count for _, count in used), zones=workload.zones
     )
-
-
-def _demand_of_zone(workload: PoolWorkload) -> _Vector:
-    zones = workload.zones
-    return (workload.cores / zones, workload.gib / zones, workload.pods / zones, workload.volumes / zones)
 
 
 def _supply_of(score: TypeScore, workload: PoolWorkload, buffer_pods: float) -> _Vector:

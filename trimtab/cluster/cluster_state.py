@@ -24,7 +24,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from trimtab.cluster import node as nodes
-from trimtab.cluster import pod_groups as budgets
+from trimtab.cluster import pdb as budgets
 from trimtab.cluster.api.autoscaling import CapacityBuffer, PodTemplate
 from trimtab.cluster.api.core import Namespace, ResourceQuota, RuntimeClass
 from trimtab.cluster.api.core import Node as NodeShape
@@ -40,8 +40,9 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DAEMON_SET, POD
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey, controller_key, reference_to
+from trimtab.cluster.pdb import Pdb
 from trimtab.cluster.pod import PodInfo, PodReader
-from trimtab.cluster.pod_groups import Pdb, PodLeaders
+from trimtab.cluster.pod_groups import PodLeaders
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement, find_schedulers

@@ -14,8 +14,9 @@ from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.owner import TEMPLATE_HASH, OwnerKey
+from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
-from trimtab.cluster.pod_groups import Pdb, PdbIndex, PodGroup, find_groups
+from trimtab.cluster.pod_groups import PodGroup, find_groups
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
 from trimtab.cluster.processes import PROCESSES
 from trimtab.cluster.reason import Reason

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node_nature import NodeKind
+from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.pod_groups import PdbIndex
 from trimtab.cluster.pool import PRESETS
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import parse_duration

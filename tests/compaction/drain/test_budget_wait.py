@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import AT, Item, budget, cluster, pod
-from trimtab.cluster.pod_groups import PdbIndex
+from trimtab.cluster.pdb import PdbIndex
 from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.drain.budget_wait import describe_budget_wait
 

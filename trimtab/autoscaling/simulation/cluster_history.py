@@ -19,8 +19,8 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.node_groups import NodeGroups
 from trimtab.cluster.owner import OwnerKey, controller_by_hash
+from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.pod_groups import PdbIndex
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.machines.prices import price_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.cluster.cluster_state import snapshot_inventory
-from trimtab.cluster.pod_groups import PdbIndex
+from trimtab.cluster.pdb import PdbIndex
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.budget_wait import describe_budget_wait
 from trimtab.inputs.compactor_state import CompactorState

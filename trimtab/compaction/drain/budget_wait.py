@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from trimtab.cluster.format_count import join_first
+from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.pod_groups import Pdb, PdbIndex
 from trimtab.compaction.drain.annotation import PodToEvict
 
 MAX_BUDGETS = 3

@@ -18,8 +18,8 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
-from trimtab.cluster.pod_groups import PdbIndex
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, Precedence
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.blockers import EvictionChecker

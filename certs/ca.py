@@ -161,7 +161,7 @@ def issue(
 
 
 def renew(
-    folder: CertificateFiles,
+    certificates: CertificateFiles,
     names: Sequence[str],
     *,
     now: datetime,
@@ -175,28 +175,30 @@ def renew(
     with the new authority signed by the old: a client with the old bundle still trusts the server. Raises `MissingFile`
     if the folder has no `ca.key`.
     """
-    signer = folder.authority
+    signer = certificates.authority
     if signer is None:
         raise MissingFile(Problem("no-ca-key", "ca.key is missing: this pair must be renewed where it was issued"))
-    if not authority_due(folder, now):
-        return replace(folder, pair=create_serving_pair(signer, names, now=now, life=life, serial=serial))
+    if not authority_due(certificates, now):
+        return replace(certificates, pair=create_serving_pair(signer, names, now=now, life=life, serial=serial))
     new = issue(names, now=now, life=life, authority_life=authority_life, serial=serial)
     return replace(
-        new, bundle=new.bundle + _still_valid_authorities(folder, now), pair=_with_cross_signed_chain(signer, new, now)
+        new,
+        bundle=new.bundle + _still_valid_authorities(certificates, now),
+        pair=_with_cross_signed_chain(signer, new, now),
     )
 
 
 def renew_if_due(
-    folder: CertificateFiles, names: Sequence[str], *, now: datetime
+    certificates: CertificateFiles, names: Sequence[str], *, now: datetime
 ) -> tuple[CertificateFiles, tuple[Problem, ...]]:
     """Returns the renewed folder and the reasons; no reasons mean that nothing changed."""
-    reasons = is_folder_due(folder, now, names=names)
-    return (renew(folder, names, now=now), reasons) if reasons else (folder, ())
+    reasons = is_folder_due(certificates, now, names=names)
+    return (renew(certificates, names, now=now), reasons) if reasons else (certificates, ())
 
 
-def _still_valid_authorities(folder: CertificateFiles, now: datetime) -> bytes:
+def _still_valid_authorities(certificates: CertificateFiles, now: datetime) -> bytes:
     try:
-        old = read_chain(folder.bundle, "ca.crt")
+        old = read_chain(certificates.bundle, "ca.crt")
     except CertsError:
         return b""
     return b"".join(ca.public_bytes(serialization.Encoding.PEM) for ca in old if now < ca.not_valid_after_utc)

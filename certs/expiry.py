@@ -28,17 +28,21 @@ def is_certificate_due(pair: KeyPair, now: datetime, *, names: Iterable[str] = (
     return (*_key_problems(matches), *_age_problems(leaf, now, ""), *_name_problems(leaf, names))
 
 
-def is_folder_due(folder: CertificateFiles, now: datetime, *, names: Iterable[str] = ()) -> tuple[Problem, ...]:
+def is_folder_due(certificates: CertificateFiles, now: datetime, *, names: Iterable[str] = ()) -> tuple[Problem, ...]:
     """Returns the reasons for a whole folder: also the authority's age, and whether it signed the pair."""
-    return (*authority_due(folder, now), *is_certificate_due(folder.pair, now, names=names), *chain_problems(folder))
+    return (
+        *authority_due(certificates, now),
+        *is_certificate_due(certificates.pair, now, names=names),
+        *chain_problems(certificates),
+    )
 
 
-def authority_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
+def authority_due(certificates: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
     """Returns the reasons for a new authority: unreadable, its key missing or different, past two thirds of
     its life."""
     try:
-        signer = read_chain(folder.bundle, "ca.crt")[0]
-        authority = folder.authority
+        signer = read_chain(certificates.bundle, "ca.crt")[0]
+        authority = certificates.authority
         matches = authority is None or authority.read_private_key("ca.key").public_key() == signer.public_key()
     except CertsError as e:
         return (e.problem,)
@@ -46,10 +50,10 @@ def authority_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...
     return (*mismatch, *_age_problems(signer, now, "ca-"))
 
 
-def chain_problems(folder: CertificateFiles) -> tuple[Problem, ...]:
+def chain_problems(certificates: CertificateFiles) -> tuple[Problem, ...]:
     """Returns a problem if the chain does not lead to a certificate of the bundle, or an empty tuple if it does."""
     try:
-        chain, bundle = folder.pair.read_certificates(), read_chain(folder.bundle, "ca.crt")
+        chain, bundle = certificates.pair.read_certificates(), read_chain(certificates.bundle, "ca.crt")
     except CertsError as e:
         return (e.problem,)
     for certificate, issuer in zip_longest(chain, chain[1:]):
@@ -145,17 +149,17 @@ def read_status(path: Path, now: datetime) -> CertificateStatus:
     )
 
 
-def certificate_status(name: str, folder: CertificateFiles, now: datetime) -> CertificateStatus:
+def certificate_status(name: str, certificates: CertificateFiles, now: datetime) -> CertificateStatus:
     """Returns the state of files that were already read. Never raises."""
     try:
-        return _build_status(name, folder, now)
+        return _build_status(name, certificates, now)
     except CertsError as e:
         return CertificateStatus(folder=name, problems=(e.problem,))
 
 
-def _build_status(name: str, folder: CertificateFiles, now: datetime) -> CertificateStatus:
-    leaf = folder.pair.read_leaf()
-    problems = dict.fromkeys(is_folder_due(folder, now))
+def _build_status(name: str, certificates: CertificateFiles, now: datetime) -> CertificateStatus:
+    leaf = certificates.pair.read_leaf()
+    problems = dict.fromkeys(is_folder_due(certificates, now))
     codes = {problem.code for problem in problems}
     return CertificateStatus(
         folder=name,
@@ -164,7 +168,7 @@ def _build_status(name: str, folder: CertificateFiles, now: datetime) -> Certifi
         not_after=leaf.not_valid_after_utc,
         days_left=(leaf.not_valid_after_utc - now).total_seconds() / 86400,
         key_matches=not codes & {"key-mismatch", "no-key", "no-signing-key"},
-        signed_by_ca=not chain_problems(folder),
-        renewable=folder.authority_key is not None,
+        signed_by_ca=not chain_problems(certificates),
+        renewable=certificates.authority_key is not None,
         problems=tuple(problems),
     )

@@ -147,7 +147,7 @@ def read_authority(path: Path) -> CertificateFiles:
     )
 
 
-def write_folder(path: Path, folder: CertificateFiles) -> None:
+def write_folder(path: Path, certificates: CertificateFiles) -> None:
     """Writes the files: each is completely written and synced under a temporary name, then all are renamed.
 
     The order of the renames matters: the bundle first, so that a new authority is trusted before anything it signed is
@@ -158,7 +158,7 @@ def write_folder(path: Path, folder: CertificateFiles) -> None:
     temporary_by_file: dict[Path, Path] = {}
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for name, content, mode in _files_in_order(folder):
+        for name, content, mode in _files_in_order(certificates):
             temporary_by_file[path / name] = _write_temporary(path / name, content, mode)
         for file, temporary in temporary_by_file.items():
             temporary.replace(file)
@@ -174,12 +174,12 @@ def write_folder(path: Path, folder: CertificateFiles) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _files_in_order(folder: CertificateFiles) -> Iterator[tuple[str, bytes, int]]:
-    yield CA, folder.bundle, 0o644
-    if folder.authority_key is not None:
-        yield CA_KEY, folder.authority_key, 0o600
-    yield KEY, folder.pair.key, 0o600
-    yield CERTIFICATE, folder.pair.certificate, 0o644
+def _files_in_order(certificates: CertificateFiles) -> Iterator[tuple[str, bytes, int]]:
+    yield CA, certificates.bundle, 0o644
+    if certificates.authority_key is not None:
+        yield CA_KEY, certificates.authority_key, 0o600
+    yield KEY, certificates.pair.key, 0o600
+    yield CERTIFICATE, certificates.pair.certificate, 0o644
 
 
 def _read_bytes(file: Path) -> bytes:

@@ -97,63 +97,67 @@ def next_step(state: RotationState, names: Sequence[str], *, now: datetime) -> R
     return WaitUntil()
 
 
-def may_serve(folder: CertificateFiles, places: Sequence[bytes]) -> bool:
+def may_serve(certificates: CertificateFiles, places: Sequence[bytes]) -> bool:
     """Returns whether clients trust this pair whichever of these places they take their bundle from."""
-    return all(not chain_problems(replace(folder, bundle=place)) for place in places)
+    return all(not chain_problems(replace(certificates, bundle=place)) for place in places)
 
 
-def is_usable(folder: CertificateFiles, now: datetime) -> bool:
+def is_usable(certificates: CertificateFiles, now: datetime) -> bool:
     """Returns whether the pair is complete, valid now, and signed by an authority of the bundle."""
-    fatal = {problem.code for problem in is_certificate_due(folder.pair, now)} - {"two-thirds"}
-    return not fatal and not chain_problems(folder)
+    fatal = {problem.code for problem in is_certificate_due(certificates.pair, now)} - {"two-thirds"}
+    return not fatal and not chain_problems(certificates)
 
 
-def authority_key_due(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
+def authority_key_due(certificates: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
     """Returns the reasons for a new authority: it is due, or the key it signs with is missing."""
-    if folder.authority_key is None:
+    if certificates.authority_key is None:
         return (Problem("no-ca-key", "the key of ca.crt is not in the store"),)
-    return authority_due(folder, now)
+    return authority_due(certificates, now)
 
 
-def pair_due(folder: CertificateFiles, names: Sequence[str], now: datetime) -> tuple[Problem, ...]:
+def pair_due(certificates: CertificateFiles, names: Sequence[str], now: datetime) -> tuple[Problem, ...]:
     """Returns the reasons for a new pair: its own, or that another authority signs now."""
-    if reasons := is_certificate_due(folder.pair, now, names=names):
+    if reasons := is_certificate_due(certificates.pair, now, names=names):
         return reasons
-    signer = read_chain(folder.bundle, "ca.crt")[0]
-    if is_signed_by(folder.pair.read_leaf(), signer):
+    signer = read_chain(certificates.bundle, "ca.crt")[0]
+    if is_signed_by(certificates.pair.read_leaf(), signer):
         return ()
     return (Problem("ca-superseded", "tls.crt is not signed by the current authority"),)
 
 
-def superseded_authorities(folder: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
+def superseded_authorities(certificates: CertificateFiles, now: datetime) -> tuple[Problem, ...]:
     """Returns a reason if older authorities can be removed from the bundle; by then the first must have signed the
     pair."""
-    first, *older = read_chain(folder.bundle, "ca.crt")
+    first, *older = read_chain(certificates.bundle, "ca.crt")
     if not older or now < first.not_valid_before_utc + OVERLAP:
         return ()
     return (Problem("ca-unused", "nothing that older authorities signed can be valid any more"),)
 
 
-def next_pair(folder: CertificateFiles, *, now: datetime, life: timedelta = AUTHORITY_LIFETIME) -> CertificateFiles:
+def next_pair(
+    certificates: CertificateFiles, *, now: datetime, life: timedelta = AUTHORITY_LIFETIME
+) -> CertificateFiles:
     """Returns the files with a new authority in front of those still valid. The pair stays, because no client trusts
     the new authority yet."""
     new = create_authority(now=now, life=life)
-    return replace(folder, bundle=new.certificate + _valid_authorities(folder.bundle, now), authority_key=new.key)
+    return replace(
+        certificates, bundle=new.certificate + _valid_authorities(certificates.bundle, now), authority_key=new.key
+    )
 
 
 def reissued_pair(
-    folder: CertificateFiles, names: Sequence[str], *, now: datetime, life: timedelta = SHARED_LIFETIME
+    certificates: CertificateFiles, names: Sequence[str], *, now: datetime, life: timedelta = SHARED_LIFETIME
 ) -> CertificateFiles:
     """Returns the files with a new pair by the current authority. Raises `CertsError` if that cannot be read."""
-    signer = folder.authority
+    signer = certificates.authority
     assert signer is not None
-    return replace(folder, pair=create_serving_pair(signer, names, now=now, life=life))
+    return replace(certificates, pair=create_serving_pair(signer, names, now=now, life=life))
 
 
-def sole_authority(folder: CertificateFiles) -> CertificateFiles:
+def sole_authority(certificates: CertificateFiles) -> CertificateFiles:
     """Returns the files with the current authority alone in the bundle. Raises `CertsError` if the bundle cannot be
     read."""
-    return replace(folder, bundle=_to_pem(read_chain(folder.bundle, "ca.crt")[:1]))
+    return replace(certificates, bundle=_to_pem(read_chain(certificates.bundle, "ca.crt")[:1]))
 
 
 def _valid_authorities(bundle: bytes, now: datetime) -> bytes:

@@ -61,7 +61,7 @@ def wait_for_first_pair(settings: Settings, log: Logger) -> None:
         client.close()
 
 
-def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: Logger) -> threading.Thread | None:
+def start_certificate_rotation(settings: Settings, shutdown: GracefulShutdown, log: Logger) -> threading.Thread | None:
     """Starts the rotation, and returns its thread, which ends with the process; None if no Secret is configured."""
     if settings.certs_secret is None:
         return None
@@ -71,7 +71,7 @@ def start_certificate_rotation(settings: Settings, stop: GracefulShutdown, log: 
     rotator = build_rotator(settings, connect_to_cluster(), log)
     thread = threading.Thread(
         target=rotator.run_until_stopped,
-        args=(stop.wait_for_stop, max(settings.certs_check_interval_seconds, MIN_INTERVAL_SECONDS)),
+        args=(shutdown.wait_for_stop, max(settings.certs_check_interval_seconds, MIN_INTERVAL_SECONDS)),
         name="certificates",
         daemon=True,
     )

@@ -104,7 +104,7 @@ def test_where_the_owners_selector_is_not_known_no_label_is_replaced():
 
 
 def test_a_failing_action_leaves_nothing_of_itself():
-    draft = PodChanges(subject=PodContext(pod=pod(), namespace=NAMESPACE), policy="first")
+    draft = PodChanges(pod_context=PodContext(pod=pod(), namespace=NAMESPACE), policy="first")
     before = draft.create_savepoint()
     draft.claim_field("labels[a]", None, "b", reasons.POLICY_SAYS("it"))
     draft.restore_savepoint(before)

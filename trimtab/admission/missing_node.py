@@ -135,7 +135,7 @@ def _shorten(text: str) -> str:
 
 
 def _unreachable_domains(
-    pods: PodBeforeAndAfter, submitted: PodSpec, changed: PodSpec, free: list[Amounts]
+    pods: PodBeforeAndAfter, submitted: PodSpec, changed_spec: PodSpec, free: list[Amounts]
 ) -> Reason | None:
     """Returns why the spread constraints of the changed pod leave some pods of its owner without a node. None if they
     leave none without a node, or if the constraints of the pod as submitted also do."""
@@ -152,7 +152,7 @@ def _unreachable_domains(
         ]
         return describe_unreachable_domains(spec, nodes.shapes, eligible, usable, wanted)
 
-    problem = describe(changed)
+    problem = describe(changed_spec)
     if problem is None or describe(submitted) is not None:
         return None
     if nodes.may_grow:

@@ -46,24 +46,24 @@ from trimtab.policy.podpolicy import Policies
 def decide_pod(
     pod_context: PodContext,
     policies: Policies,
-    marked: ChangedAnnotation | None = None,
+    annotation: ChangedAnnotation | None = None,
     answers: QuotaAnswers = NO_ANSWERS,
 ) -> PodDecision:
     """Decides a pod, builds the patch, and checks the patch before it is sent.
 
-    `marked`: what earlier calls of the webhook changed in the pod; it is passed to `decide_with_policies`. `answers`:
-    the decisions about quotas that the pod's siblings got; those for this pod are added.
+    `annotation`: what earlier calls of the webhook changed in the pod; it is passed to `decide_with_policies`.
+    `answers`: the decisions about quotas that the pod's siblings got; those for this pod are added.
     """
     pod = pod_context.pod
     size_excess = find_excess(pod)
     if size_excess is not None and (oversized := _oversized_decision(size_excess, pod_context, policies)) is not None:
         return oversized
-    if marked is None:
+    if annotation is None:
         # The marker is read once for all decisions below: the author of the pod chose how large it is.
-        marked = read_trusted_annotation(pod, pod_context.namespace, pod_context.settings.signer)
+        annotation = read_trusted_annotation(pod, pod_context.namespace, pod_context.settings.signer)
     watched: list[Watched] = []
     decision, applicable = decide_with_policies(
-        pod_context, policies, marked=marked, is_marker_read=True, watched=watched
+        pod_context, policies, marked=annotation, is_marker_read=True, watched=watched
     )
     if decision.denied is not None:
         return PodDecision(outcome=AdmissionOutcome.DENIED, decision=with_watched_changes(decision, watched))
@@ -73,7 +73,7 @@ def decide_pod(
     def decide_without(withheld: Withheld, watching: bool) -> tuple[Decision, ApplicablePolicies | None]:
         context, of_this = pod_context.with_withheld(withheld), watched if watching else []
         return decide_with_policies(
-            context, policies, watching=watching, marked=marked, is_marker_read=True, watched=of_this
+            context, policies, watching=watching, marked=annotation, is_marker_read=True, watched=of_this
         )
 
     decision, applicable = withhold_harmful_actions(pod_context, decision, applicable, decide_without, answers)

@@ -113,9 +113,9 @@ def preview_admission(pod: Pod, namespace: str, context: AdmissionContext) -> Pr
     message."""
     facts, settings = context.facts, context.settings
 
-    def judge(submitted: Pod, marked: ChangedAnnotation | None) -> PodDecision:
+    def judge(submitted: Pod, annotation: ChangedAnnotation | None) -> PodDecision:
         subject = PodContext(pod=submitted, namespace=namespace, facts=facts, settings=settings)
-        return decide_pod(subject, context.policies, marked)
+        return decide_pod(subject, context.policies, annotation)
 
     webhook = _RecordingWebhook(judge, namespace)
     runtime_class_admission = settings.overhead == "server"

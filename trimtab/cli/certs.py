@@ -110,12 +110,14 @@ def rotate_cluster_certificate(options: CertsRotateOptions) -> str:
     return f"{where.secret_ref}: {outcome}"
 
 
-def _rotate_files(options: CertsRotateOptions, folder: certs.CertificateFiles) -> tuple[certs.CertificateFiles, str]:
+def _rotate_files(
+    options: CertsRotateOptions, certificates: certs.CertificateFiles
+) -> tuple[certs.CertificateFiles, str]:
     from trimtab.kube.certificate_rotation import certificate_names
 
     where, now = options.where, clock.utc_now()
     if options.forgets_old:
-        files = certs.sole_authority(folder)
+        files = certs.sole_authority(certificates)
         # After this, clients trust the newest authority alone, so it must have signed the certificate that is served.
         if not certs.is_usable(files, now):
             got = "a certificate that an older authority signed"
@@ -125,10 +127,10 @@ def _rotate_files(options: CertsRotateOptions, folder: certs.CertificateFiles) -
         return files, "older authorities are no longer trusted"
     if options.authority:
         return certs.next_pair(
-            folder, now=now
+            certificates, now=now
         ), "a new authority was created; it signs certificates as soon as both webhook configurations trust it"
     return certs.reissued_pair(
-        folder, certificate_names(WEBHOOK_NAME, where.namespace), now=now
+        certificates, certificate_names(WEBHOOK_NAME, where.namespace), now=now
     ), "a new certificate and key were issued"
 
 

@@ -81,9 +81,9 @@ def _read_settings(listen: str | None, options: dict[str, object]) -> Settings:
     return replace(settings, **options)  # type: ignore[arg-type]
 
 
-def _name_option(mistake: ConfigError, is_option: bool) -> ConfigError:
+def _name_option(error: ConfigError, is_option: bool) -> ConfigError:
     """Returns the mistake; if its value is from the command line, it names the option instead of the environment
     variable."""
-    if is_option and mistake.entry == "TRIMTAB_WEBHOOK_LISTEN":
-        return replace(mistake, file="command line", entry="--listen")
-    return mistake
+    if is_option and error.entry == "TRIMTAB_WEBHOOK_LISTEN":
+        return replace(error, file="command line", entry="--listen")
+    return error

@@ -332,7 +332,7 @@ def _with_renamed_pods(usage: recommendation.ContainerUsage, hasher: NameHasher)
 
 
 def _rename_groups(
-    status: cluster_autoscaler.Autoscaler, hasher: NameHasher, pools: list[str]
+    autoscaler: cluster_autoscaler.Autoscaler, hasher: NameHasher, pools: list[str]
 ) -> cluster_autoscaler.Autoscaler:
     """Returns the autoscaler's status with the names of its node groups replaced. The parts of a group's name that are
     names of pools stay, because they show to which pools the group belongs."""
@@ -343,9 +343,9 @@ def _rename_groups(
                 (hasher(group.name), *(pool for pool in pools if cluster_autoscaler.is_group_of_pool(group, pool)))
             ),
         )
-        for group in status.groups
+        for group in autoscaler.groups
     )
-    return replace(status, groups=groups)
+    return replace(autoscaler, groups=groups)
 
 
 def _rename_workload(name: str, hasher: NameHasher) -> str:

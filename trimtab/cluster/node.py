@@ -156,8 +156,8 @@ class NodeInfo:
         return self.labels.get(ZONE_LABEL, "")
 
 
-def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
-    """Returns the node of a Node object. `storage` is the CSINode of the same name, which says how many volumes can be
+def node_from_api(shape: Shape, csi_node: CSINode | None = None) -> NodeInfo:
+    """Returns the node of a Node object. `csi_node` is the CSINode of the same name, which says how many volumes can be
     attached."""
     meta = shape.metadata
     return NodeInfo(
@@ -170,7 +170,7 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
         is_ready=any(c.type == "Ready" and c.status == "True" for c in shape.status.conditions),
         created=parse_timestamp(meta.creation_timestamp),
         provider_id=shape.spec.provider_id,
-        attachable_volumes=_volume_limits(storage),
+        attachable_volumes=_volume_limits(csi_node),
         capacity=_parse_amounts(shape, "capacity", shape.status.capacity),
         uid=meta.uid,
         container_runtime=shape.status.node_info.container_runtime_version.partition("://")[0],
@@ -186,7 +186,7 @@ def node_from_api(shape: Shape, storage: CSINode | None = None) -> NodeInfo:
             None if shape.status.declared_features is None else frozenset(shape.status.declared_features)
         ),
         has_strict_groups=None if shape.status.features is None else shape.status.features.supplemental_groups_policy,
-        csi_drivers=None if storage is None else frozenset(driver.name for driver in storage.spec.drivers),
+        csi_drivers=None if csi_node is None else frozenset(driver.name for driver in csi_node.spec.drivers),
         lifecycle=tuple(
             c.type for c in shape.status.conditions if c.type in LIFECYCLE_CONDITIONS and c.status == "True"
         ),
@@ -228,9 +228,9 @@ def _parse_amounts(shape: Shape, field_name: str, quantities: ResourceList) -> A
     return numbers
 
 
-def _volume_limits(storage: CSINode | None) -> dict[str, int]:
+def _volume_limits(csi_node: CSINode | None) -> dict[str, int]:
     limits: dict[str, int] = {}
-    for driver in storage.spec.drivers if storage else ():
+    for driver in csi_node.spec.drivers if csi_node else ():
         count = value_or(driver.allocatable, None)
         if count is not None and isinstance(count.count, int):
             limits[driver.name] = count.count

@@ -354,24 +354,24 @@ class Resizer:
                     self._replace(pool, view, step, now)
         collector.raise_error()
 
-    def _start(self, pool: str, view: ClusterView, step: Resize, now: float) -> None:
-        proposal, pod = step.proposal, self._pods[step.proposal.uid]
+    def _start(self, pool: str, view: ClusterView, resize: Resize, now: float) -> None:
+        proposal, pod = resize.proposal, self._pods[resize.proposal.uid]
         # The pod's status changes all the time; what it requests is still what was decided on.
         outcome = self.resize_pod(pod, pod.version, proposal.changes)
         memory = self.pool_states.state_of(pool)
         if outcome.status is ResizeStatus.RESIZED:
             self._in_flight[proposal.uid] = (pod.version, now)
-            is_repeated = step.record.owner in self._recorded_owners
-            self._record_decision("resized", step.reason, pool, view, step.record, pod, again=is_repeated)
-            self._recorded_owners.add(step.record.owner)
+            is_repeated = resize.record.owner in self._recorded_owners
+            self._record_decision("resized", resize.reason, pool, view, resize.record, pod, again=is_repeated)
+            self._recorded_owners.add(resize.record.owner)
         elif outcome.status is ResizeStatus.NOT_PERMITTED:
             self.obstacle = self.source.note_missing_permission(outcome.message)
             self._set_records(pool, memory.resizes.without_open(proposal.uid))
-            self._record_decision("resize-rejected", self.obstacle, pool, view, step.record, pod)
+            self._record_decision("resize-rejected", self.obstacle, pool, view, resize.record, pod)
         elif outcome.status is ResizeStatus.REJECTED:
             reason = r.REJECTED(f"the API server does not accept the resize of pod {pod.key}: {outcome.message}")
-            self._set_records(pool, reject_step(memory.resizes, step, view.now))
-            self._record_decision("resize-rejected", reason, pool, view, step.record, pod)
+            self._set_records(pool, reject_step(memory.resizes, resize, view.now))
+            self._record_decision("resize-rejected", reason, pool, view, resize.record, pod)
         else:
             # It changed since it was read, or is gone: the next round decides again.
             self._set_records(pool, memory.resizes.without_open(proposal.uid))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def expected_account_policies(
-    namespace: str, metrics_api: DeploymentState | None, *, is_injected: bool
+    namespace: str, deployment: DeploymentState | None, *, is_injected: bool
 ) -> list[Manifest]:
     """Returns the admission policies that this version installs, and their bindings; those of the metrics API only if
     it is installed. `is_injected`: whether cert-manager writes the caBundle of the webhook."""
@@ -22,15 +22,15 @@ def expected_account_policies(
     from trimtab.installation.processes.metrics_api import PROCESS
 
     policies = list(render_account_policies(InstallValues(namespace=namespace, cert_manager=is_injected)))
-    if metrics_api is not None:
-        values = InstallValues(namespace=namespace, cert_manager=has_injected_certificate(metrics_api))
+    if deployment is not None:
+        values = InstallValues(namespace=namespace, cert_manager=has_injected_certificate(deployment))
         policies += render_write_policies(PROCESS.write_policies, values)
     return policies
 
 
-def has_injected_certificate(metrics_api: DeploymentState) -> bool:
+def has_injected_certificate(deployment: DeploymentState) -> bool:
     """Returns whether cert-manager issues the certificate of the metrics API. A setting says so, because its APIService
     has a caBundle of its own."""
     from trimtab.installation.processes.metrics_api import PROCESS
 
-    return not metrics_api.settings.get(variable_name(PROCESS.name, "certs_secret"))
+    return not deployment.settings.get(variable_name(PROCESS.name, "certs_secret"))

@@ -110,23 +110,23 @@ def _is_possible(source: ClusterDigest, target: ClusterDigest) -> bool:
     )
 
 
-def _try_merge(source: _Room, target: _Room, rules: MergeRules) -> tuple[ClusterMerge, list[FreeNode]] | None:
-    placed = place_sizes(source.digest.pod_sizes, target.nodes, target.digest.typical_node)
+def _try_merge(room: _Room, target: _Room, rules: MergeRules) -> tuple[ClusterMerge, list[FreeNode]] | None:
+    placed = place_sizes(room.digest.pod_sizes, target.nodes, target.digest.typical_node)
     if placed is None:
         return None
     nodes, added = placed
-    saved = source.digest.cost + rules.control_plane_cost - added * target.digest.typical_cost
+    saved = room.digest.cost + rules.control_plane_cost - added * target.digest.typical_cost
     if saved <= 0 or (added and not target.digest.typical_cost):
         return None
-    shared = tuple(sorted(target.namespaces & set(source.digest.namespaces)))
+    shared = tuple(sorted(target.namespaces & set(room.digest.namespaces)))
     return ClusterMerge(
-        source.digest.cluster,
+        room.digest.cluster,
         target.digest.cluster,
         saved,
-        source.digest.nodes,
+        room.digest.nodes,
         added,
-        sum(size.count for size in source.digest.pod_sizes),
-        source.digest.volumes,
+        sum(size.count for size in room.digest.pod_sizes),
+        room.digest.volumes,
         shared,
     ), nodes
 

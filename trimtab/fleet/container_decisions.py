@@ -283,13 +283,13 @@ def _costs(
     )
 
 
-def _hours_per_month(window: DailyHistograms, replicas: int) -> float | None:
+def _hours_per_month(histograms: DailyHistograms, replicas: int) -> float | None:
     """Returns for how many hours a month all pods of the workload run together, for a workload whose pods finish; None
     if that is not known. Every hour with usage counts as a full hour."""
-    seconds = HOUR * window.hours.bit_count() * max(1, replicas)
+    seconds = HOUR * histograms.hours.bit_count() * max(1, replicas)
     if not seconds:
         return None
-    return seconds / (max(1, ceil((window.last - window.first) / DAY)) * DAY) * HOURS_PER_MONTH
+    return seconds / (max(1, ceil((histograms.last - histograms.first) / DAY)) * DAY) * HOURS_PER_MONTH
 
 
 def sum_decision(decision: ContainerDecision) -> RequestSums:

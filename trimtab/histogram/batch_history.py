@@ -198,13 +198,13 @@ class BatchHistory:
         current = self.oom_records.get(container)
         self.oom_records[container] = record if current is None else merge_oom_records(current, record, self.days * DAY)
 
-    def merge_window(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
+    def merge_window(self, container: ContainerKey, resource: str, histograms: DailyHistograms) -> None:
         """Merges a window into the container's own window."""
-        if window.last:
+        if histograms.last:
             page = self.dense_windows.setdefault((container, resource), _DenseWindow())
-            for day, counts in window.histograms_by_day().items():
+            for day, counts in histograms.histograms_by_day().items():
                 page.days.setdefault(day, UsageHistogram()).merge(counts)
-            page.extend_span(window.first, window.last, window.hours_by_day())
+            page.extend_span(histograms.first, histograms.last, histograms.hours_by_day())
 
     def list_containers(self) -> list[ContainerKey]:
         """Returns all containers with usage or with a VPA's recommendation, sorted."""

@@ -55,12 +55,12 @@ PAIRING_THRESHOLD = 64
 """A day that uses more buckets than this is packed in pairs."""
 
 
-def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | None = None) -> bytes:
+def pack_day(day: int, histogram: UsageHistogram, *, over: bool, max_units: int | None = None) -> bytes:
     """Returns a day and its histogram as bytes, with counts as narrow as possible.
 
     `over`: whether the day is over, so that no more values are expected and pairs of buckets may be used. `max_units`:
     the largest number of units into which the day's values are divided; None: each value is counted."""
-    paired, base, cells = counts.is_paired, counts.base, counts.counts
+    paired, base, cells = histogram.is_paired, histogram.base, histogram.counts
     if not paired and over and sum(map(bool, cells)) > PAIRING_THRESHOLD:
         paired, (base, cells) = True, pair_buckets(base, cells)
     total = sum(cells)
@@ -72,7 +72,7 @@ def pack_day(day: int, counts: UsageHistogram, *, over: bool, max_units: int | N
     if sys.byteorder == "big":
         body.byteswap()
     day_bits = day | unit_bits << _UNIT_SHIFT | (_PAIRED_BIT if paired else 0)
-    head = _HEAD.pack(day_bits, base << paired, len(body), body.itemsize, counts.zeros, counts.top)
+    head = _HEAD.pack(day_bits, base << paired, len(body), body.itemsize, histogram.zeros, histogram.top)
     return head + (_TOTAL.pack(total) if unit_bits else b"") + body.tobytes()
 
 

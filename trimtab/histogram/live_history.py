@@ -181,12 +181,12 @@ class LiveHistory:
             window = self.windows[container, resource] = DailyHistograms(self.days)
         return window
 
-    def restore_window(self, container: ContainerKey, resource: str, window: DailyHistograms) -> None:
+    def restore_window(self, container: ContainerKey, resource: str, histograms: DailyHistograms) -> None:
         """Restores a stored window. It replaces the present one, so restoring it twice has no further effect."""
-        self.windows[container, resource] = window
+        self.windows[container, resource] = histograms
         if resource == "cpu":
             # Which pod the last value was of is not stored: no value up to it counts again, of any pod.
-            self._restored_until[container] = window.last
+            self._restored_until[container] = histograms.last
 
     def restore_oom_record(self, container: ContainerKey, record: OomRecord) -> None:
         """Restores a stored record of OOM kills."""
@@ -299,6 +299,6 @@ def _peak_of_interval(times: Sequence[int], values: Sequence[float], hours: Hour
     return _PeakSoFar(first, last, max(values), hours[first // DAY] & hours_within_day(first, last))
 
 
-def _outside(window: DailyHistograms, times: Sequence[int]) -> Iterable[tuple[int, int]]:
+def _outside(histograms: DailyHistograms, times: Sequence[int]) -> Iterable[tuple[int, int]]:
     """Returns the index ranges of those times that are before the first and after the last value of the window."""
-    return (0, bisect_left(times, window.first)), (bisect_right(times, window.last), len(times))
+    return (0, bisect_left(times, histograms.first)), (bisect_right(times, histograms.last), len(times))

@@ -365,11 +365,11 @@ def history_of_windows(cpu: DailyHistograms, memory: DailyHistograms, half_life:
     )
 
 
-def _cpu_histogram(window: DailyHistograms, half_life: float) -> Histogram:
+def _cpu_histogram(histograms: DailyHistograms, half_life: float) -> Histogram:
     histogram = Histogram(CPU_SCALE, half_life)
-    for day, counts in sorted(window.histograms_by_day().items()):
+    for day, counts in sorted(histograms.histograms_by_day().items()):
         # The middle of the day stands for all of its values, limited to the observed time.
-        middle = min(window.last, max(window.first, int((day + 0.5) * DAY)))
+        middle = min(histograms.last, max(histograms.first, int((day + 0.5) * DAY)))
         for value, count in counts.iter_buckets():
             histogram.add_sample(value, CPU_WEIGHT * count, middle)
     return histogram

@@ -128,19 +128,20 @@ def read_cluster_history(
 
 
 def _read_groups(
-    first: Inventory, now: Inventory, processes: Processes, min_nodes: int
+    inventory: Inventory, now: Inventory, processes: Processes, min_nodes: int
 ) -> tuple[NodeGroups, list[str]]:
     """Returns the node groups of the first snapshot's nodes, and notes about minimum sizes that are not known.
 
     The minimums are those of the autoscalers' statuses. Groups that no status has are those of the flag --nodes."""
     status = (
-        read_statuses(first.config_maps, processes).autoscaler or read_statuses(now.config_maps, processes).autoscaler
+        read_statuses(inventory.config_maps, processes).autoscaler
+        or read_statuses(now.config_maps, processes).autoscaler
     )
     reported = status.groups if status is not None else ()
     names = {group.name for group in reported}
     configured = {group.name: group for process in processes for group in groups_from_flags(process)}
     groups = (*reported, *(group for name, group in configured.items() if name not in names))
-    assigned = assign_node_groups(first.machines, groups)
+    assigned = assign_node_groups(inventory.machines, groups)
     notes = [f"{note[0].upper()}{note[1:]}." for note in assigned.notes]
     discovers = any(_DISCOVERY_FLAG in parse_flags(process) for process in processes)
     if not reported and (discovers or not configured) and not min_nodes:

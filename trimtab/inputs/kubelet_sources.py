@@ -157,14 +157,14 @@ def measure_files(
     return measurements
 
 
-def measure_prometheus(server: Prometheus, days: int, nodes: Sequence[NodeInfo] | None, now: int) -> Measurements:
+def measure_prometheus(prometheus: Prometheus, days: int, nodes: Sequence[NodeInfo] | None, now: int) -> Measurements:
     """Read the last days from Prometheus; if `nodes` is empty, also the facts about nodes. Raises RuntimeFailure."""
     start = now - days * DAY_SECONDS
     try:
-        server.check_one_cluster(start, now)
+        prometheus.check_one_cluster(start, now)
         with progress().show_work("Reading from Prometheus"):
-            overheads = list(read_overhead_series(server, start, now))
-            facts = read_node_facts(server, now) if nodes is None else None
+            overheads = list(read_overhead_series(prometheus, start, now))
+            facts = read_node_facts(prometheus, now) if nodes is None else None
     except MixedClusters as error:
         raise UsageError([several_clusters_mistake("--prometheus", mixed) for mixed in error.mixed_labels]) from None
     except UsageFault as error:
@@ -184,27 +184,34 @@ def measure_prometheus(server: Prometheus, days: int, nodes: Sequence[NodeInfo] 
     return measurements
 
 
-def _group_facts(facts: ScrapedNodes, nodes: Sequence[str]) -> dict[PoolRuntime, PoolNodes]:
+def _group_facts(scraped_nodes: ScrapedNodes, nodes: Sequence[str]) -> dict[PoolRuntime, PoolNodes]:
     members: dict[PoolRuntime, list[str]] = {}
     for node in nodes:
-        runtime = facts.runtimes.get(node, "").partition("://")[0]
-        members.setdefault(PoolRuntime(facts.pools.get(node, WITHOUT_POOL), runtime), []).append(node)
+        runtime = scraped_nodes.runtimes.get(node, "").partition("://")[0]
+        members.setdefault(PoolRuntime(scraped_nodes.pools.get(node, WITHOUT_POOL), runtime), []).append(node)
     return {
-        key: PoolNodes(names=frozenset(names), reserved=_usual_reserved(facts, names))
+        key: PoolNodes(names=frozenset(names), reserved=_usual_reserved(scraped_nodes, names))
         for key, names in sorted(members.items())
     }
 
 
-def _usual_reserved(facts: ScrapedNodes, nodes: Sequence[str]) -> Reserved | None:
+def _usual_reserved(scraped_nodes: ScrapedNodes, nodes: Sequence[str]) -> Reserved | None:
     """Returns the reservation of the node with the median reserved memory; None if kube-state-metrics has no metrics
     about capacity and allocatable."""
     amounts = sorted(
         (
-            max(0, round((memory - facts.allocatable[node, "memory"] - ASSUMED_EVICTION_BYTES) / MIB)) * MIB,
-            max(0, round(1000 * (facts.capacity.get((node, "cpu"), 0) - facts.allocatable.get((node, "cpu"), 0)))),
+            max(0, round((memory - scraped_nodes.allocatable[node, "memory"] - ASSUMED_EVICTION_BYTES) / MIB)) * MIB,
+            max(
+                0,
+                round(
+                    1000
+                    * (scraped_nodes.capacity.get((node, "cpu"), 0) - scraped_nodes.allocatable.get((node, "cpu"), 0))
+                ),
+            ),
         )
         for node in nodes
-        if (memory := facts.capacity.get((node, "memory"))) is not None and (node, "memory") in facts.allocatable
+        if (memory := scraped_nodes.capacity.get((node, "memory"))) is not None
+        and (node, "memory") in scraped_nodes.allocatable
     )
     if not amounts:
         return None

@@ -37,10 +37,10 @@ def find_pools(
     return PoolReading(pools, (*base.mistakes, *mistakes), notes, assumed=base.assumed and is_unchanged)
 
 
-def _note_other_pools(base: PoolReading, named: Sequence[str]) -> Iterator[str]:
+def _note_other_pools(reading: PoolReading, named: Sequence[str]) -> Iterator[str]:
     """Yields a note about the pools that have the preset balanced because --preset names no preset for them."""
     named_pools = {text.partition("=")[0] for text in named}
-    names = ", ".join(pool.name for pool in base.pools if not {pool.name, WHOLE_CLUSTER} & named_pools)
+    names = ", ".join(pool.name for pool in reading.pools if not {pool.name, WHOLE_CLUSTER} & named_pools)
     if names:
         yield (
             "the snapshot contains no settings of a pool, so these pools, for which --preset names no preset, have the "
@@ -155,13 +155,13 @@ def build_whole_cluster_pool(preset_name: str) -> Pool:
 
 
 def _apply_presets(
-    named: Sequence[str], base: PoolReading, inventory: Inventory
+    named: Sequence[str], reading: PoolReading, inventory: Inventory
 ) -> tuple[tuple[Pool, ...], list[ConfigError]]:
-    """Apply --preset POOL=PRESET to the pools of `base`: POOL names the pool to replace, `all` every pool.
+    """Apply --preset POOL=PRESET to the pools of `reading`: POOL names the pool to replace, `all` every pool.
 
     A replaced pool keeps its labels. Returns the pools and the mistakes in the options.
     """
-    pools, mistakes = {pool.name: pool for pool in base.pools}, _find_contradictions(named)
+    pools, mistakes = {pool.name: pool for pool in reading.pools}, _find_contradictions(named)
     for text in named:
         name, _, preset_name = text.partition("=")
         if mistake := _check_preset(text, name, preset_name, {WHOLE_CLUSTER, *pools, *_pool_names(inventory)}):
@@ -173,7 +173,7 @@ def _apply_presets(
             pools[name] = replace(
                 pool_from_preset(preset_name, name), labels=replaced_pool.labels, everything=replaced_pool.everything
             )
-    return (tuple(pools[name] for name in sorted(pools)) if named else base.pools), mistakes
+    return (tuple(pools[name] for name in sorted(pools)) if named else reading.pools), mistakes
 
 
 def _find_contradictions(named: Sequence[str]) -> list[ConfigError]:

@@ -19,13 +19,13 @@ from trimtab.kube.listing import iter_objects
 from trimtab.kube.resources import LIST_SOURCES
 
 
-def read_drain_annotations(client: Client, namespace: str, keys: NodeSigner | None) -> DrainAnnotations:
+def read_drain_annotations(client: Client, namespace: str, signer: NodeSigner | None) -> DrainAnnotations:
     """Returns the drain annotations of all nodes, verified with the keys. Raises KubeFault."""
     nodes = (node_of(shape) for _, shape in iter_objects(client, LIST_SOURCES["Node"]))
-    return read_annotations(nodes, keys.keys if keys is not None else None, namespace)
+    return read_annotations(nodes, signer.keys if signer is not None else None, namespace)
 
 
-def read_states(client: Client, namespace: str, keys: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:
+def read_states(client: Client, namespace: str, signer: NodeSigner | None) -> Mapping[str, PoolState | Unreadable]:
     """Returns the state of each pool, verified with the keys if there are any. Raises KubeFault."""
     place = replace(LIST_SOURCES["ConfigMap"], namespace=namespace, label_selector=memories.STATE_LABEL)
     pools: dict[str, ConfigMap] = {}
@@ -33,7 +33,9 @@ def read_states(client: Client, namespace: str, keys: NodeSigner | None) -> Mapp
         labels: Mapping[str, str] = value_or(shape.metadata.labels, {})
         pools[labels.get(memories.STATE_LABEL, "")] = shape
     return {
-        pool: read_verified(shape, keys) if keys is not None else memories.decode_state(shape.metadata.name, shape.data)
+        pool: read_verified(shape, signer)
+        if signer is not None
+        else memories.decode_state(shape.metadata.name, shape.data)
         for pool, shape in pools.items()
         if shape.metadata.name == config_map_name(pool)
     }

@@ -49,13 +49,13 @@ def files_in_secret(secret: Mapping[str, Any]) -> certs.CertificateFiles | None:
     )
 
 
-def with_files(secret: Mapping[str, Any], folder: certs.CertificateFiles) -> KubeObject:
+def with_files(secret: Mapping[str, Any], certificates: certs.CertificateFiles) -> KubeObject:
     """Returns the Secret with these files in its data."""
     files = {
-        _CA: folder.bundle,
-        _CA_KEY: folder.authority_key or b"",
-        _CERTIFICATE: folder.pair.certificate,
-        _KEY: folder.pair.key,
+        _CA: certificates.bundle,
+        _CA_KEY: certificates.authority_key or b"",
+        _CERTIFICATE: certificates.pair.certificate,
+        _KEY: certificates.pair.key,
     }
     data = {name: base64.b64encode(content).decode() for name, content in files.items()}
     return {**secret, "data": {**(secret.get("data") or {}), **data}}
@@ -204,23 +204,30 @@ class CertificateRotator:
         return files if certs.is_usable(files, self._now()) else None
 
     def _take_over(
-        self, store: certs.CertificateFiles | None, serving: certs.CertificateFiles | None, bundles: tuple[bytes, ...]
+        self,
+        certificates: certs.CertificateFiles | None,
+        serving: certs.CertificateFiles | None,
+        bundles: tuple[bytes, ...],
     ) -> None:
         """Writes the shared key pair to this replica's folder, as soon as every API server that may call this replica
         trusts it."""
-        if store is None or not certs.is_usable(store, self._now()) or not certs.may_serve(store, bundles):
+        if (
+            certificates is None
+            or not certs.is_usable(certificates, self._now())
+            or not certs.may_serve(certificates, bundles)
+        ):
             return
-        wanted = replace(store, authority_key=None)
+        wanted = replace(certificates, authority_key=None)
         if serving != wanted:
             certs.write_folder(self._folder, wanted)
-            self._log.info("certificate taken over", until=str(store.pair.read_leaf().not_valid_after_utc))
+            self._log.info("certificate taken over", until=str(certificates.pair.read_leaf().not_valid_after_utc))
 
-    def _is_settled(self, store: certs.CertificateFiles | None, bundles: tuple[bytes, ...]) -> bool:
-        if store is None or any(bundle != store.bundle for bundle in bundles):
+    def _is_settled(self, certificates: certs.CertificateFiles | None, bundles: tuple[bytes, ...]) -> bool:
+        if certificates is None or any(bundle != certificates.bundle for bundle in bundles):
             self._observed_bundle = (b"", 0)
             return False
         bundle, looks = self._observed_bundle
-        self._observed_bundle = (store.bundle, looks + 1 if bundle == store.bundle else 1)
+        self._observed_bundle = (certificates.bundle, looks + 1 if bundle == certificates.bundle else 1)
         return self._observed_bundle[1] > self._observations_required
 
     def _carry_out(self, step: certs.RotationStep, observation: SecretObservation) -> bool:

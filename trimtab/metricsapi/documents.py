@@ -93,9 +93,9 @@ def render_status(status: int, reason: str, message: str) -> ApiReply:
     return ApiReply(status, msgspec.json.encode(document))
 
 
-def render_refusal(refusal: InvalidRequest) -> ApiReply:
+def render_refusal(invalid_request: InvalidRequest) -> ApiReply:
     """Returns the Status for a request that is not valid."""
-    return render_status(refusal.status, refusal.reason, refusal.message)
+    return render_status(invalid_request.status, invalid_request.reason, invalid_request.message)
 
 
 def render_unknown_metric(metric: str, pod: str = "") -> ApiReply:

@@ -234,16 +234,16 @@ def _read_manifests(file: str, documents: Sequence[Document]) -> RulesReading:
     )
 
 
-def _move_into(document: Document, mistake: ConfigError) -> ConfigError:
+def _move_into(document: Document, error: ConfigError) -> ConfigError:
     """Returns a mistake in the rules of a ConfigMap at its place in the file. A text in quotes has no lines of its
     own."""
     path = ("data", RULES_KEY)
     start, _ = document.position_of(path)
     node = child_node(child_node(document.node, "data"), RULES_KEY) if document.node is not None else None
     is_block = getattr(node, "style", None) in ("|", ">")
-    line = start + mistake.line if is_block and start is not None and mistake.line is not None else start
-    field = ".".join(part for part in (f"data[{RULES_KEY}]", mistake.field) if part)
-    return replace(mistake, entry=document.entry_name, line=line, column=None, field=field)
+    line = start + error.line if is_block and start is not None and error.line is not None else start
+    field = ".".join(part for part in (f"data[{RULES_KEY}]", error.field) if part)
+    return replace(error, entry=document.entry_name, line=line, column=None, field=field)
 
 
 _SCRAPE_FIELDS = ("pods", "series", "labels", "endpoint", "token")

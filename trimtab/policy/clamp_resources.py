@@ -66,7 +66,7 @@ def clamp_resources(pod_changes: PodChanges) -> None:
     keys = sorted({**pod_changes.requests, **pod_changes.limits}, key=lambda k: (k[0].part, k[0].index, k[1]))
     if not keys or _leaves_pod_level(pod_changes):
         return
-    subject = pod_changes.subject
+    subject = pod_changes.pod_context
     bounds, vpa_constraints = (
         subject.facts.bounds.get(subject.namespace, {}),
         subject.compute_once(autoscalers.index_vpa_constraints),
@@ -101,9 +101,9 @@ def _drop_steps(changes: PodChanges) -> list[_DropStep]:
     that may not change are dropped first, so that the check for circular limits only sees requests that will really be
     set."""
     steps: list[_DropStep] = []
-    if may_be_applied(changes.subject):
+    if may_be_applied(changes.pod_context):
         steps.append(_drop_applied_values)
-    if changes.subject.qos is QoS.GUARANTEED:
+    if changes.pod_context.qos is QoS.GUARANTEED:
         steps.append(_drop_unasked_qos_changes)
     if changes.shares:
         steps.append(_drop_circular_limit)
@@ -113,7 +113,7 @@ def _drop_steps(changes: PodChanges) -> list[_DropStep]:
 def _leaves_pod_level(changes: PodChanges) -> bool:
     """Returns whether the pod has pod-level resources. Its containers are then left alone, because the sum of their
     requests must not exceed the pod's (KEP-2837)."""
-    pod_resources = changes.subject.pod.spec.resources
+    pod_resources = changes.pod_context.pod.spec.resources
     if not any(name in side(pod_resources) for side in (requests_of, limits_of) for name in POD_LEVEL):
         return False
     reason = reasons.POD_LEVEL_RESOURCES("the pod sets resources for all its containers together")
@@ -122,90 +122,90 @@ def _leaves_pod_level(changes: PodChanges) -> bool:
     return True
 
 
-def _drop_applied_values(changes: PodChanges, state: _ContainerResource) -> _ContainerResource:
+def _drop_applied_values(changes: PodChanges, resource_state: _ContainerResource) -> _ContainerResource:
     """Drops proposed values that would replace what the author wrote, if the pod itself may be applied again: the API
     server does not let the requests and limits of an existing pod change."""
-    request, limit = state.request, state.limit
+    request, limit = resource_state.request, resource_state.limit
     if (
         request is not None
-        and state.written_request is not None
-        and changes.must_stay_applied(state.request_name, request.policy)
+        and resource_state.written_request is not None
+        and changes.must_stay_applied(resource_state.request_name, request.policy)
     ):
-        state = replace(state, request=None)
+        resource_state = replace(resource_state, request=None)
     if (
         limit is not None
-        and state.written_limit is not None
-        and changes.must_stay_applied(state.limit_name, limit.policy)
+        and resource_state.written_limit is not None
+        and changes.must_stay_applied(resource_state.limit_name, limit.policy)
     ):
-        state = replace(state, limit=None)
-    return state
+        resource_state = replace(resource_state, limit=None)
+    return resource_state
 
 
-def _drop_unasked_qos_changes(changes: PodChanges, state: _ContainerResource) -> _ContainerResource:
+def _drop_unasked_qos_changes(changes: PodChanges, resource_state: _ContainerResource) -> _ContainerResource:
     """Drops proposed changes that would end a pod's Guaranteed class, unless the policy has `guaranteed: change`."""
     # Only cpu and memory determine the class (pkg/apis/core/helper/qos/qos.go, `supportedQoSComputeResources`).
-    if state.resource not in POD_LEVEL:
-        return state
+    if resource_state.resource not in POD_LEVEL:
+        return resource_state
     reason = reasons.GUARANTEED_LEFT_ALONE(
         "the pod has the QoS class Guaranteed, and the policy does not set `guaranteed: change`"
     )
-    if state.request is not None and not state.request.changes_guaranteed:
-        changes.leave_unchanged(state.request_name, reason, policy=state.request.policy)
-        state = replace(state, request=None)
-    if state.limit is not None and not state.limit.changes_guaranteed:
-        changes.leave_unchanged(state.limit_name, reason, policy=state.limit.policy)
-        state = replace(state, limit=None)
-    return state
+    if resource_state.request is not None and not resource_state.request.changes_guaranteed:
+        changes.leave_unchanged(resource_state.request_name, reason, policy=resource_state.request.policy)
+        resource_state = replace(resource_state, request=None)
+    if resource_state.limit is not None and not resource_state.limit.changes_guaranteed:
+        changes.leave_unchanged(resource_state.limit_name, reason, policy=resource_state.limit.policy)
+        resource_state = replace(resource_state, limit=None)
+    return resource_state
 
 
-def _drop_circular_limit(changes: PodChanges, state: _ContainerResource) -> _ContainerResource:
+def _drop_circular_limit(changes: PodChanges, resource_state: _ContainerResource) -> _ContainerResource:
     """Drops a limit that follows the request, if the request is a share of that limit."""
-    wanted_limit = state.limit
-    share = changes.shares.get((state.place, state.resource))
+    wanted_limit = resource_state.limit
+    share = changes.shares.get((resource_state.place, resource_state.resource))
     if wanted_limit is None or wanted_limit.factor is None or share is None:
-        return state
+        return resource_state
     # A request of 100% of the limit and a limit of once the request agree with each other: both stay.
     if _factor(wanted_limit.factor) * share.percent == 100 and not share.bounded:
-        return state
+        return resource_state
     reason = reasons.CIRCULAR(
         f"policy {share.policy} computes the request as a share of this limit, so the limit cannot follow the request"
     )
-    changes.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted_limit.policy)
-    return replace(state, limit=None)
+    changes.leave_unchanged(resource_state.limit_name, reason, loud=True, policy=wanted_limit.policy)
+    return replace(resource_state, limit=None)
 
 
-def _clamp(changes: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> ClampedResource:
+def _clamp(changes: PodChanges, resource_state: _ContainerResource, obstacles: "_Obstacles") -> ClampedResource:
     """Clamps the request and the limit of one resource of one container."""
-    fixed_limit = _fixed_limit(changes, state, obstacles)
-    request, request_reason = _clamp_request(changes, state, fixed_limit)
-    limit = _clamp_limit(changes, state, fixed_limit, request)
-    if state.resource == "memory" and limit is not None and limit == state.written_limit:
-        _report_below_peak(changes, state, limit)
-    request_want = state.request
+    fixed_limit = _fixed_limit(changes, resource_state, obstacles)
+    request, request_reason = _clamp_request(changes, resource_state, fixed_limit)
+    limit = _clamp_limit(changes, resource_state, fixed_limit, request)
+    if resource_state.resource == "memory" and limit is not None and limit == resource_state.written_limit:
+        _report_below_peak(changes, resource_state, limit)
+    request_want = resource_state.request
     if request_want is not None and request_reason is not None:
         request_want = replace(request_want, reason=request_reason)
     return ClampedResource(
-        place=state.place,
-        resource=state.resource,
+        place=resource_state.place,
+        resource=resource_state.resource,
         request=request,
         limit=limit,
         request_want=request_want,
-        limit_want=state.limit,
+        limit_want=resource_state.limit,
     )
 
 
-def _fixed_limit(changes: PodChanges, state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
+def _fixed_limit(changes: PodChanges, resource_state: _ContainerResource, obstacles: "_Obstacles") -> Written | None:
     """Returns the limit that will hold whatever the request becomes. None if there will be no limit, or if it follows
     the request."""
-    if state.limit is None:
-        return held_limit(state.bounds, state.written_limit)
-    if state.limit.factor is not None:
+    if resource_state.limit is None:
+        return held_limit(resource_state.bounds, resource_state.written_limit)
+    if resource_state.limit.factor is not None:
         return None
-    obstacle = obstacles.obstacle_for(state)
+    obstacle = obstacles.obstacle_for(resource_state)
     if obstacle is None:
         return None
-    changes.leave_unchanged(state.limit_name, obstacle, loud=True, policy=state.limit.policy)
-    return state.written_limit
+    changes.leave_unchanged(resource_state.limit_name, obstacle, loud=True, policy=resource_state.limit.policy)
+    return resource_state.written_limit
 
 
 class _Obstacles:
@@ -216,40 +216,42 @@ class _Obstacles:
         self._draft = changes
         self._reasons: dict[str, Reason | None] = {}
 
-    def obstacle_for(self, state: _ContainerResource) -> Reason | None:
+    def obstacle_for(self, resource_state: _ContainerResource) -> Reason | None:
         """Returns why the limit of this resource cannot be removed, or None if it can."""
-        if state.resource not in self._reasons:
-            self._reasons[state.resource] = _find_obstacle(self._draft, state)
-        return self._reasons[state.resource]
+        if resource_state.resource not in self._reasons:
+            self._reasons[resource_state.resource] = _find_obstacle(self._draft, resource_state)
+        return self._reasons[resource_state.resource]
 
 
-def _find_obstacle(changes: PodChanges, state: _ContainerResource) -> Reason | None:
+def _find_obstacle(changes: PodChanges, resource_state: _ContainerResource) -> Reason | None:
     """Returns why the limit cannot be removed, or None if it can."""
-    facts, resource = state.subject.facts, state.resource
+    facts, resource = resource_state.subject.facts, resource_state.resource
     if not {"LimitRange", "ResourceQuota"} <= facts.listed_kinds:
         return reasons.FACTS_MISSING("LimitRanges and ResourceQuotas have not been read yet")
-    bound = state.bounds.limit_restored_by
+    bound = resource_state.bounds.limit_restored_by
     if bound is not None:
         sentence = f"LimitRange {bound.by} would set a {resource} limit again, or requires a limit"
         return reasons.LIMIT_RANGE_KEEPS_LIMIT(sentence)
-    limit_range = _limit_range_for_pods(state)
+    limit_range = _limit_range_for_pods(resource_state)
     if limit_range is not None:
         return reasons.LIMIT_RANGE_KEEPS_LIMIT(
             f"LimitRange {limit_range} bounds the {resource} limits of the whole pod"
         )
     # The pod as decided so far: another PriorityClass may bring it under another quota.
-    quota = quota_counting_limit(facts.quotas.get(state.subject.namespace, ()), changes.changed_pod, resource)
+    quota = quota_counting_limit(facts.quotas.get(resource_state.subject.namespace, ()), changes.changed_pod, resource)
     return reasons.QUOTA_COUNTS_LIMIT(f"ResourceQuota {quota} counts limits.{resource}") if quota else None
 
 
-def _limit_range_for_pods(state: _ContainerResource) -> str | None:
+def _limit_range_for_pods(resource_state: _ContainerResource) -> str | None:
     """Returns the name of a LimitRange whose bounds for whole pods require every container to have a limit of this
     resource, or None if there is none."""
     # LimitRanger adds up the containers for an item of type Pod, and a container without a limit fails the check
     # (plugin/pkg/admission/limitranger/admission.go).
-    for limit_range in state.subject.facts.limit_ranges.get(state.subject.namespace, ()):
+    for limit_range in resource_state.subject.facts.limit_ranges.get(resource_state.subject.namespace, ()):
         for item in limit_range.spec.limits:
-            if item.type == "Pod" and (state.resource in item.max or state.resource in item.max_limit_request_ratio):
+            if item.type == "Pod" and (
+                resource_state.resource in item.max or resource_state.resource in item.max_limit_request_ratio
+            ):
                 return limit_range.metadata.name
     return None
 
@@ -290,37 +292,42 @@ def _clamp_request(
     return quantity.format_quantity(state.resource, number), bound_reason
 
 
-def _unchanged_request(state: _ContainerResource, fixed_limit: Written | None) -> Written | None:
+def _unchanged_request(resource_state: _ContainerResource, fixed_limit: Written | None) -> Written | None:
     """Returns the request of a container if no policy changes it. If the request exists only because the API server
     copied the limit, it is returned too, so that it remains when the limit is removed."""
-    if state.written_request is None and state.limit is not None and state.limit.factor is None and fixed_limit is None:
-        return state.written_limit
-    return state.written_request
+    if (
+        resource_state.written_request is None
+        and resource_state.limit is not None
+        and resource_state.limit.factor is None
+        and fixed_limit is None
+    ):
+        return resource_state.written_limit
+    return resource_state.written_request
 
 
-def _request_floors(state: _ContainerResource, fixed_limit: Written | None) -> tuple[RequestBound, ...]:
+def _request_floors(resource_state: _ContainerResource, fixed_limit: Written | None) -> tuple[RequestBound, ...]:
     """Returns all lower bounds of the request."""
-    vpa = state.vpa
-    if vpa is None and state.bounds is _NO_BOUNDS:  # nearly every pod
+    vpa = resource_state.vpa
+    if vpa is None and resource_state.bounds is _NO_BOUNDS:  # nearly every pod
         return ()
-    floors = request_floors(state.resource, state.bounds, fixed_limit)
+    floors = request_floors(resource_state.resource, resource_state.bounds, fixed_limit)
     if vpa is None:
         return floors
     return _floor_of_vpa(vpa.floor, vpa.name), *floors
 
 
-def _request_ceilings(state: _ContainerResource, fixed_limit: Written | None) -> list[RequestBound]:
+def _request_ceilings(resource_state: _ContainerResource, fixed_limit: Written | None) -> list[RequestBound]:
     """Returns all upper bounds of the request."""
     ceilings = list[RequestBound]()
-    vpa, largest = state.vpa, state.subject.facts.largest_node.get(state.resource)
+    vpa, largest = resource_state.vpa, resource_state.subject.facts.largest_node.get(resource_state.resource)
     # A device is not capped: a container that asks for four of them cannot work with two.
-    if largest and "/" not in state.resource:
+    if largest and "/" not in resource_state.resource:
         ceilings.append(_capacity_of_node(largest))
     if vpa is not None and vpa.ceiling is not None:
         ceilings.append(_ceiling_of_vpa(vpa.ceiling, vpa.name))
-    if fixed_limit is not None or state.bounds is not _NO_BOUNDS:
-        is_added = state.written_limit is None
-        ceilings += request_ceilings(state.resource, state.bounds, fixed_limit, is_added=is_added)
+    if fixed_limit is not None or resource_state.bounds is not _NO_BOUNDS:
+        is_added = resource_state.written_limit is None
+        ceilings += request_ceilings(resource_state.resource, resource_state.bounds, fixed_limit, is_added=is_added)
     return ceilings
 
 
@@ -341,15 +348,17 @@ def _capacity_of_node(amount: int) -> RequestBound:
 
 
 def _clamp_limit(
-    changes: PodChanges, state: _ContainerResource, fixed_limit: Written | None, request: Written | None
+    changes: PodChanges, resource_state: _ContainerResource, fixed_limit: Written | None, request: Written | None
 ) -> Written | None:
     """Returns the limit within all bounds, or None if there is no limit."""
-    limit = _wanted_limit(state, fixed_limit, request)
-    if state.limit is None or state.limit.factor is None or limit is None:
+    limit = _wanted_limit(resource_state, fixed_limit, request)
+    if resource_state.limit is None or resource_state.limit.factor is None or limit is None:
         return limit
-    if state.resource == "memory":
-        return _limit_above_peak(changes, state, limit)
-    return _limit_not_lowered(changes, state, limit) if state.resource == "ephemeral-storage" else limit
+    if resource_state.resource == "memory":
+        return _limit_above_peak(changes, resource_state, limit)
+    return (
+        _limit_not_lowered(changes, resource_state, limit) if resource_state.resource == "ephemeral-storage" else limit
+    )
 
 
 # Percent above the greatest use that is known: a memory limit at or below that use kills the container.
@@ -409,43 +418,47 @@ def _limit_not_lowered(changes: PodChanges, state: _ContainerResource, limit: Wr
     return author_limit
 
 
-def _report_below_peak(changes: PodChanges, state: _ContainerResource, limit: Written) -> None:
+def _report_below_peak(changes: PodChanges, resource_state: _ContainerResource, limit: Written) -> None:
     """Records that the author's limit is below the known peak; the limit is not changed."""
-    usage = find_recorded_usage(state.subject, state.place, "memory")
+    usage = find_recorded_usage(resource_state.subject, resource_state.place, "memory")
     if usage is None or usage.max is None or quantity.compare_quantities(usage.max, limit) <= 0:
         return
-    wanted = state.limit or state.request
+    wanted = resource_state.limit or resource_state.request
     reason = reasons.LIMIT_BELOW_PEAK(f"the limit is {limit}, but the container has used {usage.max}")
-    changes.leave_unchanged(state.limit_name, reason, loud=True, policy=wanted.policy if wanted is not None else None)
+    changes.leave_unchanged(
+        resource_state.limit_name, reason, loud=True, policy=wanted.policy if wanted is not None else None
+    )
 
 
-def _wanted_limit(state: _ContainerResource, fixed_limit: Written | None, request: Written | None) -> Written | None:
+def _wanted_limit(
+    resource_state: _ContainerResource, fixed_limit: Written | None, request: Written | None
+) -> Written | None:
     """Returns the limit that the policy proposes, within the bounds of LimitRanges, or None for no limit."""
-    wanted = state.limit
+    wanted = resource_state.limit
     if wanted is None:
-        return state.written_limit
+        return resource_state.written_limit
     if wanted.factor is None:
         return fixed_limit
     if request is None:
-        return state.written_limit
-    ratio = state.bounds.ratio
+        return resource_state.written_limit
+    ratio = resource_state.bounds.ratio
     factor = _factor(wanted.factor)
     if ratio is not None:
         # maxLimitRequestRatio of a LimitRange bounds limit divided by request.
         factor = min(factor, Fraction(quantity.parse(ratio.value), quantity.NANO_PER_UNIT))
     # The whole part of the product. It is computed with integers, because fractions are reduced to lowest terms at
     # each multiplication, which costs more time than everything else about a limit.
-    product = quantity.scheduler_value(state.resource, request) * factor.numerator
+    product = quantity.scheduler_value(resource_state.resource, request) * factor.numerator
     amount = product // factor.denominator if product >= 0 else -(-product // factor.denominator)
-    if state.bounds.max is not None:
-        amount = min(amount, round_down(state.resource, state.bounds.max.value))
+    if resource_state.bounds.max is not None:
+        amount = min(amount, round_down(resource_state.resource, resource_state.bounds.max.value))
     # A limit equal to the request repeats its text, so that rounding cannot make the two differ.
     return (
         request
-        if amount <= quantity.scheduler_value(state.resource, request)
-        else quantity.format_quantity(state.resource, amount)
+        if amount <= quantity.scheduler_value(resource_state.resource, request)
+        else quantity.format_quantity(resource_state.resource, amount)
     )
 
 
-def _format(state: _ContainerResource, number: int) -> str:
-    return quantity.format_quantity(state.resource, number)
+def _format(resource_state: _ContainerResource, number: int) -> str:
+    return quantity.format_quantity(resource_state.resource, number)

@@ -84,7 +84,7 @@ def decide(
     settings: AdmissionSettings = DEFAULT_SETTINGS,
     *,
     watching: bool = True,
-    marked: ChangedAnnotation | None = None,
+    annotation: ChangedAnnotation | None = None,
 ) -> Decision:
     """Returns the decision on one pod. Never raises, whatever the pod or a policy contains.
 
@@ -95,7 +95,7 @@ def decide(
     more changes, and a second call of the webhook has nothing to change. A field that is decided stays decided.
     """
     subject = PodContext(pod=pod, namespace=namespace, facts=facts, settings=settings)
-    return decide_with_policies(subject, policies, watching=watching, marked=marked)[0]
+    return decide_with_policies(subject, policies, watching=watching, marked=annotation)[0]
 
 
 def decide_with_policies(
@@ -136,14 +136,14 @@ def _decide_in_rounds(
     policies: Policies,
     watching: bool,
     like: ApplicablePolicies | None,
-    marked: ChangedAnnotation | None,
+    annotation: ChangedAnnotation | None,
     is_marker_read: bool,
     watched: list[Watched],
 ) -> tuple[Decision, ApplicablePolicies | None]:
     pod, namespace = pod_context.pod, pod_context.namespace
-    if marked is None and not is_marker_read:
-        marked = changed_annotation.read_trusted_annotation(pod, namespace, pod_context.settings.signer)
-    decision, applicable = _decide_round(pod_context, policies, watching, like, marked, watched)
+    if annotation is None and not is_marker_read:
+        annotation = changed_annotation.read_trusted_annotation(pod, namespace, pod_context.settings.signer)
+    decision, applicable = _decide_round(pod_context, policies, watching, like, annotation, watched)
     first, rounds = applicable, [applicable]
     for _ in range(_MAX_ROUNDS):
         if first is None or not decision.changes:
@@ -152,12 +152,12 @@ def _decide_in_rounds(
         if not _needs_another_round(first.subject, pod_context, decision, policies.compute_once(match_dependencies)):
             break
         # The next round trusts the marker of this one without a signature: it was written in this very call.
-        marked = decision.marker
+        annotation = decision.marker
         similar = applicable
-        next_decision, applicable = _decide_round(pod_context, policies, False, similar, marked, watched)
+        next_decision, applicable = _decide_round(pod_context, policies, False, similar, annotation, watched)
         # Mostly this round only confirms the earlier one, and what it would say is not needed.
         if watching and (next_decision.pod is not decision.pod or next_decision.denied is not None):
-            next_decision, applicable = _decide_round(pod_context, policies, True, similar, marked, watched)
+            next_decision, applicable = _decide_round(pod_context, policies, True, similar, annotation, watched)
         rounds.append(applicable)
         if next_decision.denied is not None:
             return change(next_decision, pod=pod), applicable
@@ -235,7 +235,7 @@ def _decide_round(
     policies: Policies,
     watching: bool,
     similar: ApplicablePolicies | None,
-    earlier_marker: ChangedAnnotation | None,
+    earlier_annotation: ChangedAnnotation | None,
     watched: list[Watched],
 ) -> tuple[Decision, ApplicablePolicies | None]:
     """Evaluates every policy once, on the pod as it is. `would` stays empty; what finds it is added to `watched`."""
@@ -253,11 +253,11 @@ def _decide_round(
         return Decision(pod=pod, skipped=opt_out_reason(pod_context)), applicable
     # A tuple of a list comprehension costs less than one of a generator; this runs for every review.
     turns = applicable.in_effect if watching else tuple([turn for turn in applicable.in_effect if turn.applies])
-    pod_changes, failures, trials = _apply_policies(pod_context, turns, earlier_marker, silent=not watching)
-    decision = _with_policy_results(_build_decision(pod_changes, pod_context, failures, earlier_marker), applicable)
+    pod_changes, failures, trials = _apply_policies(pod_context, turns, earlier_annotation, silent=not watching)
+    decision = _with_policy_results(_build_decision(pod_changes, pod_context, failures, earlier_annotation), applicable)
     if trials:
         watched.append(partial(_watched_changes, pod_changes, turns, trials))
-    if earlier_marker is None and changed_annotation.ANNOTATION in pod_context.annotations:
+    if earlier_annotation is None and changed_annotation.ANNOTATION in pod_context.annotations:
         if pod_context.settings.signer.keys is None:
             reason = reasons.MARKER_UNVERIFIED("without a signing key Trimtab cannot verify the annotation")
         else:
@@ -285,7 +285,7 @@ _NO_POLICY_MATCHES = FieldKept(field="", policy="", reason=reasons.NO_POLICY("no
 
 
 def _build_decision(
-    changes: PodChanges, pod_context: PodContext, failures: list[str], earlier_marker: ChangedAnnotation | None
+    changes: PodChanges, pod_context: PodContext, failures: list[str], earlier_annotation: ChangedAnnotation | None
 ) -> Decision:
     """Returns the decision for the collected changes. If anything was changed, the `trimtab.dev/changed` annotation is
     written on the pod."""
@@ -297,11 +297,11 @@ def _build_decision(
     pod, new_marker = changes.changed_pod, None
     if changes.changes:
         pod, new_marker = changed_annotation.write_annotation(
-            pod, pod_context.namespace, earlier_marker, changes.changes, pod_context.settings.signer
+            pod, pod_context.namespace, earlier_annotation, changes.changes, pod_context.settings.signer
         )
     # An annotation that no replica signed just now says nothing about this pod: it was copied from another object.
     elif (
-        earlier_marker is None
+        earlier_annotation is None
         and changed_annotation.ANNOTATION in pod_context.annotations
         and not _keeps_unverified_marker(pod_context)
     ):
@@ -331,37 +331,37 @@ _Trial = tuple[int, tuple[Any, ...]]
 def _apply_policies(
     pod_context: PodContext,
     turns: tuple[CompiledPolicy, ...],
-    earlier_marker: ChangedAnnotation | None,
+    earlier_annotation: ChangedAnnotation | None,
     *,
     silent: bool,
 ) -> tuple[PodChanges, list[str], list[_Trial]]:
     """Returns the pod's changes after all policies that apply, the failures, and the policies that would act.
 
-    `earlier_marker` is what an earlier call of Trimtab changed in this pod. The policies that would act are those in
-    mode `warn` or `audit` that decide any field when it is their turn; what they decide is undone at once.
+    `earlier_annotation` is what an earlier call of Trimtab changed in this pod. The policies that would act are those
+    in mode `warn` or `audit` that decide any field when it is their turn; what they decide is undone at once.
     """
     try:
-        return _evaluate_policies(pod_context, turns, earlier_marker, silent=silent, is_guarded=False)
+        return _evaluate_policies(pod_context, turns, earlier_annotation, silent=silent, is_guarded=False)
     except Exception:  # noqa: BLE001 - a guard costs more than most steps: the second pass has it, the first has not
         # Policies are pure, so the second pass repeats the first one and takes back only the step that fails.
-        return _evaluate_policies(pod_context, turns, earlier_marker, silent=silent, is_guarded=True)
+        return _evaluate_policies(pod_context, turns, earlier_annotation, silent=silent, is_guarded=True)
 
 
 def _evaluate_policies(
     pod_context: PodContext,
     turns: tuple[CompiledPolicy, ...],
-    earlier_marker: ChangedAnnotation | None,
+    earlier_annotation: ChangedAnnotation | None,
     *,
     silent: bool,
     is_guarded: bool,
 ) -> tuple[PodChanges, list[str], list[_Trial]]:
     pod_changes = PodChanges(
-        subject=pod_context,
+        pod_context=pod_context,
         silent=silent,
         turns=turns,
         is_guarded=is_guarded,
-        applied_before=earlier_marker.value_by_field if earlier_marker else {},
-        decided_before=earlier_marker.decider_by_field if earlier_marker else {},
+        applied_before=earlier_annotation.value_by_field if earlier_annotation else {},
+        decided_before=earlier_annotation.decider_by_field if earlier_annotation else {},
     )
     failures: list[str] = []
     trials: list[_Trial] = []
@@ -389,7 +389,7 @@ def _run_policy(policy: CompiledPolicy, changes: PodChanges, failures: list[str]
     changes.policy = policy.name
     changes.changes_guaranteed = policy.changes_guaranteed
     changes.names_daemons = policy.names_daemons
-    places, withheld = policy.select_containers(changes.subject), changes.subject.withheld
+    places, withheld = policy.select_containers(changes.pod_context), changes.pod_context.withheld
     for name, propose, settings in policy.actions:
         reason = withheld.get((policy.name, name)) if withheld else None
         if reason is not None:

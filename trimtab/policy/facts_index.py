@@ -255,13 +255,13 @@ class OwnerFacts:
     def daemon_by_owner(self) -> Mapping[OwnerKey, PodSpec]:
         return self._daemons.current_mapping()
 
-    def put(self, target: OwnerKey, value: RetainedOwner) -> None:
+    def put(self, target: OwnerKey, owner: RetainedOwner) -> None:
         # None is a value here: it says that the owner is known to have no controller.
-        self._above.put(target, value.above)
-        _put_or_drop(self._created, target, value.created)
-        _put_or_drop(self._replicas, target, value.replicas)
-        _put_or_drop(self._updated, target, value.updated or None)
-        _put_or_drop(self._daemons, target, value.daemon)
+        self._above.put(target, owner.above)
+        _put_or_drop(self._created, target, owner.created)
+        _put_or_drop(self._replicas, target, owner.replicas)
+        _put_or_drop(self._updated, target, owner.updated or None)
+        _put_or_drop(self._daemons, target, owner.daemon)
 
     def drop(self, target: OwnerKey) -> None:
         self._above.drop(target)
@@ -285,8 +285,8 @@ class KindOwnerFacts:
         self._kind = built_in(kind)
         self._owners = owners
 
-    def put(self, key: Key, value: RetainedOwner) -> None:
-        self._owners.put(self._target(key), value)
+    def put(self, key: Key, owner: RetainedOwner) -> None:
+        self._owners.put(self._target(key), owner)
 
     def drop(self, key: Key) -> None:
         self._owners.drop(self._target(key))
@@ -296,12 +296,12 @@ class KindOwnerFacts:
         return OwnerKey(key[0] or "default", self._kind, key[1])
 
 
-def _machine_of(single: OneMachine) -> Machine:
-    return single.machine
+def _machine_of(machine: OneMachine) -> Machine:
+    return machine.machine
 
 
-def _node_of(single: OneMachine) -> str:
-    return single.node
+def _node_of(machine: OneMachine) -> str:
+    return machine.node
 
 
 class NodeFacts:

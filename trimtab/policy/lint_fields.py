@@ -117,10 +117,10 @@ def _suggest_kind(kind: str) -> str:
     )
 
 
-def _has_equal_conditions(excluded: Conditions, match: Conditions) -> bool:
+def _has_equal_conditions(conditions: Conditions, match: Conditions) -> bool:
     names = Conditions.__dataclass_fields__
-    set_fields = [name for name in names if getattr(excluded, name) != getattr(_EVERY_POD, name)]
-    return bool(set_fields) and all(getattr(excluded, name) == getattr(match, name) for name in set_fields)
+    set_fields = [name for name in names if getattr(conditions, name) != getattr(_EVERY_POD, name)]
+    return bool(set_fields) and all(getattr(conditions, name) == getattr(match, name) for name in set_fields)
 
 
 _EVERY_POD = Conditions()

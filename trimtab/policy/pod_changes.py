@@ -75,7 +75,7 @@ class RequestToLimitRatio:
 class PodChanges(msgspec.Struct, kw_only=True, eq=False):
     """The changes to one pod while the policies act. It is mutable, and used only within one call of `decide`."""
 
-    subject: PodContext
+    pod_context: PodContext
     policy: str = ""
     """The policy that is acting now."""
     changes_guaranteed: bool = False
@@ -117,8 +117,8 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
     def __post_init__(self) -> None:
         # A second call of the webhook begins with the deciders of the first, so that priorities hold across both calls.
         self._deciders = dict(self.decided_before)
-        self.metadata = self.subject.pod.metadata
-        self.spec = self.subject.pod.spec
+        self.metadata = self.pod_context.pod.metadata
+        self.spec = self.pod_context.pod.spec
 
     def create_savepoint(self) -> tuple[Any, ...]:
         """Returns a savepoint for `restore_savepoint`: the immutable values, and the lengths of the collections."""
@@ -168,7 +168,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
     @property
     def changed_pod(self) -> Pod:
         """The pod with all changes so far; the same object as the original if nothing was changed."""
-        before = self.subject.pod
+        before = self.pod_context.pod
         if self.metadata is before.metadata and self.spec is before.spec:
             return before
         return change(before, metadata=self.metadata, spec=self.spec)
@@ -209,7 +209,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
 
         `author_field` is the field in which the author wrote the value; None: the same field.
         """
-        manager = applied_by(self.subject, author_field or name)
+        manager = applied_by(self.pod_context, author_field or name)
         if manager:
             reason = reasons.APPLIED(
                 f"{name} is not changed, because {manager} manages the pod directly and would conflict with the change"

@@ -96,7 +96,7 @@ def write_clamped_resources(draft: PodChanges, clamped: list[ClampedResource]) -
     changes, spec = _within_pod_bounds(draft, clamped, _field_changes(draft, clamped))
     if not changes:
         return
-    unasked = _unasked_qos_change(draft.subject, qos_class(spec), changes)
+    unasked = _unasked_qos_change(draft.pod_context, qos_class(spec), changes)
     # All changes or none: each of them may be what keeps or changes the class of service.
     if unasked is not None:
         for field_change in changes:
@@ -164,9 +164,9 @@ def find_newly_unmet_quota(changes: PodChanges, spec: PodSpec) -> str | None:
 
     A change may bring a pod under a quota, because the pod is no longer BestEffort or has another PriorityClass.
     """
-    quotas = changes.subject.facts.quotas.get(changes.subject.namespace, ())
-    name = quota_rejecting_pod(quotas, change(changes.subject.pod, spec=spec)) if quotas else None
-    return name if name is not None and quota_rejecting_pod(quotas, changes.subject.pod) is None else None
+    quotas = changes.pod_context.facts.quotas.get(changes.pod_context.namespace, ())
+    name = quota_rejecting_pod(quotas, change(changes.pod_context.pod, spec=spec)) if quotas else None
+    return name if name is not None and quota_rejecting_pod(quotas, changes.pod_context.pod) is None else None
 
 
 def _within_pod_bounds(
@@ -174,7 +174,7 @@ def _within_pod_bounds(
 ) -> tuple[list[FieldChange], PodSpec]:
     """Drops the changes of each resource whose sum over all containers would break a LimitRange for pods. Returns the
     remaining changes, and the spec with them."""
-    ranges = draft.subject.facts.limit_ranges.get(draft.subject.namespace, ())
+    ranges = draft.pod_context.facts.limit_ranges.get(draft.pod_context.namespace, ())
     spec = _spec_with(draft.spec, clamped, changes) if changes else draft.spec
     others = {item.resource for item in clamped if item.resource not in POD_LEVEL}
     # In a fixed order, so that the same pod always gives the same reason.

@@ -47,14 +47,14 @@ def read_from_kubelets(client: Client, nodes: Sequence[str], _start: int, _now: 
         raise faults[0]
 
 
-def read_from_prometheus(server: Prometheus, _nodes: Sequence[str], start: int, now: int) -> Iterator[NodeOverhead]:
+def read_from_prometheus(prometheus: Prometheus, _nodes: Sequence[str], start: int, now: int) -> Iterator[NodeOverhead]:
     """Yields the overhead of every node that Prometheus has since `start`. Raises UsageFault."""
-    server.check_one_cluster(start, now)
-    step = server.query_plan.step_seconds
+    prometheus.check_one_cluster(start, now)
+    step = prometheus.query_plan.step_seconds
     if now - start > FIRST_STEP_SECONDS * 2:
         step = max(step, FIRST_STEP_SECONDS)
     yield from read_overhead_series(
-        replace(server, query_plan=replace(server.query_plan, step_seconds=step)), start, now
+        replace(prometheus, query_plan=replace(prometheus.query_plan, step_seconds=step)), start, now
     )
 
 

@@ -80,16 +80,16 @@ class GracefulShutdown:
         return self._event.wait(seconds)
 
 
-def stop_on_signals(stop: GracefulShutdown, also: Callable[[], None] = lambda: None) -> None:
+def stop_on_signals(shutdown: GracefulShutdown, also: Callable[[], None] = lambda: None) -> None:
     """Requests the stop on SIGTERM and SIGINT, and calls `also`. It is for processes without a gunicorn server."""
 
     def stop_and_notify() -> None:
-        stop.request_stop()
+        shutdown.request_stop()
         also()
 
     def begin(*_: object) -> None:
         # In a thread of its own: the interrupted thread may be in the very wait that should end, and hold its lock.
-        if not stop.is_requested:
+        if not shutdown.is_requested:
             threading.Thread(target=stop_and_notify, name="stop").start()
 
     signal.signal(signal.SIGTERM, begin)

@@ -188,11 +188,11 @@ def _days_passed(resource: str, use: RecentUse, share: float) -> int:
     return sum(values_above(counts, line) > (1 - PASSED_SHARE) * counts.total_count for counts in use.days.values())
 
 
-def values_above(counts: UsageHistogram, line: float) -> int:
+def values_above(histogram: UsageHistogram, line: float) -> int:
     """Returns the number of values in the buckets that are completely above the value `line`."""
-    pair_shift = counts.shift - 1
+    pair_shift = histogram.shift - 1
     return sum(
         count
-        for bucket, count in enumerate(counts.counts, start=counts.base)
+        for bucket, count in enumerate(histogram.counts, start=histogram.base)
         if count and bucket_start(bucket << pair_shift) > line
     )

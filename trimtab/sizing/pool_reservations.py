@@ -159,7 +159,7 @@ def assess_pools(
 
 
 def _assess_pool(
-    key: PoolRuntime, nodes: PoolNodes, history: OverheadHistory, max_pods: int | None, published: Reserved | None
+    runtime: PoolRuntime, nodes: PoolNodes, history: OverheadHistory, max_pods: int | None, published: Reserved | None
 ) -> PoolReservation:
     use = measure_pool(history, len(nodes.names - history.nodes.keys()))
     recommended = use if isinstance(use, NotYet) else recommend_reservation(use, max_pods)
@@ -171,7 +171,7 @@ def _assess_pool(
         else decide_change(nodes.reserved, recommended, history.span_seconds)
     )
     return PoolReservation(
-        key=key, nodes=nodes, use=use, recommended=recommended, change=change, money=_reserved_money(nodes, use)
+        key=runtime, nodes=nodes, use=use, recommended=recommended, change=change, money=_reserved_money(nodes, use)
     )
 
 

@@ -305,18 +305,18 @@ def split_span(start: int, end: int, length: int, step: int) -> list[tuple[int, 
     return result
 
 
-def _halves(piece: QueryPart, step: int) -> list[QueryPart]:
+def _halves(part: QueryPart, step: int) -> list[QueryPart]:
     """Returns the query divided in two, each with half of the pods or, if there is only one pod, with half of the days;
     an empty list if it cannot be divided."""
-    if len(piece.pods) > 1:
-        middle = len(piece.pods) // 2
-        groups = (piece.pods[:middle], piece.pods[middle:])
-        return [QueryPart(piece.resource, piece.namespace, group, piece.start, piece.end) for group in groups]
-    days = (piece.end - piece.start) // DAY
+    if len(part.pods) > 1:
+        middle = len(part.pods) // 2
+        groups = (part.pods[:middle], part.pods[middle:])
+        return [QueryPart(part.resource, part.namespace, group, part.start, part.end) for group in groups]
+    days = (part.end - part.start) // DAY
     if days < 2:
         return []
-    halves = split_span(piece.start, piece.end, days // 2 * DAY, step)
-    return [QueryPart(piece.resource, piece.namespace, piece.pods, start, end) for start, end in halves]
+    halves = split_span(part.start, part.end, days // 2 * DAY, step)
+    return [QueryPart(part.resource, part.namespace, part.pods, start, end) for start, end in halves]
 
 
 def _is_too_much(error: RefusedSource) -> bool:

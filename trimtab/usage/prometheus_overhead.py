@@ -40,11 +40,11 @@ class ScrapedNodes:
     allocatable: Mapping[tuple[str, str], float]
 
 
-def read_overhead_series(server: Prometheus, start: int, end: int) -> Iterator[NodeOverhead]:
+def read_overhead_series(prometheus: Prometheus, start: int, end: int) -> Iterator[NodeOverhead]:
     """Yields the overhead of every node at every step, sorted by node and time. Raises UsageFault."""
-    step = server.query_plan.step_seconds
-    queries = _queries(server, max(step, 60))
-    read = {name: _read_by_node(server, query, start, end, name) for name, query in queries.items()}
+    step = prometheus.query_plan.step_seconds
+    queries = _queries(prometheus, max(step, 60))
+    read = {name: _read_by_node(prometheus, query, start, end, name) for name, query in queries.items()}
     moments = sorted(read["pods running"])
     for node, second in moments:
         at = {name: amounts.get((node, second)) for name, amounts in read.items()}
@@ -84,12 +84,12 @@ def _known_use(
     return None, None
 
 
-def _queries(server: Prometheus, step: int) -> dict[str, str]:
+def _queries(prometheus: Prometheus, step: int) -> dict[str, str]:
     """Returns part (kubelet, runtime, node, pods) → its query, which gives one value per node."""
-    window = server.query_plan.rate_window
+    window = prometheus.query_plan.rate_window
 
     def cgroup(resource: str, ids: str) -> str:
-        matchers = server.join_matchers(f'id=~"{ids}"')
+        matchers = prometheus.join_matchers(f'id=~"{ids}"')
         if resource == "cpu":
             inner = f"rate(container_cpu_usage_seconds_total{{{matchers}}}[{window}])"
         else:
@@ -98,7 +98,7 @@ def _queries(server: Prometheus, step: int) -> dict[str, str]:
         # Several scrapers may report one cgroup: without the inner aggregation, the sum would count each of them.
         return f"sum by (node) (max by (node, id) ({inner}))"
 
-    own = server.join_matchers("")
+    own = prometheus.join_matchers("")
     node_memory = f"max by (node) (node_memory_working_set_bytes{{{own}}})"
     rest = f"{node_memory} - on (node) {cgroup('memory', PODS_IDS)}"
     # The node and its pods peak at other moments, so the difference of their maxima is not the most of the difference.
@@ -120,12 +120,12 @@ def _queries(server: Prometheus, step: int) -> dict[str, str]:
     }
 
 
-def _read_by_node(server: Prometheus, query: str, start: int, end: int, what: str) -> _ByMoment:
-    step = server.query_plan.step_seconds
+def _read_by_node(prometheus: Prometheus, query: str, start: int, end: int, what: str) -> _ByMoment:
+    step = prometheus.query_plan.step_seconds
     # The decoder knows the labels of pods: the node takes the place of one.
     renamed = f'label_replace({query}, "pod", "$1", "node", "(.+)")'
     amounts: _ByMoment = {}
-    for series in server.query_range(renamed, start - start % step, end, step, f"read the {what} of nodes"):
+    for series in prometheus.query_range(renamed, start - start % step, end, step, f"read the {what} of nodes"):
         if series.pod:
             for second, value in zip(series.times, series.values, strict=True):
                 amounts[series.pod, int(second)] = value

@@ -195,7 +195,7 @@ class Metrics(WorkerMetrics):
             "watchdog_data_age_seconds", "The age in seconds of the watchdog's view of the cluster."
         ).set_function(age)
 
-    def observe_round(self, state: AuditState, result: Findings, facts: ClusterFacts, seconds: float) -> None:
+    def observe_round(self, state: AuditState, findings: Findings, facts: ClusterFacts, seconds: float) -> None:
         """Sets the gauges after one round, which took `seconds`."""
         self._set_class_gauges(state, facts)
         self._set_costs(state, facts)
@@ -205,20 +205,20 @@ class Metrics(WorkerMetrics):
         self.seconds.set(seconds)
         for name, pods in _count_by_qos(state).items():
             self.qos.labels(name).set(pods)
-        self._set_by_policy_and_reason(self.unpatched, result.unpatched)
-        self._set_by_policy_and_reason(self.skipped, result.left_out)
-        self.refused.set(sum(len(finding.pods) for finding in result.refused))
+        self._set_by_policy_and_reason(self.unpatched, findings.unpatched)
+        self._set_by_policy_and_reason(self.skipped, findings.left_out)
+        self.refused.set(sum(len(finding.pods) for finding in findings.refused))
         self.would.clear()
         self.pods.clear()
-        for name, tally in result.tallies.items():
+        for name, tally in findings.tallies.items():
             policy = self._policy(name)
             self.would.labels(policy).set(tally.would)
             for count_name in ("matched", "changed", "overruled"):
                 self.pods.labels(policy, count_name).set(getattr(tally, count_name))
         self.overhead.clear()
-        for (_, reason), pods in _sum_pods(result.overhead).items():
+        for (_, reason), pods in _sum_pods(findings.overhead).items():
             self.overhead.labels(reason).set(pods)
-        self.setting.set(float("nan") if isinstance(result.filled_by, NotYet) else result.setting is not None)
+        self.setting.set(float("nan") if isinstance(findings.filled_by, NotYet) else findings.setting is not None)
 
     def _set_class_gauges(self, state: AuditState, facts: ClusterFacts) -> None:
         specs = ((alike.pod.spec, len(pods)) for alike, pods in state.groups.items())

@@ -30,11 +30,11 @@ class PolicyNote:
     pods: int
 
 
-def policy_notes(result: Findings, about: NameOf) -> Iterator[PolicyNote]:
+def policy_notes(findings: Findings, about: NameOf) -> Iterator[PolicyNote]:
     """Yields one note for each owner, policy and reason. Findings of policies that change nothing and of pods that have
     opted out are not reported this way; they are only in metrics and status."""
     grouped: dict[tuple[About, str, Code], list[AuditFinding]] = {}
-    for finding in (*result.unpatched, *result.overhead):
+    for finding in (*findings.unpatched, *findings.overhead):
         grouped.setdefault((about(finding), finding.policy, finding.reason.code), []).append(finding)
     for (owner, policy, code), findings_of_note in grouped.items():
         pods = sum(len(finding.pods) for finding in findings_of_note)
@@ -68,14 +68,14 @@ class PolicyEventRecorder:
     _recorded_at: dict[tuple[About, str, str], float] = field(default_factory=dict)
     _last_setting_text: str = ""
 
-    def record_findings(self, result: Findings, about: NameOf) -> int:
+    def record_findings(self, findings: Findings, about: NameOf) -> int:
         """Records the findings that are new, and returns the number of Events written."""
-        text = str(result.setting) if result.setting is not None else ""
-        if result.setting is not None and text != self._last_setting_text:
-            self.log.warning(result.setting.code.name, why=text)
+        text = str(findings.setting) if findings.setting is not None else ""
+        if findings.setting is not None and text != self._last_setting_text:
+            self.log.warning(findings.setting.code.name, why=text)
         self._last_setting_text = text
         current: dict[tuple[About, str, str], PolicyNote] = {}
-        for note in policy_notes(result, about):
+        for note in policy_notes(findings, about):
             current[note.about, note.policy, note.reason.name] = note
         self._recorded_at = {key: recorded for key, recorded in self._recorded_at.items() if key in current}
         # Namespaces take turns: new findings of one, round by round, must not keep those of others waiting.

@@ -128,19 +128,19 @@ def _written(document: Any, *parts: str) -> Moment | None:
     return parse_timestamp(document.metadata.last_written_at(*parts))
 
 
-def _configuration(document: ApiObject) -> ObservedWebhookConfiguration:
-    assert isinstance(document, MutatingWebhookConfiguration)
-    created = parse_timestamp(document.metadata.creation_timestamp)
+def _configuration(api_object: ApiObject) -> ObservedWebhookConfiguration:
+    assert isinstance(api_object, MutatingWebhookConfiguration)
+    created = parse_timestamp(api_object.metadata.creation_timestamp)
     return ObservedWebhookConfiguration(
-        is_trimtab_configuration(document.metadata, ""), created, vpa_webhook.find_vpa_targets(document)
+        is_trimtab_configuration(api_object.metadata, ""), created, vpa_webhook.find_vpa_targets(api_object)
     )
 
 
-def _policy(document: ApiObject) -> ObservedPolicy:
-    assert isinstance(document, Custom)
-    meta = document.metadata
-    spec = document.spec if isinstance(document.spec, dict) else {}
-    is_held = is_braked({"metadata": {"generation": meta.generation}, "status": document.status})
+def _policy(api_object: ApiObject) -> ObservedPolicy:
+    assert isinstance(api_object, Custom)
+    meta = api_object.metadata
+    spec = api_object.spec if isinstance(api_object.spec, dict) else {}
+    is_held = is_braked({"metadata": {"generation": meta.generation}, "status": api_object.status})
     return ObservedPolicy(
         name=meta.name,
         uid=meta.uid,
@@ -148,8 +148,8 @@ def _policy(document: ApiObject) -> ObservedPolicy:
         generation=meta.generation,
         spec_written_at=meta.last_written_at("spec") or "",
         mode=WARN if is_held else str(spec.get("mode", "apply")),
-        loaded=load_object(document),
-        status=read_status(document.status),
+        loaded=load_object(api_object),
+        status=read_status(api_object.status),
     )
 
 

@@ -74,36 +74,36 @@ def _term_errors(field: str, term: NodeSelectorTerm, *, values: bool) -> Iterato
         yield from _field_selector_errors(f"{field}.matchFields[{index}]", expression)
 
 
-def _expression_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
+def _expression_errors(field: str, requirement: SelectorRequirement) -> Iterator[str]:
     """Yields the errors of an expression. Gt and Lt need exactly one value; only the scheduler checks whether it is a
     number."""
-    match expression.operator:
+    match requirement.operator:
         case "In" | "NotIn":
-            if not expression.values:
+            if not requirement.values:
                 yield f"{field}.values: Required value: must be specified when `operator` is 'In' or 'NotIn'"
         case "Exists" | "DoesNotExist":
-            if expression.values:
+            if requirement.values:
                 yield f"{field}.values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
         case "Gt" | "Lt":
-            if len(expression.values) != 1:
+            if len(requirement.values) != 1:
                 yield f"{field}.values: Required value: must be specified single value when `operator` is 'Lt' or 'Gt'"
         case _:
-            yield format_invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
+            yield format_invalid(f"{field}.operator", requirement.operator, "not a valid selector operator")
 
 
-def _value_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
-    for index, value in enumerate(expression.values):
+def _value_errors(field: str, requirement: SelectorRequirement) -> Iterator[str]:
+    for index, value in enumerate(requirement.values):
         yield from (format_invalid(f"{field}[{index}]", value, why) for why in label_value_errors(value))
 
 
-def _field_selector_errors(field: str, expression: SelectorRequirement) -> Iterator[str]:
-    if expression.operator not in ("In", "NotIn"):
-        yield format_invalid(f"{field}.operator", expression.operator, "not a valid selector operator")
-    elif len(expression.values) != 1:
+def _field_selector_errors(field: str, requirement: SelectorRequirement) -> Iterator[str]:
+    if requirement.operator not in ("In", "NotIn"):
+        yield format_invalid(f"{field}.operator", requirement.operator, "not a valid selector operator")
+    elif len(requirement.values) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         yield f"{field}.values: Required value: {why}"
-    if expression.key != "metadata.name":
-        yield format_invalid(f"{field}.key", expression.key, "not a valid field selector key")
+    if requirement.key != "metadata.name":
+        yield format_invalid(f"{field}.key", requirement.key, "not a valid field selector key")
 
 
 def topology_spread_errors(spec: PodSpec) -> Iterator[str]:

@@ -32,28 +32,28 @@ UNREGISTERED_UNKNOWN = NotYet(
 
 
 def explain_unpatched(
-    policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes, *, is_compiled: bool = False
+    policy: str, created: Moment | None, carries_marker: bool, change_times: ChangeTimes, *, is_compiled: bool = False
 ) -> Reason:
     """Returns the most likely reason why the policy did not change the pod; reasons that are certain are checked first.
 
     `created`: when the pod was created. `carries_marker`: whether the webhook's annotation shows that it changed the
-    pod. `since`: when policies, classes and the webhook last changed. `is_compiled`: an annotation says that the
+    pod. `change_times`: when policies, classes and the webhook last changed. `is_compiled`: an annotation says that the
     compiled policy has changed the pod, either instead of the webhook or before it.
     """
-    code = _cause_code(policy, created, carries_marker, since)
+    code = _cause_code(policy, created, carries_marker, change_times)
     # A policy that was written later is the better explanation; whether a webhook was there is none.
     if is_compiled and code not in (reasons.BEFORE_POLICY, reasons.DECIDED_OTHERWISE):
         code = reasons.COMPILED_OTHERWISE
     return code(
         _SENTENCES[code].format(
-            policy=policy, since=_time_text(since.policies.get(policy)), created=_time_text(created)
+            policy=policy, since=_time_text(change_times.policies.get(policy)), created=_time_text(created)
         )
     )
 
 
-def _cause_code(policy: str, created: Moment | None, carries_marker: bool, since: ChangeTimes) -> Code:
-    policy_time = since.policies.get(policy)
-    if since.webhook is None:
+def _cause_code(policy: str, created: Moment | None, carries_marker: bool, change_times: ChangeTimes) -> Code:
+    policy_time = change_times.policies.get(policy)
+    if change_times.webhook is None:
         return reasons.NO_WEBHOOK
     if created is None:
         return reasons.CAUSE_UNKNOWN
@@ -61,7 +61,7 @@ def _cause_code(policy: str, created: Moment | None, carries_marker: bool, since
         return reasons.BEFORE_POLICY
     if carries_marker:
         return reasons.DECIDED_OTHERWISE
-    if not isinstance(since.webhook, NotYet) and created < since.webhook:
+    if not isinstance(change_times.webhook, NotYet) and created < change_times.webhook:
         return reasons.BEFORE_WEBHOOK
     return reasons.CAUSE_UNKNOWN if policy_time is None else reasons.MISSED
 

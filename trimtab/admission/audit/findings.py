@@ -76,14 +76,14 @@ class Findings:
     """Why the setting `overhead` is wrong; None if it is right, or if there is no pod from which this can be seen."""
 
 
-def build_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Findings:
+def build_findings(state: AuditState, inputs: AuditInputs, change_times: ChangeTimes) -> Findings:
     """Returns the complete result for the state that an Auditor has returned."""
     tallies = {policy.name: PolicyTally() for policy in inputs.policies.all}
     for alike, result in state.results.items():
         _add_to_tallies(tallies, result, len(state.groups[alike]))
     classes = inputs.facts.runtime_classes
-    filled_by = stale_overhead.detect_overhead_writer(_youngest_pods(state), classes, since.classes)
-    lacking = tuple(_unpatched_findings(state, inputs, since))
+    filled_by = stale_overhead.detect_overhead_writer(_youngest_pods(state), classes, change_times.classes)
+    lacking = tuple(_unpatched_findings(state, inputs, change_times))
     for finding in lacking:
         tallies[finding.policy].unpatched += len(finding.pods)
     return Findings(
@@ -91,7 +91,7 @@ def build_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -
         watching=tuple(_watching_findings(state, inputs)),
         left_out=tuple(_reasons_findings(state, inputs, lambda result: result.left_out)),
         withheld=tuple(_reasons_findings(state, inputs, lambda result: result.withheld)),
-        overhead=tuple(_overhead_findings(state, inputs, since)),
+        overhead=tuple(_overhead_findings(state, inputs, change_times)),
         refused=tuple(
             _build_finding(alike, inputs, state.groups[alike], "", result.denied)
             for alike, result in state.results.items()
@@ -119,7 +119,7 @@ def _add_to_tallies(tallies: dict[str, PolicyTally], result: AuditResult, pods: 
             tallies[name].failure = error
 
 
-def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
+def _unpatched_findings(state: AuditState, inputs: AuditInputs, change_times: ChangeTimes) -> Iterator[AuditFinding]:
     """Yields the changes that pods lack, with the cause. Pods of one template may have different ages and thus
     different causes; those with the same cause form one finding."""
     for alike, result in state.results.items():
@@ -135,8 +135,8 @@ def _unpatched_findings(state: AuditState, inputs: AuditInputs, since: ChangeTim
                 is_marked=bool(annotation.by),
                 is_compiled=COMPILED_PREFIX + policy in value_or(alike.pod.metadata.annotations, {}),
             )
-            for pods in _by_cause(policy, state.groups[alike], since, signs):
-                reason = _cause_of(policy, max(pods, key=_creation_time), since, signs)
+            for pods in _by_cause(policy, state.groups[alike], change_times, signs):
+                reason = _cause_of(policy, max(pods, key=_creation_time), change_times, signs)
                 reported = (
                     changes if reason.code is not DECIDED_OTHERWISE else _drop_earlier_values(annotation, changes)
                 )
@@ -154,15 +154,17 @@ class _Signs:
     """Whether the API server has changed the pods with the compiled policy."""
 
 
-def _by_cause(policy: str, pods: Iterable[AuditedPod], since: ChangeTimes, signs: _Signs) -> Iterable[list[AuditedPod]]:
+def _by_cause(
+    policy: str, pods: Iterable[AuditedPod], change_times: ChangeTimes, signs: _Signs
+) -> Iterable[list[AuditedPod]]:
     causes: dict[str, list[AuditedPod]] = {}
     for pod in pods:
-        causes.setdefault(_cause_of(policy, pod, since, signs).code.name, []).append(pod)
+        causes.setdefault(_cause_of(policy, pod, change_times, signs).code.name, []).append(pod)
     return causes.values()
 
 
-def _cause_of(policy: str, pod: AuditedPod, since: ChangeTimes, signs: _Signs) -> Reason:
-    return explain_unpatched(policy, pod.created, signs.is_marked, since, is_compiled=signs.is_compiled)
+def _cause_of(policy: str, pod: AuditedPod, change_times: ChangeTimes, signs: _Signs) -> Reason:
+    return explain_unpatched(policy, pod.created, signs.is_marked, change_times, is_compiled=signs.is_compiled)
 
 
 def _creation_time(pod: AuditedPod) -> float:
@@ -199,13 +201,13 @@ def _reasons_findings(
             yield _build_finding(alike, inputs, state.groups[alike], policy, reason)
 
 
-def _overhead_findings(state: AuditState, inputs: AuditInputs, since: ChangeTimes) -> Iterator[AuditFinding]:
+def _overhead_findings(state: AuditState, inputs: AuditInputs, change_times: ChangeTimes) -> Iterator[AuditFinding]:
     for alike, pods in state.groups.items():
         name = value_or(alike.pod.spec.runtime_class_name, "")
         runtime_class = inputs.facts.runtime_classes.get(name) if name else None
         causes: dict[str, tuple[Reason, list[AuditedPod]]] = {}
         for pod in pods if runtime_class else ():
-            reason = stale_overhead.explain_overhead(alike, pod.created, runtime_class, since.classes.get(name))
+            reason = stale_overhead.explain_overhead(alike, pod.created, runtime_class, change_times.classes.get(name))
             if reason is not None:
                 causes.setdefault(reason.code.name, (reason, []))[1].append(pod)
         for reason, wrong in causes.values():

@@ -209,13 +209,13 @@ class Watched:
     has_required_action: bool = False
 
 
-def cohort_of(policy: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
+def cohort_of(watched: Watched, pod: AuditedPod, result: AuditResult | None) -> Cohort | None:
     """Returns for which side of the comparison the pod counts. None if the policy does not match the pod, or if it is
     not known whether it does."""
-    has_change = pod.alike.marker is not None and policy.name in pod.alike.marker.by
-    if has_change and (policy.since is None or pod.created is None or pod.created >= policy.since):
+    has_change = pod.alike.marker is not None and watched.name in pod.alike.marker.by
+    if has_change and (watched.since is None or pod.created is None or pod.created >= watched.since):
         return Cohort.AFTER
-    return Cohort.BEFORE if has_change or (result is not None and policy.name in result.meant) else None
+    return Cohort.BEFORE if has_change or (result is not None and watched.name in result.meant) else None
 
 
 def recent_failures(pod: AuditedPod, end: Moment, terms: HarmTerms) -> frozenset[FailureKind]:
@@ -267,40 +267,40 @@ class FailureHistory:
                     counts = self._counts_by_hour.setdefault(_hour_of(now), {})
                     counts[key] = counts.get(key, Count()) + Count(1, kind in failures)
 
-    def restore_counts(self, policy: Watched, before: Mapping[FailureKind, Count]) -> None:
+    def restore_counts(self, watched: Watched, before: Mapping[FailureKind, Count]) -> None:
         """Restores the counts of pods from before this version of the policy, which an earlier leader has stored. They
         are used as long as they contain more pods than are otherwise known."""
         if before:
-            self._restored_counts[policy.name, policy.since] = dict(before)
+            self._restored_counts[watched.name, watched.since] = dict(before)
 
     def drop_old_counts(self, now: Moment) -> None:
         """Drops the counts of hours that are too long ago (`HarmTerms.memory`)."""
         oldest_hour = _hour_of(now - self.terms.memory)
         self._counts_by_hour = {hour: counts for hour, counts in self._counts_by_hour.items() if hour >= oldest_hour}
 
-    def count_deleted(self, policy: Watched, where: Cohort, kind: FailureKind, now: Moment) -> Count:
-        """Returns the count of deleted pods on one side (`where`): for AFTER, those within the window; for BEFORE,
+    def count_deleted(self, watched: Watched, cohort: Cohort, kind: FailureKind, now: Moment) -> Count:
+        """Returns the count of deleted pods on one side (`cohort`): for AFTER, those within the window; for BEFORE,
         those that are still remembered. Pods that an earlier version of the policy has changed count as BEFORE."""
-        return sum(self.count_deleted_by_namespace(policy, where, kind, now).values(), Count())
+        return sum(self.count_deleted_by_namespace(watched, cohort, kind, now).values(), Count())
 
     def count_deleted_by_namespace(
-        self, policy: Watched, where: Cohort, trouble: FailureKind, now: Moment
+        self, watched: Watched, where: Cohort, trouble: FailureKind, now: Moment
     ) -> dict[str, Count]:
         """Returns namespace → what `count_deleted` counts of it."""
         oldest_hour = _hour_of(now - (self.terms.window if where is Cohort.AFTER else self.terms.memory))
         totals: dict[str, Count] = {}
         for hour, counts in self._counts_by_hour.items():
             for (name, since, recorded_cohort, kind, space), count in counts.items() if hour >= oldest_hour else ():
-                cohort = recorded_cohort if since == policy.since else Cohort.BEFORE
-                if (name, cohort, kind) == (policy.name, where, trouble):
+                cohort = recorded_cohort if since == watched.since else Cohort.BEFORE
+                if (name, cohort, kind) == (watched.name, where, trouble):
                     totals[space] = totals.get(space, Count()) + count
         return totals
 
-    def count_before(self, policy: Watched, kind: FailureKind, existing: Count, now: Moment) -> Count:
+    def count_before(self, watched: Watched, kind: FailureKind, existing: Count, now: Moment) -> Count:
         """Returns the count of pods without the change, existing and deleted; or the restored count if it has more
         pods."""
-        observed = existing + self.count_deleted(policy, Cohort.BEFORE, kind, now)
-        restored = self._restored_counts.get((policy.name, policy.since), {}).get(kind, Count())
+        observed = existing + self.count_deleted(watched, Cohort.BEFORE, kind, now)
+        restored = self._restored_counts.get((watched.name, watched.since), {}).get(kind, Count())
         return restored if restored.pods > observed.pods else observed
 
 
@@ -374,7 +374,7 @@ def _group_recent_pods(
 
 
 def _compare_policy(
-    policy: Watched,
+    watched: Watched,
     groups: Mapping[PodTemplateKey, _TemplatePods],
     results: Mapping[PodTemplateKey, AuditResult],
     history: FailureHistory,
@@ -385,10 +385,10 @@ def _compare_policy(
     namespaces: set[str] = set()
     for alike, group in groups.items():
         result = results.get(alike)
-        if alike.marker is not None and policy.name in alike.marker.by:
+        if alike.marker is not None and watched.name in alike.marker.by:
             namespaces.add(alike.namespace)
-            _count_carriers(policy, alike, group, before, after)
-        elif result is not None and policy.name in result.meant:
+            _count_carriers(watched, alike, group, before, after)
+        elif result is not None and watched.name in result.meant:
             namespaces.add(alike.namespace)
             before.add_counter(group.all)
         else:
@@ -396,11 +396,11 @@ def _compare_policy(
             young.add_counter(group.young)
     counts: Counts = {}
     for trouble in FailureKind:
-        by_namespace = history.count_deleted_by_namespace(policy, Cohort.AFTER, trouble, now)
+        by_namespace = history.count_deleted_by_namespace(watched, Cohort.AFTER, trouble, now)
         for namespace, counter in after[trouble].items():
             by_namespace[namespace] = by_namespace.get(namespace, Count()) + counter.count_of(trouble)
         counts[trouble] = FailureComparison(
-            before=history.count_before(policy, trouble, before.count_of(trouble), now),
+            before=history.count_before(watched, trouble, before.count_of(trouble), now),
             after=sum(by_namespace.values(), Count()),
             # Only pods of the same age show whether nodes have room now, so older pods are no comparison here.
             elsewhere=(young if trouble is FailureKind.UNSCHEDULABLE else elsewhere).count_of(trouble),
@@ -419,7 +419,7 @@ _CountersByNamespace = dict[FailureKind, dict[str, _FailureCounter]]
 
 
 def _count_carriers(
-    policy: Watched,
+    watched: Watched,
     template_key: PodTemplateKey,
     group: _TemplatePods,
     before: _FailureCounter,
@@ -430,8 +430,8 @@ def _count_carriers(
     counters = [
         by_namespace.setdefault(template_key.namespace, _FailureCounter())
         for trouble, by_namespace in after.items()
-        if may_cause(template_key, policy.name, trouble)
+        if may_cause(template_key, watched.name, trouble)
     ]
     for pod, failures in group.pods:
-        for counter in counters if cohort_of(policy, pod, None) is Cohort.AFTER else (before,):
+        for counter in counters if cohort_of(watched, pod, None) is Cohort.AFTER else (before,):
             counter.add_pod(failures)

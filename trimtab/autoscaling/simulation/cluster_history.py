@@ -54,20 +54,20 @@ class _Shapes:
 
 
 def build_history(
-    first: Inventory,
+    inventory: Inventory,
     moments: Iterable[tuple[Seconds, Mapping[str, int]]],
     min_nodes: int = 0,
     rules: EvictionRules = DEFAULT_RULES,
     groups: NodeGroups = NO_GROUPS,
 ) -> HistoryReading:
-    """Returns the history that begins with the nodes and pods of `first`.
+    """Returns the history that begins with the nodes and pods of `inventory`.
 
     `moments`: second → number of pods by workload; seconds are counted from the first moment. `min_nodes`: for each
     shape, the number of nodes that always stay. `rules`: which pods keep the autoscaler from removing their node.
     `groups`: the node groups of the nodes, whose minimums hold.
     """
     moments = sorted(moments, key=lambda moment: moment[0])
-    shapes, unreadable = _group_nodes(first, groups)
+    shapes, unreadable = _group_nodes(inventory, groups)
     notes = (
         [
             f"{format_count(unreadable, 'node is', 'nodes are')} left out, because the allocatable amounts cannot "
@@ -78,8 +78,8 @@ def build_history(
     )
     workloads: dict[str, ReplayWorkload] = {}
     placed: dict[str, Counter[str]] = {name: Counter() for name in shapes.of_node}
-    reader = _WorkloadReader(first, shapes, PdbIndex.from_pdbs(first.pdbs), rules)
-    for pod in first.pods:
+    reader = _WorkloadReader(inventory, shapes, PdbIndex.from_pdbs(inventory.pdbs), rules)
+    for pod in inventory.pods:
         if pod.node not in placed or pod.is_finished or pod.is_daemon or pod.is_static:
             continue
         owner = workload_name(pod)

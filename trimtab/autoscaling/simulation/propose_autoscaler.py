@@ -66,15 +66,15 @@ class AutoscalerProposal:
     reason: Reason
 
 
-def candidate_flags(present: ScaleDownFlags) -> tuple[ScaleDownFlags, ...]:
+def candidate_flags(flags: ScaleDownFlags) -> tuple[ScaleDownFlags, ...]:
     """Returns the present flags, and every combination of usual thresholds, unneeded times and delays."""
     others = (
-        replace(present, threshold=threshold, unneeded_seconds=unneeded, delay_after_add_seconds=delay)
+        replace(flags, threshold=threshold, unneeded_seconds=unneeded, delay_after_add_seconds=delay)
         for threshold in THRESHOLDS
         for unneeded in UNNEEDED_SECONDS
         for delay in DELAYS_AFTER_ADD
     )
-    return tuple(dict.fromkeys((present, *others)))
+    return tuple(dict.fromkeys((flags, *others)))
 
 
 def propose_flags(

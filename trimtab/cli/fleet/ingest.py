@@ -203,20 +203,20 @@ def _ingest_samples(options: IngestOptions) -> None:
         raise RuntimeFailure(str(error)) from None
 
 
-def _list_parts(server: Prometheus, naming: ClusterNaming, days: range) -> Iterator[_Part]:
+def _list_parts(prometheus: Prometheus, naming: ClusterNaming, days: range) -> Iterator[_Part]:
     """Yields the series of each cluster in the server. Raises UsageFault, also if the usage of several clusters would
     be mixed."""
     start, end = days[0] * DAY, days[-1] * DAY + DAY - 1
     if not naming.by:
-        yield _Part(naming.cluster_name, server)
+        yield _Part(naming.cluster_name, prometheus)
         return
-    for value in server.list_label_values(naming.by, start, end):
+    for value in prometheus.list_label_values(naming.by, start, end):
         if value:
             matchers = ",".join(
-                part for part in (server.query_plan.extra_matcher, f'{naming.by}="{escape_value(value)}"') if part
+                part for part in (prometheus.query_plan.extra_matcher, f'{naming.by}="{escape_value(value)}"') if part
             )
-            plan = replace(server.query_plan, extra_matcher=matchers)
-            yield _Part(naming.prefix + value, replace(server, query_plan=plan))
+            plan = replace(prometheus.query_plan, extra_matcher=matchers)
+            yield _Part(naming.prefix + value, replace(prometheus, query_plan=plan))
 
 
 def _ingest_cluster(

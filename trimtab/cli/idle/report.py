@@ -223,9 +223,9 @@ def build_claim_rows(findings: Sequence[ClaimFinding]) -> list[ClaimRow]:
     ]
 
 
-def build_unknown_row(subject: str, missing: NotYet) -> UnknownRow:
+def build_unknown_row(subject: str, not_yet: NotYet) -> UnknownRow:
     """Returns a row that says which data is missing to check `subject`, a part of the report."""
-    return UnknownRow(subject=subject, reason=report_reason(missing.reason), have=missing.have, need=missing.need)
+    return UnknownRow(subject=subject, reason=report_reason(not_yet.reason), have=not_yet.have, need=not_yet.need)
 
 
 def manifest_names(manifests: Sequence[Manifest], kinds: Sequence[str]) -> list[OwnerKey]:

@@ -149,12 +149,12 @@ class Uninstaller:
         except NotAllowed:
             return None
 
-    def _read_states(self, keys: NodeSigner | None) -> Iterator[PoolState]:
+    def _read_states(self, signer: NodeSigner | None) -> Iterator[PoolState]:
         """Yields the state of each pool that has one with the compactor's valid signature."""
-        if keys is None:
+        if signer is None:
             return
         for shape in self._list_config_maps(pool_state.STATE_LABEL):
-            pool_state_or_reason = pool_state_store.read_verified(shape, keys)
+            pool_state_or_reason = pool_state_store.read_verified(shape, signer)
             if isinstance(pool_state_or_reason, PoolState):
                 yield pool_state_or_reason
 
@@ -189,7 +189,7 @@ class Uninstaller:
         except NotFound:
             return []
 
-    def _restore_node(self, name: str, keys: NodeSigner | None) -> str:
+    def _restore_node(self, name: str, signer: NodeSigner | None) -> str:
         """Uncordon one node and remove Trimtab's annotation and taint; return the outcome as text.
 
         Controllers also write the node's taints, so the change is tried again after a conflict.
@@ -198,7 +198,7 @@ class Uninstaller:
             shape = objects.read_object(self.writer.client, "Node", name)
             assert isinstance(shape, NodeShape)
             node = noun(shape)
-            annotations = read_annotations((node,), keys.keys if keys is not None else None, self.namespace)
+            annotations = read_annotations((node,), signer.keys if signer is not None else None, self.namespace)
             if not has_marks(node, annotations, self.namespace):
                 return "did not exist"
             # An autoscaler has chosen the node to delete it: pods would be scheduled on it if it were uncordoned.

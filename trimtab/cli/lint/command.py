@@ -130,8 +130,8 @@ def verb(options: LintOptions) -> None:
     snapshot = with_usage(objects.snapshot, usage, None if usage is None else read_monthly_price(objects.snapshot))
     rules = select_rules(ALL_RULES, options.only, options.without)
 
-    def check(checked: LintSnapshot) -> LintResult:
-        result = check_snapshot(checked, rules)
+    def check(snapshot: LintSnapshot) -> LintResult:
+        result = check_snapshot(snapshot, rules)
         findings = tuple(finding for finding in result.findings if selection.includes(finding.subject.namespace))
         return result if selection.is_everything else replace(result, findings=findings)
 

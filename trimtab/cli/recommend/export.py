@@ -59,7 +59,7 @@ class WrittenPatches:
 
 
 def write_patches(
-    report: RecommendReport, folder: str, min_confidence: float, cluster: CurrentRequests
+    report: RecommendReport, folder: str, min_confidence: float, current_requests: CurrentRequests
 ) -> WrittenPatches:
     """Write a patch for every workload that changes, and a kustomization that lists all patches."""
     names = ContainerNames(report.containers)
@@ -70,7 +70,7 @@ def write_patches(
         if _is_doubtful(part, min_confidence)
     ]
     changing = list(_group_by_workload([_without_doubtful(row, min_confidence) for row in report.containers]))
-    patches = [_build_patch(rows, cluster) for rows in changing if rows[0].kind in _VERSIONS]
+    patches = [_build_patch(rows, current_requests) for rows in changing if rows[0].kind in _VERSIONS]
     refused = [sentence for patch in patches for sentence in patch.refused]
     patches = [patch for patch in patches if patch.pod]
     targets = [patch.row for patch in patches]
@@ -157,10 +157,10 @@ class _Patch:
         return {"apiVersion": _VERSIONS[first.kind], "kind": first.kind, "metadata": metadata, "spec": spec}
 
 
-def _build_patch(rows: list[ContainerReport], cluster: CurrentRequests) -> _Patch:
+def _build_patch(rows: list[ContainerReport], current_requests: CurrentRequests) -> _Patch:
     """Returns the patch of a workload, with those changes that the API server accepts together."""
     owner = _owner_of(rows[0])
-    template = cluster.templates.get(owner)
+    template = current_requests.templates.get(owner)
     templated = None if template is None else {one.name for one in all_containers(template.pod.spec)}
     foreign = [row for row in rows if templated is not None and row.container not in templated]
     patched = [row for row in rows if row not in foreign]
@@ -175,7 +175,7 @@ def _build_patch(rows: list[ContainerReport], cluster: CurrentRequests) -> _Patc
         for name, part in (("cpu", row.cpu), ("memory", row.memory))
         if part.proposed is not None
     }
-    fitted = fit_changes(owner, keys, cluster, proposed)
+    fitted = fit_changes(owner, keys, current_requests, proposed)
     refused += [
         f"{rows[0].namespace}/{rows[0].workload}/{container} {resource}: {fitted.reasons[container, resource]}"
         for container, resource in proposed
@@ -283,7 +283,7 @@ def _krr_resource_severity(resource: str, part: ResourceReport) -> str:
 _API_VERSION = "autoscaling.k8s.io/v1"
 
 
-def build_vpa_checkpoints(history: BatchHistory, cluster: CurrentRequests) -> list[dict[str, Any]]:
+def build_vpa_checkpoints(history: BatchHistory, current_requests: CurrentRequests) -> list[dict[str, Any]]:
     """Returns a checkpoint for each container with cpu usage.
 
     If no VPA sizes the container, the checkpoint is for a VPA with the name of the workload.
@@ -293,7 +293,7 @@ def build_vpa_checkpoints(history: BatchHistory, cluster: CurrentRequests) -> li
         cpu = history.compressed_window(container, "cpu")
         if cpu.last:
             histograms = vpa.history_of_windows(cpu, history.compressed_window(container, "memory"))
-            current = cluster.containers.get(container)
+            current = current_requests.containers.get(container)
             autoscaler = autoscalers.find_managing_vpa(current.pod_context) if current is not None else None
             name = autoscaler.metadata.name if autoscaler is not None else container.workload
             documents.append(

@@ -45,18 +45,20 @@ Decisions = Mapping[ContainerKey, ContainerDecision]
 
 
 def fit_changes(
-    owner: OwnerKey, containers: Iterable[ContainerKey], cluster: CurrentRequests, proposed: Changes
+    owner: OwnerKey, containers: Iterable[ContainerKey], current_requests: CurrentRequests, proposed: Changes
 ) -> FittedRequests:
     """Returns the changes that the API server accepts for the pods of the workload; all of them if the snapshot does
     not have the workload."""
-    keys = [key for key in containers if key in cluster.containers]
-    pod = cluster.find_pod(owner, keys)
+    keys = [key for key in containers if key in current_requests.containers]
+    pod = current_requests.find_pod(owner, keys)
     if pod is None:
         return FittedRequests(changes=proposed)
-    return fit_requests(pod, cluster.containers[keys[0]].pod_context.facts, owner.namespace, proposed)
+    return fit_requests(pod, current_requests.containers[keys[0]].pod_context.facts, owner.namespace, proposed)
 
 
-def fit_decisions(owner: OwnerKey, decisions: Decisions, cluster: CurrentRequests) -> tuple[Decisions, list[str]]:
+def fit_decisions(
+    owner: OwnerKey, decisions: Decisions, current_requests: CurrentRequests
+) -> tuple[Decisions, list[str]]:
     """Returns the decisions for all containers of one workload as the API server accepts them together, and a note for
     each pod-level request that rises."""
     proposed = {
@@ -65,7 +67,7 @@ def fit_decisions(owner: OwnerKey, decisions: Decisions, cluster: CurrentRequest
         for resource, part in decision.items()
         if isinstance(part.proposal, Proposal)
     }
-    fitted = fit_changes(owner, decisions, cluster, proposed)
+    fitted = fit_changes(owner, decisions, current_requests, proposed)
     fitted_decisions = {
         key: {resource: _fitted_part(part, fitted, (key.name, resource)) for resource, part in decision.items()}
         for key, decision in decisions.items()
@@ -75,7 +77,7 @@ def fit_decisions(owner: OwnerKey, decisions: Decisions, cluster: CurrentRequest
         f"{quantity.format_quantity(resource, amount)}, the sum of its containers."
         for resource, amount in sorted(fitted.pod_requests.items())
     ]
-    return _with_pod_level(owner, fitted_decisions, cluster, fitted), notes
+    return _with_pod_level(owner, fitted_decisions, current_requests, fitted), notes
 
 
 def _fitted_part(part: ResourceDecision, fitted: FittedRequests, key: tuple[str, str]) -> ResourceDecision:
@@ -92,14 +94,16 @@ def _fitted_part(part: ResourceDecision, fitted: FittedRequests, key: tuple[str,
 
 
 def _with_pod_level(
-    owner: OwnerKey, decisions: Decisions, cluster: CurrentRequests, fitted: FittedRequests
+    owner: OwnerKey, decisions: Decisions, current_requests: CurrentRequests, fitted: FittedRequests
 ) -> Decisions:
     """Returns the decisions with the shares of the pod-level resources: what a pod requests is its pod-level request,
     whatever its containers request."""
-    pod = cluster.find_pod(owner, decisions)
+    pod = current_requests.find_pod(owner, decisions)
     if pod is None or not pod.spec.resources:
         return decisions
-    facts = next(cluster.containers[key].pod_context.facts for key in decisions if key in cluster.containers)
+    facts = next(
+        current_requests.containers[key].pod_context.facts for key in decisions if key in current_requests.containers
+    )
     try:
         specs = [complete_resources(one, facts, owner.namespace).spec for one in (pod, changed_pod(pod, fitted))]
         shares = {
@@ -110,7 +114,7 @@ def _with_pod_level(
                     {
                         key.name: getattr(decision[resource], which)
                         for key, decision in decisions.items()
-                        if cluster.containers[key].container_ref.role is not Role.INIT
+                        if current_requests.containers[key].container_ref.role is not Role.INIT
                     },
                 )
                 for spec, which in zip(specs, ("now", "after"), strict=True)

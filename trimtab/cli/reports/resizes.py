@@ -123,12 +123,12 @@ def _build_report(
     advice: ResizeAdvice,
     needed: Sequence[ResizeProposal],
     frees: Mapping[str, str],
-    without: ResizeOutcomeReport,
+    outcome: ResizeOutcomeReport,
     with_resizes: ResizeOutcomeReport,
 ) -> ResizeReport:
     counts = Counter(refusal.reason.code for refusal in advice.refusals)
     return ResizeReport(
-        without=without,
+        without=outcome,
         with_resizes=with_resizes,
         proposed=len(advice.proposals),
         resizes=[
@@ -152,7 +152,7 @@ def _build_report(
             for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0].name))
         ],
         uncovered=list(advice.uncovered),
-        text=_describe(inputs, advice, needed, without, with_resizes),
+        text=_describe(inputs, advice, needed, outcome, with_resizes),
     )
 
 

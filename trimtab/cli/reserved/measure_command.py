@@ -151,17 +151,17 @@ def _find_query_mistakes(options: ReservedMeasureOptions, url: str) -> Iterator[
         yield ConfigError(file="--matcher", expected=str(error), got=repr(options.matcher))
 
 
-def _read_measurements(options: ReservedMeasureOptions, server: Prometheus | None, now: int) -> Measurements:
+def _read_measurements(options: ReservedMeasureOptions, prometheus: Prometheus | None, now: int) -> Measurements:
     """Returns the measurements from the one source that the options name. Raises UsageError and RuntimeFailure."""
     cluster, summaries = options.cluster, options.summaries
-    if server is not None:
+    if prometheus is not None:
         if summaries or options.configurations:
             expected = "--cluster live without --summary and --configz"
             raise UsageError(
                 [ConfigError(file="--prometheus", expected=expected, got="one of these options in addition")]
             )
         nodes = measure_sources.read_nodes(cluster) if cluster.paths else None
-        return measure_sources.measure_prometheus(server, options.days, nodes, now)
+        return measure_sources.measure_prometheus(prometheus, options.days, nodes, now)
     if LIVE in cluster.paths and not summaries:
         return measure_sources.measure_live(cluster, measure_sources.read_nodes(cluster), options.pools, now)
     if not summaries or not cluster.paths:

@@ -185,5 +185,5 @@ def _report_reserved(reserved: Reserved) -> ReservedReport:
     return ReservedReport(millicores=reserved.millicores, bytes=reserved.memory_bytes)
 
 
-def _report_missing(missing: NotYet) -> NotYetReport:
-    return NotYetReport(reason=report_reason(missing.reason), have=missing.have, need=missing.need)
+def _report_missing(not_yet: NotYet) -> NotYetReport:
+    return NotYetReport(reason=report_reason(not_yet.reason), have=not_yet.have, need=not_yet.need)

@@ -73,10 +73,10 @@ def _fix_proposals(proposals: Sequence[VpaProposal], documents: Sequence[Documen
     # A proposed VPA replaces the VPA of the same name.
     snapshot = read_lint_snapshot((*documents, *proposed), is_live=True).snapshot
 
-    def find_problems(checked: LintSnapshot) -> list[RuleFinding]:
+    def find_problems(snapshot: LintSnapshot) -> list[RuleFinding]:
         return [
             finding
-            for finding in check_snapshot(checked, ALL_RULES).findings
+            for finding in check_snapshot(snapshot, ALL_RULES).findings
             if all(isinstance(change, ManifestChange) and change.subject in subjects for change in finding.changes)
         ]
 

@@ -118,9 +118,9 @@ def _finish(records: ResizeRecords, step: Finish, now: Seconds) -> ResizeRecords
     return records.without_open(step.uid)
 
 
-def reject_step(records: ResizeRecords, step: Resize, now: Seconds) -> ResizeRecords:
+def reject_step(records: ResizeRecords, resize: Resize, now: Seconds) -> ResizeRecords:
     """Returns the records after the API server rejected this resize, so that the workload backs off."""
-    return records.with_failure(step.record.owner, r.REJECTED.name, now).without_open(step.proposal.uid)
+    return records.with_failure(resize.record.owner, r.REJECTED.name, now).without_open(resize.proposal.uid)
 
 
 def writes(step: ResizeStep) -> bool:

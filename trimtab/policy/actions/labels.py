@@ -89,7 +89,7 @@ def propose_changes(settings: Labels, changes: PodChanges, places: tuple[Contain
     # A copy: the settings belong to the policy.
     wanted = dict(settings.add or {})
     for key, label in (settings.from_namespace or {}).items():
-        value = (changes.subject.namespace_labels or {}).get(label)
+        value = (changes.pod_context.namespace_labels or {}).get(label)
         # An empty label of the namespace gives no value that would tell pods apart.
         if value:
             wanted[key] = value
@@ -98,12 +98,12 @@ def propose_changes(settings: Labels, changes: PodChanges, places: tuple[Contain
                 f"labels[{key}]", reasons.NAMESPACE_LABEL_MISSING(f"the pod's namespace has no label {label}")
             )
     for key, chosen in (settings.from_pod or {}).items():
-        unlisted = pod_label_unlisted(chosen.label, chosen.among, changes.subject)
+        unlisted = pod_label_unlisted(chosen.label, chosen.among, changes.pod_context)
         if unlisted is None:
-            wanted[key] = changes.subject.labels[chosen.label]
+            wanted[key] = changes.pod_context.labels[chosen.label]
         else:
             changes.leave_unchanged(f"labels[{key}]", unlisted, loud=unlisted.code is reasons.POD_LABEL_NOT_LISTED)
-    present = changes.subject.labels_of(changes.metadata)
+    present = changes.pod_context.labels_of(changes.metadata)
     added = _new_entries("labels", wanted, settings.override, changes, present)
     if added:
         changes.metadata = change(changes.metadata, labels={**value_or(changes.metadata.labels, {}), **added})
@@ -112,7 +112,7 @@ def propose_changes(settings: Labels, changes: PodChanges, places: tuple[Contain
 def propose_annotation_changes(settings: Annotations, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the annotations that the pod lacks. With `override`, also proposes new values for annotations that
     differ."""
-    present = changes.subject.annotations_of(changes.metadata)
+    present = changes.pod_context.annotations_of(changes.metadata)
     added = _new_entries("annotations", settings.add, settings.override, changes, present)
     if added:
         changes.metadata = change(changes.metadata, annotations={**value_or(changes.metadata.annotations, {}), **added})
@@ -156,13 +156,13 @@ def _new_entries(
     for key, value in wanted.items():
         before = present.get(key)
         name = f"{part}[{key}]"
-        if part == "labels" and changes.subject.owners and is_controller_label(key):
+        if part == "labels" and changes.pod_context.owners and is_controller_label(key):
             reason = reasons.CONTROLLERS_LABEL(f"controllers find their pods by the label {key}")
             changes.leave_unchanged(name, reason, loud=True)
         # A label of the author may be what a selector uses, so a policy must say that it replaces it.
         elif before is not None and before != value and not override:
             changes.leave_unchanged(name, reasons.ALREADY_SET(f"the pod itself already sets {before}"))
-        elif part == "labels" and before not in (None, value) and (used := _selector_use(key, changes.subject)):
+        elif part == "labels" and before not in (None, value) and (used := _selector_use(key, changes.pod_context)):
             changes.leave_unchanged(name, reasons.CONTROLLERS_LABEL(used), loud=True)
         elif changes.claim_field(name, before, value, reasons.POLICY_SAYS(f"the policy says {value}")):
             added[key] = value

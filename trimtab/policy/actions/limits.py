@@ -145,7 +145,7 @@ def _propose_limit(
     """Proposes the limit of one container and resource, or records why it is not changed."""
     field = f"{container.name}.limits.{resource}"
     author_limit = limits_of(container.container.resources).get(resource)
-    if autoscalers.is_boosting_cpu(changes.subject, container, resource):
+    if autoscalers.is_boosting_cpu(changes.pod_context, container, resource):
         changes.leave_unchanged(
             field, reasons.VPA_BOOSTS(f"the VPA raises the cpu of {container.container.name} during its start")
         )
@@ -159,17 +159,17 @@ def _propose_limit(
         reasons.LIMIT_REMOVED("the policy removes the limit") if is_removal else reasons.POLICY_SAYS(f"limit = {rule}")
     )
     if author_limit is not None and not settings.required:
-        if is_removal and resource in _NEEDED_ON_WINDOWS and changes.subject.is_windows:
+        if is_removal and resource in _NEEDED_ON_WINDOWS and changes.pod_context.is_windows:
             sentence = (
                 f"the {resource} limit ({author_limit}) of container {container.container.name} stays: on Windows, "
             )
             changes.leave_unchanged(field, reasons.WINDOWS(f"{sentence}{_NEEDED_ON_WINDOWS[resource]}"))
             return
-        reader = find_reference(changes.subject, container, resource)
+        reader = find_reference(changes.pod_context, container, resource)
         if reader is None and is_removal and resource == "memory":
             # Those of the draft: the action `emptyDirs` may have set a size.
             reader = find_memory_volume_reader(changes.spec.volumes)
-        use = find_runtime_use(changes.subject, container, resource) if reader is None and is_removal else reader
+        use = find_runtime_use(changes.pod_context, container, resource) if reader is None and is_removal else reader
         if isinstance(use, LimitReader):
             changes.leave_unchanged(field, _reason_of_reader(use, container, resource, str(author_limit)))
             return

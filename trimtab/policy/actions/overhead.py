@@ -48,13 +48,13 @@ class OverheadAction:
 def propose_changes(settings: OverheadAction, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Removes, refuses or reports overhead that the pod's author has set, as the policy demands."""
     # Nearly every pod carries no overhead when the webhook is called, or the class's own.
-    if changes.spec.overhead is UNSET or "RuntimeClass" not in changes.subject.facts.listed_kinds:
+    if changes.spec.overhead is UNSET or "RuntimeClass" not in changes.pod_context.facts.listed_kinds:
         return
     # RuntimeClasses of Linux sandboxes do not apply to Windows nodes.
-    if changes.subject.is_windows and not settings.required:
+    if changes.pod_context.is_windows and not settings.required:
         return
     name = value_or(changes.spec.runtime_class_name, "")
-    runtime_class = changes.subject.facts.runtime_classes.get(name)
+    runtime_class = changes.pod_context.facts.runtime_classes.get(name)
     # The class may have been deleted, or not be listed yet: the API server decides on such a pod.
     if runtime_class is None and name:
         return
@@ -91,7 +91,7 @@ def _handle_contradicting(
     settings: OverheadAction, changes: PodChanges, name: str, defined: Mapping[str, Written]
 ) -> None:
     own = format_amounts(value_or(changes.spec.overhead, {}))
-    if changes.subject.settings.overhead == "server" or changes.applied_before.get(FIELD) == own:
+    if changes.pod_context.settings.overhead == "server" or changes.applied_before.get(FIELD) == own:
         changes.leave_unchanged(FIELD, overhead_contradiction(name, own, format_amounts(defined)), loud=True)
         return
     if settings.contradicting == "strip":
@@ -125,11 +125,11 @@ def finish_overhead(changes: PodChanges) -> None:
     and tolerations.
     """
     name = value_or(changes.spec.runtime_class_name, "")
-    runtime_class = changes.subject.facts.runtime_classes.get(name)
+    runtime_class = changes.pod_context.facts.runtime_classes.get(name)
     if runtime_class is None or changes.denied is not None:
         return
     changes.policy = ""
-    if changes.subject.settings.overhead == "server":
+    if changes.pod_context.settings.overhead == "server":
         _check_served(changes, runtime_class)
     else:
         _apply_runtime_class(changes, runtime_class)
@@ -139,7 +139,7 @@ def _check_served(changes: PodChanges, runtime_class: RuntimeClass) -> None:
     """Reports overhead that the RuntimeClass admission plugin should have filled in and did not. It only applies if the
     pod had the class before the webhook was called."""
     # The plugin runs before webhooks, and again only for a class that a webhook set.
-    was_set_before = value_or(changes.subject.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
+    was_set_before = value_or(changes.pod_context.pod.spec.runtime_class_name, "") == runtime_class.metadata.name
     if was_set_before and runtime_class.overhead.pod_fixed and not value_or(changes.spec.overhead, {}):
         name = runtime_class.metadata.name
         reason = reasons.OVERHEAD_MISSING(f"RuntimeClass {name} defines overhead, but the pod has no overhead")

@@ -112,7 +112,7 @@ def _build_placement(settings: PlacementAction, pod_context: PodContext) -> Comp
 
 def propose_changes(settings: PlacementAction, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the policy's whole placement, or, if a part of it is not possible, none of it, and records why."""
-    placement = _build_placement(settings, changes.subject)
+    placement = _build_placement(settings, changes.pod_context)
     if isinstance(placement, Reason):
         is_loud = placement.code is not reasons.POD_LABEL_MISSING
         changes.leave_unchanged("placement", placement, loud=is_loud)
@@ -180,7 +180,7 @@ def _find_obstacle(placement: CompiledPlacement, changes: PodChanges) -> Reason 
     if changes.spec.node_name and not placement.is_required:
         return reasons.ON_ITS_NODE(f"the pod itself names node {changes.spec.node_name}, so placement has no effect")
     # The DaemonSet controller pins each pod to its node by a required affinity (metadata.name).
-    if changes.subject.is_daemon and not changes.names_daemons and not placement.is_required:
+    if changes.pod_context.is_daemon and not changes.names_daemons and not placement.is_required:
         return reasons.DAEMON("the pod belongs to a DaemonSet")
     needed, of_class = placement.needed, _runtime_class_requirements(changes)
     impossible = find_contradiction(changes.spec, [*needed, *of_class])
@@ -201,7 +201,7 @@ def _find_obstacle(placement: CompiledPlacement, changes: PodChanges) -> Reason 
 def _runtime_class_requirements(changes: PodChanges) -> list[SelectorRequirement]:
     """Returns the node labels that the pod's RuntimeClass will require once the API server has filled in its node
     selector."""
-    runtime_class = changes.subject.facts.runtime_classes.get(value_or(changes.spec.runtime_class_name, ""))
+    runtime_class = changes.pod_context.facts.runtime_classes.get(value_or(changes.spec.runtime_class_name, ""))
     selector = runtime_class.scheduling.node_selector if runtime_class else {}
     return [SelectorRequirement(key=key, operator="In", values=(value,)) for key, value in selector.items()]
 
@@ -209,7 +209,7 @@ def _runtime_class_requirements(changes: PodChanges) -> list[SelectorRequirement
 def _apply_node_selector(placement: CompiledPlacement, changes: PodChanges) -> None:
     selector = value_or(changes.spec.node_selector, {})
     reason = reasons.POLICY_SAYS("the policy selects these nodes")
-    is_kept = grows_applied(changes.subject, "nodeSelector")
+    is_kept = grows_applied(changes.pod_context, "nodeSelector")
     added = {
         key: value
         for field, key, value in placement.selector
@@ -220,7 +220,7 @@ def _apply_node_selector(placement: CompiledPlacement, changes: PodChanges) -> N
 
 
 def _apply_required(placement: CompiledPlacement, changes: PodChanges) -> None:
-    has_own_terms = bool(required_node_terms(changes.subject.pod.spec))
+    has_own_terms = bool(required_node_terms(changes.pod_context.pod.spec))
     for field, requirement, text, _ in placement.require:
         if _has_in_every_term(changes.spec, requirement):
             changes.decide_first(field, text)  # also where it was written down before
@@ -246,7 +246,7 @@ def _apply_required_any(placement: CompiledPlacement, changes: PodChanges) -> No
     groups, field = placement.groups, placement.groups_field
     if _has_any(changes.spec, groups):
         return
-    has_own_terms = bool(required_node_terms(changes.subject.pod.spec))
+    has_own_terms = bool(required_node_terms(changes.pod_context.pod.spec))
     reason = reasons.POLICY_SAYS("the policy requires one of these labels of the pod's node")
     terms_before = [term for term in required_node_terms(changes.spec) if not is_empty(term)] or [NodeSelectorTerm()]
     if len(terms_before) * len(groups) > _MAX_TERMS:
@@ -293,7 +293,7 @@ def _change_node_affinity(spec: PodSpec, **parts: object) -> PodSpec:
 
 
 def _apply_preferred(placement: CompiledPlacement, changes: PodChanges) -> None:
-    has_own_terms = bool(_preferred_terms(changes.subject.pod.spec))
+    has_own_terms = bool(_preferred_terms(changes.pod_context.pod.spec))
     for field, requirement, text, weight in placement.prefer:
         if _is_preferred(changes.spec, requirement):
             continue
@@ -324,7 +324,9 @@ def _apply_tolerations(placement: CompiledPlacement, changes: PodChanges) -> Non
         # A toleration with a wider key, operator or effect already tolerates the taint.
         if is_covered(toleration, present):
             continue
-        if changes.claim_field(field, None, text, _TOLERATES, replaces=grows_applied(changes.subject, "tolerations")):
+        if changes.claim_field(
+            field, None, text, _TOLERATES, replaces=grows_applied(changes.pod_context, "tolerations")
+        ):
             changes.spec = change(changes.spec, tolerations=(*present, toleration))
 
 

@@ -238,10 +238,14 @@ def _preferred_piece(prefer: Sequence[NodeLabel]) -> tuple[str, str]:
     return f"({' || '.join(test for test, _ in lacking)})", f"{create} + {adds}"
 
 
-def _toleration_source(wish: AddedToleration) -> str:
-    label = NodeLabel(label="x", in_namespace_label=wish.value_from_namespace) if wish.value_from_namespace else None
-    if wish.value_from_pod:
-        label = NodeLabel(label="x", in_pod_label=wish.value_from_pod, among=wish.among)
+def _toleration_source(toleration: AddedToleration) -> str:
+    label = (
+        NodeLabel(label="x", in_namespace_label=toleration.value_from_namespace)
+        if toleration.value_from_namespace
+        else None
+    )
+    if toleration.value_from_pod:
+        label = NodeLabel(label="x", in_pod_label=toleration.value_from_pod, among=toleration.among)
     return _resolved_source(label) if label is not None else "true"
 
 
@@ -281,11 +285,11 @@ def _not_tolerated(wish: AddedToleration, operator: str, value: str) -> str:
     return f"!(has({_TOLERATIONS}) && {_TOLERATIONS}.exists(t, {join_all(tests)}))"
 
 
-def _toleration_literal(wish: AddedToleration, operator: str, value: str) -> str:
+def _toleration_literal(toleration: AddedToleration, operator: str, value: str) -> str:
     fields: dict[str, object] = {"operator": operator}
-    fields |= {"key": wish.key} if wish.key else {}
-    fields |= {"effect": wish.effect} if wish.effect else {}
-    fields |= {"tolerationSeconds": wish.seconds} if wish.seconds is not None else {}
+    fields |= {"key": toleration.key} if toleration.key else {}
+    fields |= {"effect": toleration.effect} if toleration.effect else {}
+    fields |= {"tolerationSeconds": toleration.seconds} if toleration.seconds is not None else {}
     given = f", 'value': dyn({value})}}" if operator == "Equal" and value != '""' else "}"
     return map_literal(fields)[:-1] + given
 

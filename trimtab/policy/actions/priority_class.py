@@ -44,7 +44,7 @@ class PriorityClassChoice:
 def propose_changes(settings: PriorityClassChoice, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the class and removes the fields that the API server has filled in from the old one, or records why
     nothing is changed."""
-    classes = changes.subject.facts.priority_classes
+    classes = changes.pod_context.facts.priority_classes
     before = value_or(changes.spec.priority_class_name, "")
     if before == settings.name:
         changes.decide_first(FIELD, settings.name)
@@ -54,7 +54,7 @@ def propose_changes(settings: PriorityClassChoice, changes: PodChanges, places: 
     if own and not settings.override:
         changes.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names PriorityClass {before}"))
         return
-    if "PriorityClass" not in changes.subject.facts.listed_kinds:
+    if "PriorityClass" not in changes.pod_context.facts.listed_kinds:
         changes.leave_unchanged(
             FIELD, reasons.FACTS_MISSING("the list of PriorityClasses has not been read yet"), loud=True
         )

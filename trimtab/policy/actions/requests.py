@@ -39,16 +39,16 @@ from trimtab.policy.write_resources import find_written_request
 
 def propose_changes(settings: RequestsAction, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes a request for each container and resource that no earlier policy has decided."""
-    requests = changes.subject.compute_once(_PodRequests)
+    requests = changes.pod_context.compute_once(_PodRequests)
     for place in places:
         rules = rules_for(settings, place)
         if rules.cpu is not None:
-            _propose_request(rules.cpu, changes, requests.request_for(changes.subject, place, "cpu"))
+            _propose_request(rules.cpu, changes, requests.request_for(changes.pod_context, place, "cpu"))
         if rules.memory is not None:
-            _propose_request(rules.memory, changes, requests.request_for(changes.subject, place, "memory"))
+            _propose_request(rules.memory, changes, requests.request_for(changes.pod_context, place, "memory"))
         if rules.ephemeral_storage is not None:
             _propose_request(
-                rules.ephemeral_storage, changes, requests.request_for(changes.subject, place, "ephemeral-storage")
+                rules.ephemeral_storage, changes, requests.request_for(changes.pod_context, place, "ephemeral-storage")
             )
         if rules.extended:
             propose_extended(rules.extended, changes, place)
@@ -198,7 +198,7 @@ def _propose_request(rule: RequestRule, changes: PodChanges, request: _Container
             return
         # The author's request, of which the rule computes a share, even if an earlier share has replaced it by now;
         # None if the author wrote none.
-        share_base = find_written_request(changes.subject, name, own) if _is_share(rule) else own
+        share_base = find_written_request(changes.pod_context, name, own) if _is_share(rule) else own
         # A policy gave this request where the author wrote none: no share is taken of it.
         if share_base is None:
             own = None
@@ -211,7 +211,7 @@ def _propose_request(rule: RequestRule, changes: PodChanges, request: _Container
             sentence = f"the container requests {own}, and another policy gives the same value"
             changes.leave_unchanged(name, reasons.ALREADY_SET(sentence))
             return
-    request_origin = find_origin(rule, changes.subject, place, resource, share_base, vpa)
+    request_origin = find_origin(rule, changes.pod_context, place, resource, share_base, vpa)
     if isinstance(request_origin, Reason):
         changes.leave_unchanged(name, request_origin)
         return
@@ -221,7 +221,7 @@ def _propose_request(rule: RequestRule, changes: PodChanges, request: _Container
         return
     current = request.written
     if current is not None and request.own is None and not request_origin.is_recommended and rule.when == "missing":
-        compiled = find_compiled_policy(changes.subject, name)
+        compiled = find_compiled_policy(changes.pod_context, name)
         if compiled:
             changes.leave_unchanged(
                 name,
@@ -299,7 +299,7 @@ def _is_given_by_another_policy(
     """Returns whether another policy would have set this same request if the author had written none. The request then
     counts as set by that policy, so that a manifest copied from a cluster is admitted again without a change."""
     return any(
-        isinstance(origin := find_origin(rule, changes.subject, container, resource, None, vpa), RequestOrigin)
+        isinstance(origin := find_origin(rule, changes.pod_context, container, resource, None, vpa), RequestOrigin)
         and quantity.is_same_quantity(
             own, (origin.bounded or limit_to_bounds(rule, resource, origin.amount, origin.reason))[0]
         )
@@ -309,7 +309,7 @@ def _is_given_by_another_policy(
 
 def _gap_rules_of_other_policies(changes: PodChanges, container: ContainerRef, resource: str) -> Iterator[RequestRule]:
     """Yields the rules of other policies that only add missing requests and that would have set this request."""
-    withheld = changes.subject.withheld
+    withheld = changes.pod_context.withheld
     for turn in changes.turns:
         if turn.name == changes.policy:
             # A policy that a change brings in has its first turn in a later round, after all those of the round before.
@@ -317,7 +317,7 @@ def _gap_rules_of_other_policies(changes: PodChanges, container: ContainerRef, r
                 return
         elif turn.fills_requests and turn.applies and (turn.name, "requests") not in withheld:
             settings = turn.policy.spec.actions.requests
-            if settings is not None and container in turn.select_containers(changes.subject):
+            if settings is not None and container in turn.select_containers(changes.pod_context):
                 for rule_resource, rule in request_rules(rules_for(settings, container)):
                     if rule_resource == resource and fills_gap(rule):
                         yield rule

@@ -62,7 +62,7 @@ def propose_changes(settings: RuntimeClassChoice, changes: PodChanges, places: t
         FIELD, before, settings.name, reason, replaces=bool(before) or _applied_list_that_grows(settings, changes)
     ):
         # None if the old class was deleted: then only the overhead can be recognised as its own.
-        old = changes.subject.facts.runtime_classes.get(before or "")
+        old = changes.pod_context.facts.runtime_classes.get(before or "")
         changes.spec = change(_clean_up_old_class(changes, old), runtime_class_name=settings.name)
 
 
@@ -74,20 +74,20 @@ def find_unmet_field(settings: RuntimeClassChoice, result: PodBeforeAndAfter) ->
 def _applied_list_that_grows(settings: RuntimeClassChoice, changes: PodChanges) -> str:
     """Returns the name of a list that the class would extend but that the author will apply again; empty if there is
     none. With the additional entry, the API server would refuse the second apply."""
-    class_scheduling = changes.subject.facts.runtime_classes[settings.name].scheduling
+    class_scheduling = changes.pod_context.facts.runtime_classes[settings.name].scheduling
     present, selector = value_or(changes.spec.tolerations, ()), value_or(changes.spec.node_selector, {})
     has_tolerations = all(is_covered(toleration, present) for toleration in class_scheduling.tolerations)
-    if not has_tolerations and grows_applied(changes.subject, "tolerations"):
+    if not has_tolerations and grows_applied(changes.pod_context, "tolerations"):
         return "tolerations"
     has_selector = class_scheduling.node_selector.items() <= selector.items()
-    return "nodeSelector" if not has_selector and grows_applied(changes.subject, "nodeSelector") else ""
+    return "nodeSelector" if not has_selector and grows_applied(changes.pod_context, "nodeSelector") else ""
 
 
 def _find_obstacle(settings: RuntimeClassChoice, changes: PodChanges, before: str | None) -> Reason | None:
     """Returns why the class cannot be set, or None if nothing prevents it."""
-    facts = changes.subject.facts
+    facts = changes.pod_context.facts
     # The author writes `spec.os` freely, so it does not exempt a pod from a required action.
-    if changes.subject.is_windows and not settings.required:
+    if changes.pod_context.is_windows and not settings.required:
         return reasons.WINDOWS("policies do not set a RuntimeClass on a Windows pod")
     if before and not settings.override:
         return reasons.ALREADY_SET(f"the pod itself names RuntimeClass {before}")
@@ -106,7 +106,7 @@ def _find_node_bound(new_class: RuntimeClass, changes: PodChanges) -> Reason | N
         return reasons.ON_ITS_NODE(
             f"the pod itself names node {changes.spec.node_name}, so its scheduling is not changed"
         )
-    is_daemon = changes.subject.is_daemon
+    is_daemon = changes.pod_context.is_daemon
     if is_daemon and not changes.names_daemons and new_class.scheduling.node_selector:
         return reasons.DAEMON(
             f"the pod belongs to a DaemonSet, but RuntimeClass {new_class.metadata.name} selects nodes"

@@ -48,7 +48,7 @@ class SafeToEvictVolumes:
 
 def propose_changes(settings: SafeToEvictVolumes, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes the autoscaler's annotation with the selected volumes added to those that it already names."""
-    annotations = changes.subject.annotations_of(changes.metadata)
+    annotations = changes.pod_context.annotations_of(changes.metadata)
     name = f"annotations[{LOCAL_VOLUMES}]"
     # This annotation wins in the cluster autoscaler, whatever the volumes are.
     if annotations.get(SAFE_TO_EVICT) == "false":

@@ -67,7 +67,7 @@ def propose_changes(settings: SchedulerChoice, changes: PodChanges, places: tupl
         changes.leave_unchanged(FIELD, reasons.ALREADY_SET(f"the pod itself names scheduler {before}"))
     elif changes.spec.node_name:
         changes.leave_unchanged(FIELD, reasons.ON_ITS_NODE(f"the pod itself names node {changes.spec.node_name}"))
-    elif (reason := _not_running_reason(settings, changes.subject.facts)) is not None:
+    elif (reason := _not_running_reason(settings, changes.pod_context.facts)) is not None:
         changes.leave_unchanged(FIELD, reason, loud=True)
     elif changes.claim_field(
         FIELD,

@@ -71,9 +71,9 @@ class TopologySpread:
 
 def propose_changes(settings: TopologySpread, changes: PodChanges, places: tuple[ContainerRef, ...]) -> None:
     """Proposes a constraint for each topology for which the pod has none."""
-    key = next((label for label in settings.by if label in changes.subject.labels), None)
+    key = next((label for label in settings.by if label in changes.pod_context.labels), None)
     # Constraints cannot move a pod whose node is decided already.
-    has_node = changes.spec.node_name or changes.subject.is_daemon
+    has_node = changes.spec.node_name or changes.pod_context.is_daemon
     if has_node and not settings.required:
         return
     # A constraint without a selector counts no pods at all (PodTopologySpread).
@@ -96,7 +96,7 @@ def find_unmet_field(settings: TopologySpread, result: PodBeforeAndAfter) -> str
 def _add_constraint(spread: SpreadConstraint, key: str, changes: PodChanges) -> None:
     name = f"topologySpreadConstraints[{spread.topology_key}]"
     present = value_or(changes.spec.topology_spread_constraints, ())
-    author_constraints = changes.subject.pod.spec.topology_spread_constraints
+    author_constraints = changes.pod_context.pod.spec.topology_spread_constraints
     # Compared with the author's pod: an earlier policy may have added a constraint for the same topology.
     if author_constraints is not UNSET and any(c.topology_key == spread.topology_key for c in author_constraints):
         changes.leave_unchanged(
@@ -111,10 +111,10 @@ def _add_constraint(spread: SpreadConstraint, key: str, changes: PodChanges) -> 
             max_skew=spread.max_skew,
             topology_key=spread.topology_key,
             when_unsatisfiable=spread.when_unsatisfiable,
-            label_selector=LabelSelector(match_labels={key: changes.subject.labels[key]}),
+            label_selector=LabelSelector(match_labels={key: changes.pod_context.labels[key]}),
             min_domains=UNSET if spread.min_domains is None else spread.min_domains,
             # Replicas of an old revision must not keep those of the new one from spreading (KEP-3243).
-            match_label_keys=(TEMPLATE_HASH,) if TEMPLATE_HASH in changes.subject.labels else (),
+            match_label_keys=(TEMPLATE_HASH,) if TEMPLATE_HASH in changes.pod_context.labels else (),
         )
         changes.spec = change(changes.spec, topology_spread_constraints=(*present, constraint))
 

@@ -119,8 +119,8 @@ def _opted_out_namespace(policy: PodPolicy) -> Iterator[str]:
         yield f"!({_says_yes(NAMESPACE_LABELS)}) || ({_opted_out_pod()})"
 
 
-def _excluded_selector(excluded: Conditions) -> Iterator[tuple[str, bool]]:
-    selector = excluded.namespaces.selector if excluded.namespaces is not None else None
+def _excluded_selector(conditions: Conditions) -> Iterator[tuple[str, bool]]:
+    selector = conditions.namespaces.selector if conditions.namespaces is not None else None
     if selector is not None:
         yield selector_expression(selector, NAMESPACE_LABELS), True
 

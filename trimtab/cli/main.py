@@ -115,6 +115,25 @@ class SuggestingGroup(click.Group):
         return resolved, command, rename_former_options(command, rest)
 
 
+class LazyGroup(SuggestingGroup):
+    """A click group that imports the modules of some of its commands only when they are used."""
+
+    def __init__(self, *arguments: Any, modules: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.modules = modules
+        """Command → the module of its command line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self.modules])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.modules:
+            command = importlib.import_module(self.modules[cmd_name]).verb
+            assert isinstance(command, click.Command)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+
 class Verbs(SuggestingGroup):
     """A click group that imports a verb's module only when the verb runs, which keeps the start-up time short."""
 

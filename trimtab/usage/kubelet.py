@@ -26,21 +26,27 @@ MAX_CONCURRENT_NODES = 8
 API server."""
 
 
-class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
+class CpuStats(msgspec.Struct, frozen=True, rename="camel"):
+    """The cpu usage in a kubelet's summary."""
+
     time: str = ""
     usage_nano_cores: int | None = None
     usage_core_nano_seconds: int | None = None
 
 
-class _Memory(msgspec.Struct, frozen=True, rename="camel"):
+class MemoryStats(msgspec.Struct, frozen=True, rename="camel"):
+    """The memory usage in a kubelet's summary."""
+
     time: str = ""
     working_set_bytes: int | None = None
 
 
-class _Stats(msgspec.Struct, frozen=True):
+class ContainerStats(msgspec.Struct, frozen=True):
+    """The usage of a container, or of a system container such as the kubelet itself."""
+
     name: str = ""
-    cpu: _Cpu = _Cpu()
-    memory: _Memory = _Memory()
+    cpu: CpuStats = CpuStats()
+    memory: MemoryStats = MemoryStats()
 
 
 class _VolumeStats(msgspec.Struct, frozen=True, rename="camel"):
@@ -52,10 +58,10 @@ class _VolumeStats(msgspec.Struct, frozen=True, rename="camel"):
 
 class _PodStats(msgspec.Struct, frozen=True, rename="camel"):
     pod_ref: PodRef = PodRef()
-    cpu: _Cpu = _Cpu()
+    cpu: CpuStats = CpuStats()
     """The cpu usage of the pod's cgroup, which has its containers and its sandbox."""
-    memory: _Memory = _Memory()
-    containers: tuple[_Stats, ...] | None = None
+    memory: MemoryStats = MemoryStats()
+    containers: tuple[ContainerStats, ...] | None = None
     """The containers; None if no container has started, because Go writes an empty list as null."""
     volume: tuple[_VolumeStats, ...] | None = None
 
@@ -98,7 +104,7 @@ def sandboxes_of_summary(body: bytes) -> Iterator[Sandbox]:
     """Yields the sandbox usage of each pod in a kubelet's /stats/summary for which all values are there. Raises
     InvalidResponse."""
     for pod in _decode_pods(body):
-        whole = _Stats(cpu=pod.cpu, memory=pod.memory)
+        whole = ContainerStats(cpu=pod.cpu, memory=pod.memory)
         parts = [
             (stats.cpu.usage_nano_cores, stats.memory.working_set_bytes) for stats in (whole, *(pod.containers or ()))
         ]
@@ -128,7 +134,7 @@ def readings_of_summary(body: bytes) -> Iterator[KubeletReading]:
                 )
 
 
-def _cpu_readings(pod: PodRef, stats: _Stats) -> Iterator[KubeletReading]:
+def _cpu_readings(pod: PodRef, stats: ContainerStats) -> Iterator[KubeletReading]:
     second, usage, counted_nanoseconds = (
         parse_timestamp(stats.cpu.time),
         stats.cpu.usage_nano_cores,

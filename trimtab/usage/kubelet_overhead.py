@@ -22,7 +22,7 @@ from trimtab.cluster.timestamps import parse_timestamp
 from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse, KubeFault
 from trimtab.kube.resources import path_segment
-from trimtab.usage.kubelet import MAX_CONCURRENT_NODES
+from trimtab.usage.kubelet import MAX_CONCURRENT_NODES, ContainerStats, CpuStats, MemoryStats
 from trimtab.usage.series import MAX_GAP_SECONDS
 
 KUBELET, RUNTIME, PODS = "kubelet", "runtime", "pods"
@@ -40,28 +40,11 @@ class OverheadSource(StrEnum):
     kubelet and runtime."""
 
 
-class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
-    time: str = ""
-    usage_nano_cores: int | None = None
-    usage_core_nano_seconds: int | None = None
-
-
-class _Memory(msgspec.Struct, frozen=True, rename="camel"):
-    time: str = ""
-    working_set_bytes: int | None = None
-
-
-class _Stats(msgspec.Struct, frozen=True):
-    name: str = ""
-    cpu: _Cpu = _Cpu()
-    memory: _Memory = _Memory()
-
-
 class _Node(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
-    cpu: _Cpu = _Cpu()
-    memory: _Memory = _Memory()
-    system_containers: tuple[_Stats, ...] | None = None
+    cpu: CpuStats = CpuStats()
+    memory: MemoryStats = MemoryStats()
+    system_containers: tuple[ContainerStats, ...] | None = None
 
 
 class _Summary(msgspec.Struct, frozen=True):
@@ -98,7 +81,7 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
         raise InvalidResponse(f"the summary of a kubelet: {error}") from None
     node = summary.node
     parts = {stats.name: stats for stats in node.system_containers or ()}
-    whole = _Stats(cpu=node.cpu, memory=node.memory)
+    whole = ContainerStats(cpu=node.cpu, memory=node.memory)
     memory, memory_source = _known_use(parts, whole, lambda stats: stats.memory.working_set_bytes)
     cpu, cpu_source = _known_use(parts, whole, lambda stats: stats.cpu.usage_nano_cores)
     seconds = {name: stats.cpu.usage_core_nano_seconds for name, stats in {**parts, "node": whole}.items()}
@@ -118,7 +101,7 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
 
 
 def _known_use(
-    parts: Mapping[str, _Stats], whole: _Stats, read: Callable[[_Stats], int | None]
+    parts: Mapping[str, ContainerStats], whole: ContainerStats, read: Callable[[ContainerStats], int | None]
 ) -> tuple[float | None, OverheadSource | None]:
     """Returns (usage, how it was determined). The usage is that of kubelet and runtime together if it is known,
     otherwise that of the node minus that of its pods."""

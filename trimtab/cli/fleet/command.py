@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ import msgspec
 from trimtab.cli.fleet import report as reports
 from trimtab.cli.fleet import table
 from trimtab.cli.fleet.machine_groups import report_machine_groups
-from trimtab.cli.main import EXIT_FAILED, SuggestingGroup
+from trimtab.cli.main import EXIT_FAILED, LazyGroup
 from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
 from trimtab.cli.print_text import print_text
@@ -52,19 +51,7 @@ MODEL_NOTE = (
 )
 
 
-class _Subcommands(SuggestingGroup):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *SUBCOMMANDS])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in SUBCOMMANDS:
-            command = importlib.import_module(SUBCOMMANDS[cmd_name]).verb
-            assert isinstance(command, click.Command)
-            return command
-        return super().get_command(ctx, cmd_name)
-
-
-@click.group("fleet", cls=_Subcommands)
+@click.group("fleet", cls=LazyGroup, modules=SUBCOMMANDS)
 def verb() -> None:
     """Recommend, plan and report for many clusters at once, on this machine or on Apache Spark.
 

@@ -1,12 +1,11 @@
 """The command line of `trimtab machines`: profile and rank, and the group of the other subcommands."""
 
-import importlib
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import click
 
-from trimtab.cli.main import SuggestingGroup
+from trimtab.cli.main import LazyGroup
 from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
 from trimtab.cli.reporting.emit import ReportOutput, write_report
@@ -33,19 +32,7 @@ SCALE_DOWN_OFF_SHARE = 0.10
 off`)."""
 
 
-class _Subcommands(SuggestingGroup):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *SUBCOMMANDS])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in SUBCOMMANDS:
-            command = importlib.import_module(SUBCOMMANDS[cmd_name]).verb
-            assert isinstance(command, click.Command)
-            return command
-        return super().get_command(ctx, cmd_name)
-
-
-@click.group("machines", cls=_Subcommands)
+@click.group("machines", cls=LazyGroup, modules=SUBCOMMANDS)
 def verb() -> None:
     """Rank machine types for a workload, and make the cluster autoscaler buy the best ones."""
 

@@ -244,17 +244,17 @@ class CompactionPlanner:
                 "abandoned", reason, pool=step.pool, at=view.now, node=step.node, rehearsed=pool.dry_run
             )
             return False
-        note = start.create_annotation(step, view, self.last_plan.unit if self.last_plan is not None else "")
+        annotation = start.create_annotation(step, view, self.last_plan.unit if self.last_plan is not None else "")
         if pool.dry_run:
-            self._record_start(self.dry_run_actuator, step, note, view)
+            self._record_start(self.dry_run_actuator, step, annotation, view)
             return True
         try:
-            if not self._cordon_node(node, note, view):
+            if not self._cordon_node(node, annotation, view):
                 return False
         except ActuatorForbidden as error:
             self._record_rejection(step, view, error)
             return False
-        self._record_start(self.actuator, step, note, view)
+        self._record_start(self.actuator, step, annotation, view)
         return True
 
     def _cordon_node(self, node: NodeInfo, annotation: DrainAnnotation, view: ClusterView) -> bool:
@@ -331,7 +331,9 @@ class CompactionPlanner:
         """Records which nodes are under the threshold of their pool. Returns the pools for which this failed
         unexpectedly."""
         nodes = CandidateChecker(model, view.pools, PlanningContext(now=view.now))
-        annotated = [note.drain for note in view.annotations.ours.values() if isinstance(note, DrainAnnotation)]
+        annotated = [
+            annotation.drain for annotation in view.annotations.ours.values() if isinstance(annotation, DrainAnnotation)
+        ]
         failing = set()
         for pool in view.pools:
             under = self.error_guard.run_guarded(

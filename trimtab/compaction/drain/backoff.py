@@ -176,12 +176,12 @@ def find_setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) ->
     added = [(node, pods) for node, pods in _added_nodes(view) if node.name not in judged_causes]
     if added:
         workloads = Workloads.count_pods(view)
-        notes = [
-            note
-            for node, note in view.annotated_nodes()
-            if isinstance(note, DrainAnnotation) and note.drain not in judged_causes and not node.is_legacy
+        annotations = [
+            annotation
+            for node, annotation in view.annotated_nodes()
+            if isinstance(annotation, DrainAnnotation) and annotation.drain not in judged_causes and not node.is_legacy
         ]
-        yield from _setbacks_by_successors(added, notes, workloads)
+        yield from _setbacks_by_successors(added, annotations, workloads)
         yield from _setbacks_by_capacity(added, view, emptied)
 
 
@@ -211,18 +211,20 @@ def _is_older_than_node(pod: PodInfo, node: NodeInfo) -> bool:
 
 
 def _setbacks_by_successors(
-    added: Sequence[tuple[NodeInfo, list[PodInfo]]], notes: Iterable[DrainAnnotation], workloads: Workloads
+    added: Sequence[tuple[NodeInfo, list[PodInfo]]], annotations: Iterable[DrainAnnotation], workloads: Workloads
 ) -> Iterator[Setback]:
-    for note in notes:
+    for annotation in annotations:
         pods = [
             pod
             for node, pods_of_node in added
-            if node.created is not None and node.created >= note.since
+            if node.created is not None and node.created >= annotation.since
             for pod in pods_of_node
         ]
-        if pod_key := find_displaced_pod(note, pods, workloads):
+        if pod_key := find_displaced_pod(annotation, pods, workloads):
             yield Setback(
-                note.pool, note.drain, f"the autoscaler added a node for pod {pod_key}, which drain {note.drain} moved"
+                annotation.pool,
+                annotation.drain,
+                f"the autoscaler added a node for pod {pod_key}, which drain {annotation.drain} moved",
             )
 
 

@@ -18,7 +18,9 @@ def order_drains(view: ClusterView) -> list[tuple[NodeInfo, DrainAnnotation | Un
     largest pod to evict comes first: the one that requests most cpu, then most memory.
     """
     drains = view.annotated_nodes()
-    pods_to_evict = {move.uid for _, note in drains if isinstance(note, DrainAnnotation) for move in note.moves}
+    pods_to_evict = {
+        move.uid for _, annotation in drains if isinstance(annotation, DrainAnnotation) for move in annotation.moves
+    }
     largest: dict[str, tuple[int, int]] = {}
     for pod in view.inventory.pods if pods_to_evict else ():
         requests = pod.requirements.requests
@@ -27,8 +29,8 @@ def order_drains(view: ClusterView) -> list[tuple[NodeInfo, DrainAnnotation | Un
             largest[pod.node] = max(largest.get(pod.node, (0, 0)), amounts)
 
     def rank(drain: tuple[NodeInfo, DrainAnnotation | Unreadable]) -> tuple[int, int, int]:
-        node, note = drain
+        node, annotation = drain
         cpu, memory = largest.get(node.name, (0, 0))
-        return note.since if isinstance(note, DrainAnnotation) else 0, -cpu, -memory
+        return annotation.since if isinstance(annotation, DrainAnnotation) else 0, -cpu, -memory
 
     return sorted(drains, key=rank)

@@ -27,7 +27,7 @@ def nodes_to_open(view: ClusterView, timeouts: DrainTimeouts) -> dict[str, str]:
     unschedulable, or if it has had no node for longer than the pending timeout. Pods that fit on an open node do not
     count.
     """
-    emptied = [node for node, note in view.annotated_nodes() if _may_open(node, note)]
+    emptied = [node for node, annotation in view.annotated_nodes() if _may_open(node, annotation)]
     pods = (
         [
             pod
@@ -95,9 +95,9 @@ def with_nodes_open(inventory: Inventory, names: Iterable[str]) -> Inventory:
     return replace(inventory, nodes=nodes)
 
 
-def _may_open(node: NodeInfo, note: object) -> bool:
+def _may_open(node: NodeInfo, annotation: object) -> bool:
     """Returns whether the node is empty, ready, and cordoned only by the compactor."""
-    if not isinstance(note, DrainAnnotation) or note.emptied is None:
+    if not isinstance(annotation, DrainAnnotation) or annotation.emptied is None:
         return False
     return node.is_ready and node.is_cordoned and node.removal_taint is None
 
@@ -124,11 +124,11 @@ def _fitting_pods(capacity: FreeCapacity, queue: Sequence[tuple[str, PodClass]],
 
 def _within_allowance(chosen: dict[str, str], view: ClusterView) -> dict[str, str]:
     """Returns the chosen nodes, without those with which a pool would uncordon more nodes than it may in an hour."""
-    notes, remaining = view.annotations.ours, dict[str, int]()
+    annotations, remaining = view.annotations.ours, dict[str, int]()
     allowed: dict[str, str] = {}
     for name, pod in chosen.items():
-        note = notes[name]
-        pool = view.find_pool(note.pool) if isinstance(note, DrainAnnotation) else None
+        annotation = annotations[name]
+        pool = view.find_pool(annotation.pool) if isinstance(annotation, DrainAnnotation) else None
         if pool is not None:
             remaining.setdefault(pool.name, pool.openings_per_hour - view.opened_counts.get(pool.name, 0))
             if remaining[pool.name] > 0:

@@ -410,12 +410,12 @@ class DrainPlanner:
         """Returns the system workloads with an evicted pod whose successor is not ready yet."""
         if self._critical_workloads is None:
             self._critical_workloads = set()
-            for node, note in self.view.annotated_nodes():
-                if isinstance(note, DrainAnnotation) and note.emptied is None:
+            for node, annotation in self.view.annotated_nodes():
+                if isinstance(annotation, DrainAnnotation) and annotation.emptied is None:
                     uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
                     self._critical_workloads |= {
                         move.owner_key
-                        for move in note.moves
+                        for move in annotation.moves
                         if move.priority >= CRITICAL_PRIORITY
                         and move.uid not in uids
                         and self.workloads.newly_missing(move)

@@ -1,0 +1,113 @@
+"""The writes of an order, and how an order is released.
+
+All evictions of orders go through `evict_for_order`: when the eviction request API of Kubernetes (EvictionRequest) is
+served, this is the function that changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from trimtab.cluster.api.core import Taint
+from trimtab.cluster.node import NodeInfo
+from trimtab.compaction.drain.annotation import PodToEvict
+from trimtab.compaction.order.record import (
+    ORDER_ANNOTATION,
+    ORDER_MANAGER,
+    OrderRecord,
+    encode_record,
+    is_own_cordon,
+    order_of_taint,
+    order_taint,
+)
+from trimtab.kube import evict, nodes
+from trimtab.kube.client import Client
+from trimtab.kube.evict import EvictionOutcome
+from trimtab.kube.objects import Writer, decode_as
+from trimtab.kube.resources import LIST_SOURCES, object_path
+
+
+def order_writer(client: Client) -> Writer:
+    """Returns the writer of orders. Its field manager is how a node proves who cordoned it."""
+    return Writer(client=client, manager=ORDER_MANAGER)
+
+
+def evict_for_order(writer: Writer, move: PodToEvict) -> EvictionOutcome:
+    """Evicts the pod with its own grace period, and returns the outcome. Raises KubeFault."""
+    namespace, _, name = move.pod.partition("/")
+    return evict.evict(writer, namespace, name, move.uid)
+
+
+def cordon_for_order(writer: Writer, node: NodeInfo, version: str, record: OrderRecord) -> None:
+    """Cordons the node and writes the record in one patch. A node that is cordoned already keeps that cordon, so that
+    its author remains the owner of the field. Raises KubeFault."""
+    annotations = {ORDER_ANNOTATION: encode_record(record)}
+    if node.is_cordoned:
+        nodes.annotate(writer, node.name, version, annotations)
+    else:
+        nodes.cordon(writer, node.name, version, annotations)
+
+
+def write_record(writer: Writer, node: str, version: str, record: OrderRecord) -> None:
+    """Writes the record of a node. Raises KubeFault."""
+    nodes.annotate(writer, node, version, {ORDER_ANNOTATION: encode_record(record)})
+
+
+def discourage_successors(writer: Writer, node: NodeInfo, version: str, order: str) -> None:
+    """Puts the soft taint of the order on the node. Raises KubeFault."""
+    nodes.set_taints(writer, node.name, version, (*without_order_taints(node.taints), order_taint(order)))
+
+
+def without_order_taints(taints: Sequence[Taint]) -> tuple[Taint, ...]:
+    """Returns the taints without those of orders."""
+    return tuple(taint for taint in taints if not order_of_taint(taint))
+
+
+def remove_order_taints(writer: Writer, node: NodeInfo, version: str) -> None:
+    """Removes the soft taints of orders from the node. Raises KubeFault."""
+    nodes.set_taints(writer, node.name, version, without_order_taints(node.taints))
+
+
+class _ManagedMetadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    managed_fields: list[dict[str, Any]] = []
+
+
+class _ManagedNode(msgspec.Struct):
+    metadata: _ManagedMetadata = msgspec.field(default_factory=_ManagedMetadata)
+
+
+@dataclass(frozen=True, slots=True)
+class CordonProof:
+    """What a node says about the author of its cordon."""
+
+    version: str
+    managed_fields: tuple[Mapping[str, Any], ...]
+
+
+def read_cordon_proof(client: Client, node: str) -> CordonProof:
+    """Returns the version and the managed fields of a node. Raises KubeFault."""
+    doing = f"read Node {node}"
+    shape = decode_as(client.get(object_path(LIST_SOURCES["Node"], "", node), doing=doing), _ManagedNode, doing)
+    return CordonProof(shape.metadata.resource_version, tuple(shape.metadata.managed_fields))
+
+
+def release_from_order(writer: Writer, node: NodeInfo, proof: CordonProof) -> bool:
+    """Removes the record and the soft taint of orders, and uncordons the node if the node itself proves that an order
+    cordoned it. Returns whether it was uncordoned. Raises KubeFault; Conflict if the node has changed since the proof
+    was read."""
+    uncordons = is_own_cordon(node, proof.managed_fields)
+    rest = without_order_taints(node.taints)
+    nodes.reopen_node(
+        writer,
+        node.name,
+        proof.version,
+        uncordon=uncordons,
+        annotations=(ORDER_ANNOTATION,) if ORDER_ANNOTATION in node.annotations else (),
+        taints=rest if len(rest) < len(node.taints) else None,
+    )
+    return uncordons

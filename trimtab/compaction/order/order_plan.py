@@ -25,8 +25,8 @@ from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker
 from trimtab.compaction.plan_types import DrainStep, Move, Wave
-from trimtab.compaction.returning_pods import returning_reason
 from trimtab.compaction.search.drain_order import arrange_waves, eviction_turns, replay_drain
+from trimtab.compaction.search.problem import returning_reason
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, NoPlacement, drain_exactly, drain_with_preferences

@@ -11,8 +11,7 @@ from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
-from trimtab.compaction.reasons import BLOCKED, FEW, PAID, UNFIT_CHOICE
-from trimtab.compaction.returning_pods import returning_reason
+from trimtab.compaction.reasons import BLOCKED, FEW, PAID, TOLERATES_CORDON, UNFIT_CHOICE
 from trimtab.compaction.search.drain_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
@@ -221,6 +220,18 @@ def _block_returning_pods(problem: CompactionProblem) -> None:
             problem.blocked_pods[number] = reason
             problem.pinned_nodes.add(node)
             problem.refusals.setdefault(node, BLOCKED(f"node {model.nodes[node].name} stays: {reason}"))
+
+
+def returning_reason(model: ClusterModel, number: int) -> Reason | None:
+    """Returns the reason if the scheduler may place the successor of this pod on the node that the pod leaves,
+    otherwise None. A drain would evict such a pod again and again, and never empty the node."""
+    pod_class, pod, node = model.successor_class_of[number], model.pods[number], model.nodes[model.node_of[number]]
+    # A pod without an owner has no successor.
+    if pod.owner is None or not node_filters.may_return(pod_class.ask, pod_class.volumes, node):
+        return None
+    return TOLERATES_CORDON(
+        f"pod {pod.key} tolerates the cordon of node {node.name}, so the scheduler may place its successor there again"
+    )
 
 
 def _refuse_unfit_choices(problem: CompactionProblem) -> None:

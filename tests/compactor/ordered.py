@@ -63,7 +63,7 @@ class OrderedDrain:
 
         def plan(names: Sequence[str]) -> OrderPlan:
             model = build_cluster_model(view.inventory)
-            return plan_order(model, names, self.order.rules, view.now, self.order.nodes)
+            return plan_order(model, names, self.order.rules, view.now, self.order.nodes, self.order.name)
 
         return next_round(self.order, view, self.records(), plan, self.times, stop)  # type: ignore[arg-type]
 

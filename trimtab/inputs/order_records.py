@@ -16,8 +16,8 @@ from trimtab.cluster.format_count import join_first
 from trimtab.cluster.node import NodeInfo, node_from_api
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds, format_timestamp
-from trimtab.compaction.order.record import OrderRecord, is_own_cordon, order_of_taint, read_record
-from trimtab.compactor.order.order_writes import order_writer, read_cordon_proof, release_from_order
+from trimtab.compaction.order.record import OrderRecord, order_of_taint, read_record
+from trimtab.compactor.order.order_writes import order_writer, read_cordoned_node, release_from_order
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.live_cluster import ClusterOptions, connect_live
 from trimtab.kube.client import Client
@@ -119,8 +119,9 @@ def find_ordered_nodes(client: Client, names: Sequence[str]) -> list[OrderedNode
         if names and node.name not in names:
             continue
         if record is not None or any(order_of_taint(taint) for taint in node.taints):
-            proof = read_cordon_proof(client, node.name)
-            ordered.append(OrderedNode(node, record, is_own_cordon(node, proof.managed_fields)))
+            cordoned = read_cordoned_node(client, node.name)
+            record = read_record(cordoned.node.annotations, node.name)
+            ordered.append(OrderedNode(cordoned.node, record, cordoned.is_own_cordon))
     present = {each.node.name for each in ordered}
     if missing := [name for name in dict.fromkeys(names) if name not in present]:
         expected = "a node with a record of an order"
@@ -131,19 +132,17 @@ def find_ordered_nodes(client: Client, names: Sequence[str]) -> list[OrderedNode
 def release_ordered_nodes(client: Client, ordered: Sequence[OrderedNode]) -> Iterator[str]:
     """Undoes the orders on these nodes one by one, and yields each outcome as text. Raises KubeFault."""
     for each in ordered:
-        yield f"{each.node.name}: {_release_node(client, each.node)}"
+        yield f"{each.node.name}: {_release_node(client, each.node.name)}"
 
 
-def _release_node(client: Client, node: NodeInfo) -> str:
+def _release_node(client: Client, name: str) -> str:
     # The kubelet and controllers write nodes, too: after a conflict the node is read again.
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        proof = read_cordon_proof(client, node.name)
         try:
-            uncordoned = release_from_order(order_writer(client), node, proof)
+            uncordoned = release_from_order(order_writer(client), read_cordoned_node(client, name))
         except Conflict:
             if attempt == MAX_ATTEMPTS:
                 raise
-            node = next((each for each in _read_nodes(client) if each.name == node.name), node)
             continue
         return "uncordoned" if uncordoned else "the record was removed, and the cordon was not changed"
     raise AssertionError("unreachable")

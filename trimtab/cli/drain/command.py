@@ -149,7 +149,8 @@ def verb(options: DrainOptions) -> None:
         emptied = resumed.emptied if resumed is not None else frozenset()
         rest = [name for name in names if name not in emptied]
         model = build_cluster_model(inputs.inventory, inputs.readmitted_requests)
-        plan = plan_order(model, rest, options.rules, now, names)
+        name = resumed.name if resumed is not None else secrets.token_hex(5)
+        plan = plan_order(model, rest, options.rules, now, names, name)
     report = build_drain_report(plan, rest, options.rules, [*(resumed.notes if resumed else ()), *inputs.notes])
     if options.dry_run:
         write_report(options.output, report, VIEW)
@@ -163,7 +164,7 @@ def verb(options: DrainOptions) -> None:
         raise RuntimeFailure("\n".join([*problems, *missing, "Nothing was begun."]))
     assert now is not None
     order = DrainOrder(
-        name=resumed.name if resumed is not None else secrets.token_hex(5),
+        name=name,
         nodes=names,
         since=resumed.since if resumed is not None else now,
         why=options.why,

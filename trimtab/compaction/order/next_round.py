@@ -18,6 +18,7 @@ from enum import StrEnum
 from msgspec.structs import replace as change
 
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.blockers import Blocked, Evictable
@@ -25,7 +26,7 @@ from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.overdue import overdue_successor
-from trimtab.compaction.drain.reasons import ENDING, NO_BUDGET, SUCCESSORS, UNCORDONED
+from trimtab.compaction.drain.reasons import ENDING, NO_BUDGET, STUCK, SUCCESSORS, UNCORDONED
 from trimtab.compaction.drain.start import create_annotation
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts
@@ -159,9 +160,12 @@ class _RoundDecision:
         if result.stop is None and not order.rules.keeps_going:
             result.stop = next(iter(result.failures.values()), None)
         uncordoned = [name for name in self._in_phase(OrderPhase.WAITING) if name not in self.records]
+        if uncordoned and self._is_past_until():
+            result.stop = result.stop or self._until_reason()
         if result.stop is None and uncordoned:
             self._cordon(uncordoned)
-            return result
+            if result.writes:
+                return result
         for name in self._in_phase(OrderPhase.DRAINING):
             self._continue_drain(name)
         if result.stop is None and not order.rules.keeps_going:
@@ -197,10 +201,9 @@ class _RoundDecision:
         """Cordons all nodes of the order before the first eviction, so that no pod moves onto a node that is emptied
         later. Nodes that cannot be emptied stay open, with a soft taint."""
         plan = self.plan(self._in_phase(OrderPhase.WAITING))
-        if not plan.may_begin(self.order.rules):
+        if plan.refusals and not self.order.rules.keeps_going:
             self.result.failures.update(plan.refusals)
-            self.result.stop = next(iter(plan.refusals.values()), None)
-            self.result.is_over = not self._in_phase(OrderPhase.DRAINING)
+            self.result.stop = next(iter(plan.refusals.values()))
             return
         for name in names:
             if name in plan.refusals:
@@ -221,8 +224,8 @@ class _RoundDecision:
         waiting = self._in_phase(OrderPhase.WAITING)
         if not waiting:
             return
-        if self.order.until is not None and self.view.now >= self.order.until:
-            self.result.stop = o.UNTIL_REACHED("the time of --until is reached, so no further node is begun")
+        if self._is_past_until():
+            self.result.stop = self._until_reason()
             return
         plan = self.plan(waiting)
         for name, reason in plan.refusals.items():
@@ -236,6 +239,12 @@ class _RoundDecision:
             self.result.writes.append((step.node, WriteRecord(record)))
         for name in self._in_phase(OrderPhase.WAITING):
             self.result.waits[name] = o.WAITS_FOR_WAVE(f"node {name} waits for its wave")
+
+    def _is_past_until(self) -> bool:
+        return self.order.until is not None and self.view.now >= self.order.until
+
+    def _until_reason(self) -> Reason:
+        return o.UNTIL_REACHED("the time of --until is reached, so no further node is begun")
 
     # ── a drain in progress ──────────────────────────────────────────────
     def _drain_of(self, name: str) -> DrainAnnotation:
@@ -251,6 +260,11 @@ class _RoundDecision:
         if release is not None:
             self.result.failures[name] = release.reason
             return
+        for pod in self._terminating_pods(name):
+            seconds = self.view.now - (pod.deletion_requested_at or self.view.now)
+            if seconds > self.timeouts.end:
+                self.result.failures[name] = STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
+                return
         for pod in self.planner.pods_on_node[name]:
             verdict = self.checker.judge_ordered(pod)
             if isinstance(verdict, Blocked) and pod.uid not in self.view.evicted_uids:
@@ -263,7 +277,9 @@ class _RoundDecision:
             result.writes.append((name, WriteRecord(change(self.records[name], drain=extended))))
             return
         for action in self.planner.next_evictions(node, drain):
-            if isinstance(action, a.MarkEmptied):
+            if isinstance(action, a.MarkEmptied) and (terminating := self._terminating_pods(name)):
+                result.waits[name] = ENDING(f"pod {terminating[0].key} is still terminating")
+            elif isinstance(action, a.MarkEmptied):
                 emptied = mark_emptied(drain, self.view.now)
                 result.writes.append((name, WriteRecord(change(self.records[name], drain=emptied))))
             elif isinstance(action, a.Evict) and result.stop is None and name not in result.failures:
@@ -274,6 +290,14 @@ class _RoundDecision:
                 result.waits[name] = self._explain_wait(name, action.reason)
         if name in result.failures:
             result.phases[name] = OrderPhase.FAILED
+
+    def _terminating_pods(self, name: str) -> list[PodInfo]:
+        """Returns the pods of the node that are being deleted, whoever deleted them."""
+        return [
+            pod
+            for pod in self.planner.pods_on_node[name]
+            if pod.deletion_requested_at is not None and not (pod.is_daemon or pod.is_static)
+        ]
 
     def _explain_wait(self, name: str, reason: Reason) -> Reason:
         """Returns the reason to wait. For a pod that is not ready it names the way out, because its budget may never

@@ -24,6 +24,7 @@ from trimtab.compaction.candidates import CORDONED_BY_US, DO_NOT_DISRUPT, closed
 from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker
+from trimtab.compaction.order.record import OrderRecord, read_record
 from trimtab.compaction.plan_types import DrainStep, Move, Wave
 from trimtab.compaction.search.drain_order import arrange_waves, eviction_turns, replay_drain
 from trimtab.compaction.search.problem import returning_reason
@@ -90,12 +91,14 @@ def plan_order(
     rules: OrderRules,
     now: Seconds | None = None,
     closed: Iterable[str] = (),
+    order: str = "",
 ) -> OrderPlan:
     """Returns the plan of an order. Equal input gives an equal plan.
 
     names: the nodes to empty, which must exist. now: the time of the snapshot; None if it is unknown. closed: further
-    nodes of the order that are not emptied by this plan, and that receive no pods either."""
-    return _OrderPlanner(model, [model.node_numbers[name] for name in names], rules, now).build_plan(
+    nodes of the order that are not emptied by this plan, and that receive no pods either. order: the name of the order,
+    whose own records keep no node from it."""
+    return _OrderPlanner(model, [model.node_numbers[name] for name in names], rules, now, order).build_plan(
         [model.node_numbers[name] for name in closed if name in model.node_numbers]
     )
 
@@ -106,6 +109,7 @@ class _OrderPlanner:
     nodes: list[int]
     rules: OrderRules
     now: Seconds | None
+    order: str
     pods_to_move: dict[int, list[int]] = field(default_factory=dict)
     budget_of: dict[int, int] = field(default_factory=dict)
     refusals: dict[int, Reason] = field(default_factory=dict)
@@ -178,6 +182,18 @@ class _OrderPlanner:
         if node.is_cordoned and CORDONED_BY_US in node.annotations:
             return o.COMPACTOR_DRAINS(
                 f"according to its annotation {CORDONED_BY_US}, Trimtab's compactor drains node {node.name}"
+            )
+        record = read_record(node.annotations, node.name)
+        if (
+            isinstance(record, OrderRecord)
+            and record.order != self.order
+            and node.is_cordoned
+            and not record.is_emptied
+        ):
+            by = f" by {record.by}" if record.by else ""
+            return o.OTHER_ORDER(
+                f"node {node.name} belongs to order {record.order}{by}, which has not emptied it yet (--resume goes on "
+                "with that order, and --release ends it)"
             )
         keys = () if self.rules.overrides_protection else (KEEP_ANNOTATION, RENAMED_KEEP, DO_NOT_DISRUPT)
         if (kept := node_keep_reason(node, keys)) is not None:

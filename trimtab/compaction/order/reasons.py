@@ -69,6 +69,11 @@ PROTECTED_NODE = Code(
     "An annotation of the node says that it must not be drained.",
     "Remove the annotation that the message names, or drain the node with --override-protection.",
 )
+OTHER_ORDER = Code(
+    "order-of-another",
+    "According to the record on the node, another order drains it. Two orders do not share a node.",
+    "Go on with that order (`trimtab drain --resume NODE`), or end it with `trimtab drain --release --yes NODE`.",
+)
 COMPACTOR_DRAINS = Code(
     "order-compactor-drains",
     "According to an annotation of the node, Trimtab's compactor drains it.",

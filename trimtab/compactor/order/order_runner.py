@@ -101,7 +101,7 @@ class OrderRunner:
         """Returns the plan of these nodes of the order in this view. The other nodes of the order are closed."""
         view = observed.view
         model = build_cluster_model(view.inventory, self.readmitted_requests)
-        return plan_order(model, names, self.order.rules, view.now, self.order.nodes)
+        return plan_order(model, names, self.order.rules, view.now, self.order.nodes, self.order.name)
 
     def _run_round(self, observed: OrderView) -> OrderRound:
         view, now = observed.view, self.elapsed()
@@ -180,8 +180,9 @@ class OrderRunner:
         for node in observed.view.inventory.nodes:
             if any(order_of_taint(taint) == self.order.name for taint in node.taints):
                 try:
-                    proof = order_writes.read_cordon_proof(self.writer.client, node.name)
-                    order_writes.remove_order_taints(self.writer, node, proof.version)
+                    order_writes.remove_order_taints(
+                        self.writer, order_writes.read_cordoned_node(self.writer.client, node.name)
+                    )
                 except KubeFault as error:
                     self._report("retried", node.name, text=str(error))
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
-from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.node import NodeInfo, node_from_api
 from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.order.record import (
     ORDER_ANNOTATION,
@@ -24,8 +25,9 @@ from trimtab.compaction.order.record import (
     order_of_taint,
     order_taint,
 )
-from trimtab.kube import evict, nodes
+from trimtab.kube import decode, evict, nodes
 from trimtab.kube.client import Client
+from trimtab.kube.errors import InvalidResponse
 from trimtab.kube.evict import EvictionOutcome
 from trimtab.kube.objects import Writer, decode_as
 from trimtab.kube.resources import LIST_SOURCES, object_path
@@ -67,13 +69,21 @@ def without_order_taints(taints: Sequence[Taint]) -> tuple[Taint, ...]:
     return tuple(taint for taint in taints if not order_of_taint(taint))
 
 
-def remove_order_taints(writer: Writer, node: NodeInfo, version: str) -> None:
-    """Removes the soft taints of orders from the node. Raises KubeFault."""
-    nodes.set_taints(writer, node.name, version, without_order_taints(node.taints))
+@dataclass(frozen=True, slots=True)
+class CordonedNode:
+    """A node as it was read once: what it is, and what it says about the author of its cordon."""
+
+    node: NodeInfo
+    version: str
+    managed_fields: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def is_own_cordon(self) -> bool:
+        """Whether the node is cordoned, and proves that an order cordoned it."""
+        return is_own_cordon(self.node, self.managed_fields)
 
 
 class _ManagedMetadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
     managed_fields: list[dict[str, Any]] = []
 
 
@@ -81,33 +91,36 @@ class _ManagedNode(msgspec.Struct):
     metadata: _ManagedMetadata = msgspec.field(default_factory=_ManagedMetadata)
 
 
-@dataclass(frozen=True, slots=True)
-class CordonProof:
-    """What a node says about the author of its cordon."""
-
-    version: str
-    managed_fields: tuple[Mapping[str, Any], ...]
-
-
-def read_cordon_proof(client: Client, node: str) -> CordonProof:
-    """Returns the version and the managed fields of a node. Raises KubeFault."""
-    doing = f"read Node {node}"
-    shape = decode_as(client.get(object_path(LIST_SOURCES["Node"], "", node), doing=doing), _ManagedNode, doing)
-    return CordonProof(shape.metadata.resource_version, tuple(shape.metadata.managed_fields))
+def read_cordoned_node(client: Client, name: str) -> CordonedNode:
+    """Returns the node with the managed fields of the same version. Raises KubeFault."""
+    doing = f"read Node {name}"
+    body = client.get(object_path(LIST_SOURCES["Node"], "", name), doing=doing)
+    item = decode.decode_item("Node", msgspec.Raw(body))
+    if not isinstance(item, NodeShape):
+        raise InvalidResponse(f"{doing}: the object cannot be decoded")
+    managed = decode_as(body, _ManagedNode, doing).metadata.managed_fields
+    return CordonedNode(node_from_api(item), item.metadata.resource_version, tuple(managed))
 
 
-def release_from_order(writer: Writer, node: NodeInfo, proof: CordonProof) -> bool:
+def remove_order_taints(writer: Writer, cordoned: CordonedNode) -> None:
+    """Removes the soft taints of orders from the node. Raises KubeFault; Conflict if the node has changed since it was
+    read."""
+    node = cordoned.node
+    nodes.set_taints(writer, node.name, cordoned.version, without_order_taints(node.taints))
+
+
+def release_from_order(writer: Writer, cordoned: CordonedNode) -> bool:
     """Removes the record and the soft taint of orders, and uncordons the node if the node itself proves that an order
-    cordoned it. Returns whether it was uncordoned. Raises KubeFault; Conflict if the node has changed since the proof
-    was read."""
-    uncordons = is_own_cordon(node, proof.managed_fields)
+    cordoned it. Returns whether it was uncordoned. Raises KubeFault; Conflict if the node has changed since it was
+    read."""
+    node = cordoned.node
     rest = without_order_taints(node.taints)
     nodes.reopen_node(
         writer,
         node.name,
-        proof.version,
-        uncordon=uncordons,
+        cordoned.version,
+        uncordon=cordoned.is_own_cordon,
         annotations=(ORDER_ANNOTATION,) if ORDER_ANNOTATION in node.annotations else (),
         taints=rest if len(rest) < len(node.taints) else None,
     )
-    return uncordons
+    return cordoned.is_own_cordon

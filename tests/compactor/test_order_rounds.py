@@ -143,6 +143,17 @@ def test_a_pod_that_was_being_bound_at_the_cordon_moves_too() -> None:
     assert drain.played.on("a") == []
 
 
+def test_a_pod_that_its_template_binds_to_the_node_is_not_evicted_without_end() -> None:
+    drain = OrderedDrain.of(world(), "a", "b")
+    for _ in range(4):
+        drain._write(drain.decide())
+        drain._pass_time()
+    [successor, *_] = [pod for pod in drain.played.pods.values() if pod["spec"]["nodeName"] in ("c", "d")]
+    successor["spec"]["nodeName"] = next(iter(drain.records()))
+    result = drain.run()
+    assert codes(result) == {"order-pod-returns"}
+
+
 def test_orders_on_drawn_clusters_end_within_budgets_and_move_no_pod_twice() -> None:
     for seed in range(60):
         draw = random.Random(seed)

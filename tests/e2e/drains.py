@@ -80,6 +80,7 @@ class Drain:
             return self.process.wait(within)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait()
             raise AssertionError(self.text) from None
 
     def events(self, what: str = "") -> list[Object]:

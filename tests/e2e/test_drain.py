@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import signal
 import subprocess
 import uuid
@@ -10,11 +12,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane import objects
 from tests.controlplane.binaries import kubectl
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.witness import Witness
 from tests.e2e.compactors import budget
-from tests.e2e.drains import Drain, Onlooker, cordoned, drain, grant_role, interrupt, pods_on, records, role_of_page
+from tests.e2e.drains import (
+    PAGE,
+    Drain,
+    Onlooker,
+    cordoned,
+    drain,
+    grant_role,
+    interrupt,
+    pods_on,
+    records,
+    role_of_page,
+)
 
 SLOW = {"testbed.trimtab.dev/ready-after": "1s"}
 
@@ -207,3 +221,81 @@ def test_killed_after_every_single_write(whole_cluster: Cluster) -> None:
             number, deaths, more = number + AT_ONCE, deaths + sum(died), all(died)
     print(f"RESULT drain killed {deaths} times: after each write, resumed and released")
     assert deaths >= 20, "two cordons, two begins, four evictions, two ends; each twice"
+
+
+def test_what_cannot_be_drained_is_avoided_until_the_end(cluster: Cluster, login: Path) -> None:
+    nodes, _ = prepare(cluster, order=3, rest=3, replicas=3)
+    spec = {"nodeName": nodes[0], "containers": [{"name": "main", "image": "pause"}]}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": spec})
+    cluster.eventually(lambda: len(cluster.running()) == 7, within=30)
+    assert drain(login, *nodes).code == 3
+    assert not cordoned(cluster, nodes)
+    run = drain(login, *nodes, "--keep-going")
+    assert run.code == 3, run.text
+    assert {event["node"] for event in run.events("skipped")} == {nodes[0]}
+    assert cordoned(cluster, nodes) == set(nodes[1:])
+    assert not pods_on(cluster, nodes[1:])
+    keys = {taint["key"] for taint in cluster.get("Node", nodes[0])["spec"].get("taints", ())}
+    assert "trimtab.dev/drain-order-pending" not in keys
+    assert drain(login, nodes[0], "--force").code == 0
+    assert not pods_on(cluster, nodes)
+
+
+def test_after_the_time_of_until_no_node_is_begun(cluster: Cluster, login: Path) -> None:
+    nodes, _ = prepare(cluster, order=2, rest=2, replicas=2)
+    run = drain(login, *nodes, "--until", "2026-01-01T00:00:00Z")
+    assert run.code == 3
+    assert run.codes("stopped") == {"order-until-reached"}
+    assert not cordoned(cluster, nodes)
+
+
+def test_rights_that_are_taken_away_end_the_order_and_evict_nothing_more(cluster: Cluster) -> None:
+    nodes, _ = prepare(cluster, order=3, rest=3, replicas=3)
+    role = role_of_page()
+    role["metadata"]["name"] = f"drainer-{cluster.namespace[-5:]}"
+    user = f"temp-{cluster.namespace[-5:]}"
+    run = Drain(grant_role(cluster, user, role), nodes).start()
+    cluster.eventually(lambda: run.events("evicted"), within=60)
+    cluster.delete("ClusterRoleBinding", f"{role['metadata']['name']}-{user}")
+    assert run.finish() == 3, run.text
+    evicted = len(run.events("evicted"))
+    assert evicted < 6
+    assert len(pods_on(cluster, nodes)) == 6 - evicted
+    assert drain(grant_role(cluster), "--resume", *nodes).code == 0
+    assert not pods_on(cluster, nodes)
+
+
+def test_two_orders_share_no_node(cluster: Cluster, login: Path) -> None:
+    nodes, _ = prepare(cluster, order=2, rest=2, replicas=2)
+    first = Drain(login, nodes).start()
+    cluster.eventually(lambda: first.events("begun"), within=60)
+    second = drain(login, *nodes)
+    assert second.code == 3
+    assert "order" in second.text
+    assert first.finish() == 0, first.text
+    assert {one["order"] for one in records(cluster, nodes).values()} == {first.events("begun")[0]["order"]}
+
+
+COMMAND = re.compile(r"^ *(trimtab drain [^`\n]*)$", re.MULTILINE)
+PAGES = ("drain-nodes", "repair-a-node", "upgrade-a-pool")
+
+
+def test_the_commands_of_the_pages_run(cluster: Cluster, login: Path) -> None:
+    """In the order of each page. A command that resumes an order may find that none is left: it then exits with 2."""
+    names = ("worker-1", "worker-2", "worker-7", "worker-8", "worker-9")
+    for name in names:
+        labels = {"node-image": "old" if name in ("worker-1", "worker-2") else "new", "page": "all"}
+        cluster.create(objects.node(name, cpu="4", memory="16Gi", pods=110, labels=labels, taints=()))
+    cluster.eventually(lambda: all(map(cluster.is_ready, names)), within=30)
+    cluster.deployment("web", replicas=9, cpu="100m", spec={"nodeSelector": {"page": "all"}})
+    cluster.eventually(lambda: len(cluster.running()) == 9, within=30)
+    for page in PAGES:
+        text = (PAGE.parent / f"{page}.md").read_text().replace("2026-01-10T04", "2096-01-10T04")
+        commands = COMMAND.findall(text)
+        assert len(commands) >= 3
+        for command in commands:
+            run = drain(login, *[word.strip('"') for word in shlex.split(command)[2:]])
+            allowed = {0, 2} if "--resume" in command else {0}
+            assert run.code in allowed, (command, run.text)
+        assert drain(login, "--release", "--yes").code == 0
+        assert not cordoned(cluster, names)

@@ -265,7 +265,15 @@ class _RoundDecision:
             if seconds > self.timeouts.end:
                 self.result.failures[name] = STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
                 return
+        moved_owners = {move.owner_key for move in drain.moves if move.owner}
+        known = {move.uid for move in drain.moves}
         for pod in self.planner.pods_on_node[name]:
+            is_new = pod.uid not in known and pod.created is not None and pod.created > drain.since
+            if is_new and pod.owner in moved_owners and not (pod.is_daemon or pod.is_static):
+                self.result.failures[name] = o.RETURNS(
+                    f"pod {pod.key} was created on the cordoned node {name} again after a pod of its owner was evicted"
+                )
+                return
             verdict = self.checker.judge_ordered(pod)
             if isinstance(verdict, Blocked) and pod.uid not in self.view.evicted_uids:
                 self.result.failures[name] = verdict.reason

@@ -30,6 +30,12 @@ UNHEALTHY_POD = Code(
     "ever.",
     "Repair the pod or delete it, or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget that the message names.",
 )
+RETURNS = Code(
+    "order-pod-returns",
+    "After the eviction of a pod its owner created another one on the same cordoned node, because the pod template "
+    "names the node (nodeName). The drain would evict such pods without end.",
+    "Remove nodeName from the pod template, or scale the workload to 0 for the time of the drain.",
+)
 # ── pods that move, and what their owners should know ────────────────────
 JOB_RESTARTS = Code(
     "order-job-restarts",

@@ -151,7 +151,7 @@ def verb(options: DrainOptions) -> None:
         model = build_cluster_model(inputs.inventory, inputs.readmitted_requests)
         name = resumed.name if resumed is not None else secrets.token_hex(5)
         plan = plan_order(model, rest, options.rules, now, names, name)
-    report = build_drain_report(plan, rest, options.rules, [*(resumed.notes if resumed else ()), *inputs.notes])
+    report = build_drain_report(plan, rest, options.rules, [*(resumed.notes if resumed else ()), *inputs.cluster_notes])
     if options.dry_run:
         write_report(options.output, report, VIEW)
         sys.exit(0 if report.may_begin or not rest else EXIT_FOUND)

@@ -5,7 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.print_text import print_text
 from trimtab.cluster.control_characters import escape_in_json, on_one_line
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compactor.order.order_runner import OrderEvent
@@ -45,4 +45,5 @@ def print_event(event: OrderEvent, order: str, *, as_json: bool) -> None:
         text=text,
         reason=report_reason(event.reason) if event.reason is not None else None,
     )
-    print_document(escape_in_json(msgspec.json.encode(document).decode()) + "\n")
+    # A line at once, also in a pipe.
+    print_text(escape_in_json(msgspec.json.encode(document).decode()))

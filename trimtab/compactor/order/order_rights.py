@@ -45,7 +45,8 @@ def list_missing_rights(client: Client, namespaces: Iterable[str]) -> list[str]:
     """Returns the rights that an order needs and the login lacks, such as "patch nodes"; an empty list if it has all.
 
     namespaces: those of the pods to evict. Raises KubeFault."""
-    missing = [] if _is_allowed(client, "patch", "nodes") else ["patch nodes"]
+    single = (("patch", "nodes"), ("get", "nodes"), ("get", "pods"))
+    missing = [f"{verb} {resource}" for verb, resource in single if not _is_allowed(client, verb, resource)]
     for source in list_sources(WATCHED_KINDS):
         group = source.group_version.rpartition("/")[0]
         missing += [

@@ -189,7 +189,10 @@ class OrderRunner:
     # ── what is told ─────────────────────────────────────────────────────
     def _report_round(self, round_: OrderRound) -> None:
         for node, reason in round_.failures.items():
-            self._report_once("failed", node, reason=reason)
+            # The sentence may have a number that grows.
+            if (key := ("failed", node, reason.code.name)) not in self._reported:
+                self._reported.add(key)
+                self._report("failed", node, reason=reason)
         for node, phase in round_.phases.items():
             if phase is OrderPhase.LEFT:
                 self._report_once("left", node, reason=o.LEFT_ALONE(f"node {node} is gone or being deleted"))

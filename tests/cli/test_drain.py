@@ -1,16 +1,21 @@
 """`trimtab drain` without a cluster: what is a mistake, what the plan reports, and which order is resumed."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.snapshots import snapshot, trimtab
 from tests.cluster_of import NOW, Item, budget, cluster, node, pod
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.order.record import ORDER_ANNOTATION, OrderRecord, encode_record
+from trimtab.compactor.cluster_reader import WATCHED_KINDS
 from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.live_cluster import WITH_POLICIES
 from trimtab.inputs.order_records import choose_order
+from trimtab.kube.resources import list_sources
 
 
 def shop(*more: Item) -> list[Item]:
@@ -105,3 +110,21 @@ def test_no_order_or_more_than_one_is_a_mistake(names: tuple[str, ...]) -> None:
     nodes = cluster(recorded("a", record("o1", "a")), recorded("b", record("o2", "b")), node("c")).nodes
     with pytest.raises(UsageError):
         choose_order(nodes, names)
+
+
+def test_the_role_of_the_page_has_every_list_that_is_read() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/drain-nodes.md").read_text()
+    [role] = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
+    granted = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    sources = {*list_sources((*WATCHED_KINDS, *WITH_POLICIES))}
+    needed = {(one.group_version.rpartition("/")[0], one.plural, "list") for one in sources}
+    needed |= {(group, plural, "watch") for group, plural, _ in needed}
+    assert needed <= granted
+    writes = {one for one in granted if one[2] not in ("get", "list", "watch")}
+    assert writes == {("", "nodes", "patch"), ("", "pods/eviction", "create")}

@@ -182,11 +182,10 @@ def test_the_first_interrupt_waits_for_what_was_evicted(cluster: Cluster, login:
 AT_ONCE = 3
 
 
-def killed_at(cluster: Cluster, number: int, *, releases: bool) -> bool:
+def killed_at(cluster: Cluster, login: Path, number: int, *, releases: bool) -> bool:
     """Killed after this write, then resumed or released. False if the order has no such write."""
     inside = cluster.in_namespace(f"die-{uuid.uuid4().hex[:5]}")
     try:
-        login = grant_role(inside)
         nodes, rest = prepare(inside, order=2, rest=2, replicas=2)
         with Witness(inside) as witness, Onlooker(inside, nodes).watching() as onlooker:
             first = drain(login, str(number), *nodes, program=("tests.e2e.dying_drain",))
@@ -213,11 +212,14 @@ def killed_at(cluster: Cluster, number: int, *, releases: bool) -> bool:
 @pytest.mark.slow
 def test_killed_after_every_single_write(whole_cluster: Cluster) -> None:
     whole_cluster.needs_own("nodes made by the test (kwok)")
+    role = role_of_page()
+    role["metadata"]["name"] = "drainer-that-dies"  # the other tests take their role away
+    login = grant_role(whole_cluster, "dies", role)
     number, deaths, more = 0, 0, True
     with ThreadPoolExecutor(AT_ONCE) as threads:
         while more:
             tries = [(number + n, releases) for n in range(1, AT_ONCE + 1) for releases in (False, True)]
-            died = list(threads.map(lambda one: killed_at(whole_cluster, one[0], releases=one[1]), tries))
+            died = list(threads.map(lambda one: killed_at(whole_cluster, login, one[0], releases=one[1]), tries))
             number, deaths, more = number + AT_ONCE, deaths + sum(died), all(died)
     print(f"RESULT drain killed {deaths} times: after each write, resumed and released")
     assert deaths >= 20, "two cordons, two begins, four evictions, two ends; each twice"

@@ -6,6 +6,7 @@ import re
 import shlex
 import signal
 import subprocess
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -173,10 +174,29 @@ def test_the_first_interrupt_waits_for_what_was_evicted(cluster: Cluster, login:
     cluster.eventually(lambda: run.events("evicted"), within=60)
     interrupt(run)
     assert run.finish() == 3, run.text
+    assert all(name in run.events("ended")[0]["text"] for name in nodes)
     assert len(cluster.running()) == 6
     assert cordoned(cluster, nodes) == set(nodes)
     assert drain(login, "--resume").code == 0
     assert not pods_on(cluster, nodes)
+
+
+def test_the_second_interrupt_does_not_wait(cluster: Cluster, login: Path) -> None:
+    nodes, _ = prepare(cluster, order=2, rest=2, replicas=2)
+    stuck = cluster.list("Pod", selector="app=a")[0]["metadata"]["name"]
+    cluster.patch("Pod", stuck, {"metadata": {"finalizers": ["example.com/wait"]}})
+    try:
+        run = Drain(login, nodes).start()
+        cluster.eventually(lambda: [one for one in run.events("evicted") if one["pod"].endswith(stuck)], within=60)
+        interrupt(run)
+        time.sleep(2)
+        assert run.process.poll() is None, "the first one waits for the pod"
+        interrupt(run)
+        assert run.finish(10) == 3, run.text
+    finally:
+        cluster.patch("Pod", stuck, {"metadata": {"finalizers": None}})
+    assert all(name in run.lines[-1] for name in nodes)
+    assert cordoned(cluster, nodes) == set(nodes)
 
 
 AT_ONCE = 3

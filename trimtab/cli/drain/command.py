@@ -6,7 +6,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -286,7 +286,7 @@ def _carry_out(
             try:
                 last = runner.run()
             except KeyboardInterrupt:
-                print_text("The command ended without waiting. `trimtab drain --resume` goes on.", err=True)
+                print_text(f"The command ended without waiting. {_describe_cordons(runner.cordoned)}", err=True)
                 sys.exit(EXIT_FAILED)
             except KubeFault as error:
                 raise RuntimeFailure(f"{error}\n`trimtab drain --resume` goes on.") from None
@@ -319,8 +319,18 @@ def _describe_end(last: OrderRound) -> str:
         return "all nodes of the order are empty and stay cordoned; `trimtab drain --release` uncordons them"
     rest = [name for name, phase in last.phases.items() if phase not in (OrderPhase.EMPTY, OrderPhase.LEFT)]
     return (
-        f"{format_count(len(rest), 'node is', 'nodes are')} not empty: {join_first(rest, MAX_NAMED_NODES)}; cordoned "
-        "nodes stay cordoned: `trimtab drain --resume` goes on, and `trimtab drain --release` uncordons them"
+        f"{format_count(len(rest), 'node is', 'nodes are')} not empty: {join_first(rest, MAX_NAMED_NODES)}. "
+        f"{_describe_cordons(last.cordoned)}"
+    )
+
+
+def _describe_cordons(names: Sequence[str]) -> str:
+    """Returns a sentence about the nodes that stay cordoned, and how to go on."""
+    if not names:
+        return "No node is cordoned by the order."
+    return (
+        f"{format_count(len(names), 'node stays', 'nodes stay')} cordoned: {join_first(names, MAX_NAMED_NODES)}; "
+        "`trimtab drain --resume` goes on, and `trimtab drain --release` uncordons"
     )
 
 

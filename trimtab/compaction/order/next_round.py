@@ -101,6 +101,8 @@ class OrderRound:
     """Node → why it cannot be emptied now."""
     stop: Reason | None = None
     """Why nothing new is begun; None if the order goes on."""
+    cordoned: tuple[str, ...] = ()
+    """The nodes that are cordoned and have a record of the order."""
     is_over: bool = False
     """Whether nothing is left that this run of the order would do or wait for."""
 
@@ -151,6 +153,7 @@ class _RoundDecision:
     def decide(self) -> OrderRound:
         """Returns the round."""
         result, order = self.result, self.order
+        result.cordoned = tuple(name for name in self.records if name in self.nodes and self.nodes[name].is_cordoned)
         for name in order.nodes:
             result.phases[name] = self._phase_of(name)
         if result.stop is None and order.deadline is not None and self.view.now >= order.deadline:

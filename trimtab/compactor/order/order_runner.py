@@ -78,6 +78,8 @@ class OrderRunner:
     written_versions: dict[str, str] = field(default_factory=dict)
     """Node → the version in which it was last written. While it is observed in this version, the write is not observed
     yet."""
+    cordoned: tuple[str, ...] = ()
+    """The nodes that the order has cordoned, as observed last."""
     _reported: set[tuple[str, ...]] = field(default_factory=set)
     """What was reported and is not reported again."""
 
@@ -110,6 +112,7 @@ class OrderRunner:
         round_ = next_round(
             self.order, view, observed.records, lambda names: self.plan(observed, names), self.timeouts, stop
         )
+        self.cordoned = round_.cordoned
         self._report_round(round_)
         for name, write in round_.writes:
             # A stop takes effect before the next write, not before the next round.

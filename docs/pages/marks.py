@@ -92,6 +92,23 @@ MARKS = (
         "`trimtab why node NODE` shows it; `trimtab compactor release --yes NODE` uncordons the node and removes it.",
     ),
     _mark(
+        "drain-order",
+        ANNOTATION,
+        "nodes",
+        "`trimtab drain`",
+        "The order for which a user drains the node: who ordered it, why, and its nodes. It is not signed.",
+        "`trimtab drain --release` shows it; with `--yes` it uncordons the node and removes the annotation.",
+    ),
+    _mark(
+        "drain-order-pending",
+        TAINT,
+        "nodes",
+        "`trimtab drain --keep-going`",
+        "An order could not begin this node, so the scheduler avoids it. The effect is PreferNoSchedule: no pod is"
+        " rejected.",
+        "Nothing: the command removes it at its end; after its death, `trimtab drain --release --yes` does.",
+    ),
+    _mark(
         "drain-candidate",
         TAINT,
         "nodes",

@@ -18,8 +18,8 @@ from trimtab.cluster.autoscaler_flags import FLAGS, OBEYED_FLAGS, AutoscalerFlag
 TABLE = "trimtab/cluster/autoscaler_flags.py"
 OF_ONE_WORD = re.compile(r"[a-z]+")
 """Flags such as --namespace, whose names are words that other texts use."""
-OWN_OPTIONS = {"scale-down", "status-config-map"}
-"""Options of Trimtab's own commands."""
+OWN_OPTIONS = {"scale-down", "status-config-map", "ignore-daemonsets"}
+"""Options of Trimtab's own commands, and of `kubectl drain`."""
 FAMILIES = {re.match(r"[a-z]+-[a-z]+", name)[0] for name in FLAGS if not OF_ONE_WORD.fullmatch(name)}  # type: ignore[index]
 """The first two words of each flag: a flag that begins with them is one of the autoscaler's about the removal of
 nodes."""

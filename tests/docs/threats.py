@@ -3,6 +3,7 @@
 _ADVERSARY = "tests/e2e/adversary"
 _TENANT, _KUBELET, _TOKENS = (f"{_ADVERSARY}/test_{who}.py" for who in ("tenant", "kubelet", "stolen_tokens"))
 _FORGED = f"{_ADVERSARY}/test_forged_drains.py"
+_ORDERS = f"{_ADVERSARY}/test_forged_orders.py"
 _OWNERS = f"{_ADVERSARY}/test_forged_owners.py"
 _FIELDS = f"{_ADVERSARY}/test_every_field.py::test_a_token_changes_no_field_but_those_that_its_policy_names"
 _MARKER = f"{_ADVERSARY}/test_forged_marker.py"
@@ -190,6 +191,14 @@ WHAT: dict[str, tuple[str, ...]] = {
         f"{_FORGED}::test_an_older_state_that_is_written_back_is_not_believed",
         "tests/compactor/test_forged.py::test_the_state_knows_the_drain_before_the_node_is_cordoned",
         "tests/policy/test_marker.py::test_a_forged_marker_keeps_no_pod_from_its_class",
+    ),
+    "a forged record of an ordered drain": (
+        f"{_ORDERS}::test_a_record_names_no_other_node_into_an_order",
+        f"{_ORDERS}::test_a_record_uncordons_no_node_that_another_client_cordoned",
+        f"{_ORDERS}::test_a_text_that_is_no_record_stops_no_order",
+        f"{_ORDERS}::test_the_compactor_believes_no_record",
+        f"{_ORDERS}::test_a_kubelet_writes_no_record_on_another_node",
+        "tests/compaction/order/test_record.py::test_only_the_owner_of_both_fields_proves_the_cordon",
     ),
     "a forged PoolStatus": (
         "tests/compactor/test_pool_status_writer.py::test_what_somebody_else_wrote_is_replaced_and_changes_no_decision",

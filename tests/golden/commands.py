@@ -27,6 +27,7 @@ _RUNS_ON = "it runs until it is stopped"
 ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "admit": (_ADMITTED, (*_ADMITTED, "--details"), ("--running", *_CLUSTER, *_POLICIES)),
     "plan": (_PLANNED, (*_PLANNED, "--explain", "node", "{node}"), (*_PLANNED, "--resize", "--pool", "{pool}")),
+    "drain": (("{node}", "--dry-run", *_CLUSTER), ("{node}", "--dry-run", "--force", "--keep-going", *_CLUSTER)),
     "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread")),
     "recommend": ((*_CLUSTER, *_USAGE, "--now", NOW), (*_CLUSTER, *_USAGE, "--total-by", "namespace")),
     "compactor history": (_LIVE, (*_LIVE, "--pool", "{pool}", "--evictions")),

@@ -29,6 +29,7 @@ VERBS = {
         "trimtab.cli.compactor.command",
         "Run the compactor, which drains nodes; show its status and history; pause and resume it.",
     ),
+    "drain": ("trimtab.cli.drain.command", "Drain nodes on order: plan, waves within budgets, resume, release."),
     "machines": (
         "trimtab.cli.machines.command",
         "Rank machine types for a workload, and set the autoscaler's priorities.",

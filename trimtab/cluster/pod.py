@@ -98,7 +98,7 @@ _HOST_PATHS = {
 }
 """The types of a hostPath (core/v1 HostPathType), and what the pod uses of its node. The type says what is there, not
 whether the pod stores data in it."""
-_EMPTY_DIR = "stores data on its node in an emptyDir"
+EMPTY_DIR_USE = "stores data on its node in an emptyDir"
 
 
 class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -107,7 +107,7 @@ class LocalVolume(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     in_memory: bool
     """Whether the volume is an emptyDir in memory. Its data is lost too, which the pod's author has accepted."""
-    use: str = _EMPTY_DIR
+    use: str = EMPTY_DIR_USE
     """What the pod does with its node through the volume, as a predicate: "uses a socket of its node (hostPath)"."""
 
 

@@ -137,7 +137,7 @@ class ClusterReader:
             ),
             pool_errors=tuple(str(mistake) for mistake in reading.mistakes),
             autoscaler=self._autoscaler(snapshot),
-            top_owners=dict(_top_owners(snapshot)),
+            top_owners=dict(iterate_top_owners(snapshot)),
             annotations=read_annotations(inventory.nodes, self.keys, self.settings.namespace),
             versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.objects_of(NodeShape)},
             namespace=self.settings.namespace,
@@ -223,7 +223,8 @@ def silent_autoscaler(last: Autoscaler | None, now: Seconds, flags: Mapping[str,
     return Autoscaler(updated=None, flags=flags)
 
 
-def _top_owners(snapshot: Snapshot) -> Iterable[tuple[OwnerKey, OwnerKey]]:
+def iterate_top_owners(snapshot: Snapshot) -> Iterable[tuple[OwnerKey, OwnerKey]]:
+    """Yields (ReplicaSet, its own owner)."""
     for shape in snapshot.objects_of(Workload, "ReplicaSet"):
         metadata = shape.metadata
         controller = controller_key(metadata, metadata.namespace)

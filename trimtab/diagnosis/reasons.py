@@ -181,7 +181,7 @@ TIMEOUT_LONG = Code(
     "timeout-too-long",
     "The timeout of a webhook configuration is long: while the webhook is down, the creation of every pod waits "
     "for the timeout.",
-    "Set a timeout of two or three seconds, with `--timeout 3` or `webhook.timeoutSeconds: 3`." + REINSTALL,
+    "Set a timeout of two or three seconds, with `--webhook-timeout 3` or `webhook.timeoutSeconds: 3`." + REINSTALL,
 )
 NOT_REINVOKED = Code(
     "reinvocation-never",

@@ -206,6 +206,8 @@ class PlanInputs:
     requests."""
     notes: tuple[str, ...]
     """Where the pools come from, and all other assumptions of the plan, one sentence each."""
+    cluster_notes: tuple[str, ...] = ()
+    """Those of the notes that do not concern pools or a compactor."""
     is_assumed: bool = False
     """Whether the plan assumes a preset, because no pool has settings, as on a first run."""
     resizes: ResizeAdvice | None = None
@@ -276,16 +278,19 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
     autoscaler, autoscaler_notes = read_autoscaler(inventory, cluster_documents, flags, now)
     past = read_observations(inventory)
     context = PlanningContext(now=now, autoscaler=autoscaler, observations=past.observations, moved_pods=past.moved)
-    notes = (
-        *pool_config.notes,
-        *([CLOCK_NOTE] if reads_clock else ()),
-        *autoscaler_notes,
-        *past.notes,
+    cluster_notes = (
         *readmission.notes,
         *use_notes,
         *list_snapshot_notes(
             inventory, is_whole=live_cluster.LIVE in cluster.paths or snapshot_build.snapshot.is_capture
         ),
+    )
+    notes = (
+        *pool_config.notes,
+        *([CLOCK_NOTE] if reads_clock else ()),
+        *autoscaler_notes,
+        *past.notes,
+        *cluster_notes,
     )
     return PlanInputs(
         inventory=inventory,
@@ -293,6 +298,7 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
         context=context,
         readmitted_requests=readmission.readmitted_requests,
         notes=notes,
+        cluster_notes=cluster_notes,
         is_assumed=pool_config.assumed,
         resizes=readmission.resizes if options.resize else None,
         wants_resizes=options.resize,

@@ -31,7 +31,7 @@ from trimtab.compactor.settings import Settings
 from trimtab.inputs import compactor_state as state
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.compactor_state import ClusterLogin
-from trimtab.inputs.flags import KUBECONFIG, LISTEN, NAMESPACE, POOL, READY_FILE, SINCE, YES
+from trimtab.inputs.flags import KUBECONFIG, LISTEN, NAMESPACE, POOL, READY_FILE, SINCE, WHY, YES
 from trimtab.inputs.option import Argument, option
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH
@@ -104,7 +104,7 @@ class PauseOptions:
     """The options of `trimtab compactor pause`."""
 
     why: Annotated[
-        str, option("--why", help="The reason for the pause. Other users see it in the annotation and in the status.")
+        str, WHY.with_help("The reason for the pause. Other users see it in the annotation and in the status.")
     ] = ""
     pool: Annotated[
         str | None,

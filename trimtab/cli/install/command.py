@@ -71,7 +71,8 @@ class InstallValueOptions:
     timeout: Annotated[
         int,
         option(
-            "--timeout",
+            "--webhook-timeout",
+            former="--timeout",
             minimum=1,
             maximum=10,
             help="The seconds after which the API server admits a pod even if the webhook has not answered.",
@@ -179,7 +180,7 @@ class InstallOptions:
     ] = False
     removal: RemovalScope
     dry_run: Annotated[
-        bool, option("--dry-run", help="With --apply or --remove: the API server checks every change and stores none.")
+        bool, flags.DRY_RUN.with_help("With --apply or --remove: the API server checks every change and stores none.")
     ] = False
     installation: InstallValueOptions
     output: ManifestOutput

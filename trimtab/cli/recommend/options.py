@@ -17,6 +17,7 @@ from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import (
     ALL_NAMESPACES,
+    AT_ONCE,
     BY,
     DAYS,
     MATCHER,
@@ -137,9 +138,7 @@ class SourceOptions:
         str, BY.with_help("Report each value of this label separately, for example with the label cluster.")
     ] = ""
     names: QueryNames
-    at_once: Annotated[
-        int, option("--at-once", minimum=1, maximum=16, help="The number of concurrent queries to Prometheus.")
-    ] = 4
+    at_once: Annotated[int, AT_ONCE.with_help("The number of concurrent queries to Prometheus.")] = 4
     days: Annotated[int, DAYS.with_help(f"The number of days of history, at most {MAX_DAYS}.")] = 14
     step: Annotated[
         int, STEP.with_help(f"The number of seconds between two points of a series, at most {MAX_STEP}.")

@@ -124,7 +124,7 @@ class DrainPlanner:
             return (*self._undo_surges(annotation), self._with_setback(stop, node, annotation))
         if annotation.emptied is not None:
             return (self._wait_for_removal(node, annotation),)
-        return self._next_evictions(node, annotation)
+        return self.next_evictions(node, annotation)
 
     def _is_evicted_soon(self, pod: PodInfo) -> bool:
         """Returns whether the autoscaler will soon evict the pod: its node belongs to a pool with `autoscaler: lead`,
@@ -236,7 +236,7 @@ class DrainPlanner:
         if annotation.emptied is not None:
             return self._opening_need(node)
         return (
-            self._stuck_pod(node, annotation)
+            self.stuck_pod(node, annotation)
             or overdue_successor(self.view, self.workloads, node, annotation, self.timeouts)
             or self._pending_pod_needs(node)
         )
@@ -252,7 +252,8 @@ class DrainPlanner:
         )
         return sorted(pod.key for pod in pods if not (pod.is_daemon or pod.is_static))
 
-    def _stuck_pod(self, node: NodeInfo, annotation: DrainAnnotation) -> Release | None:
+    def stuck_pod(self, node: NodeInfo, annotation: DrainAnnotation) -> Release | None:
+        """Returns the release of the node if an evicted pod does not terminate, otherwise None."""
         planned = {move.uid for move in annotation.moves}
         for pod in self.pods_on_node.get(node.name, ()):
             if (
@@ -302,7 +303,8 @@ class DrainPlanner:
         )
 
     # ── emptying ─────────────────────────────────────────────────────────
-    def _next_evictions(self, node: NodeInfo, annotation: DrainAnnotation) -> tuple[Action, ...]:
+    def next_evictions(self, node: NodeInfo, annotation: DrainAnnotation) -> tuple[Action, ...]:
+        """Returns the next steps of a drain that nothing stops."""
         pod_by_uid = {pod.uid: pod for pod in self.pods_on_node.get(node.name, ())}
         remaining = [
             move for move in annotation.moves if move.uid in pod_by_uid and not is_gone(pod_by_uid[move.uid], self.view)
@@ -310,7 +312,7 @@ class DrainPlanner:
         ending = [move for move in annotation.moves if move.uid in pod_by_uid and move not in remaining]
         gone_moves = [move for move in annotation.moves if move not in remaining]
         undo = self._undo_surges(annotation, {move.uid for move in remaining})
-        incomplete = self._incomplete_workload(gone_moves)
+        incomplete = self.incomplete_workload(gone_moves)
         if not remaining:
             if undo:
                 return undo
@@ -318,7 +320,7 @@ class DrainPlanner:
                 return (Wait(ENDING(f"pod {ending[0].pod} is still terminating")),)
             return (Wait(SUCCESSORS(incomplete)),) if incomplete else (a.MarkEmptied(),)
         turn = min(move.turn for move in remaining)
-        previous_incomplete = self._incomplete_workload([move for move in gone_moves if move.turn < turn])
+        previous_incomplete = self.incomplete_workload([move for move in gone_moves if move.turn < turn])
         if previous_incomplete:
             return (*undo, Wait(SUCCESSORS(previous_incomplete)))
         # Lowest priority first, as in the kubelet's graceful node shutdown. Equal ones keep the order of the plan:
@@ -328,7 +330,7 @@ class DrainPlanner:
         stop = next((action for action in steps if isinstance(action, Release)), None)
         return (*self._undo_surges(annotation), stop) if stop is not None else (*undo, *steps)
 
-    def _incomplete_workload(self, moves: Iterable[PodToEvict]) -> str:
+    def incomplete_workload(self, moves: Iterable[PodToEvict]) -> str:
         """Returns the first workload, among those of the pods to move, that lacks a ready pod, as text; an empty string
         if there is none."""
         for move in moves:

@@ -213,19 +213,25 @@ def _block_returning_pods(problem: CompactionProblem) -> None:
     model, waived_pods = problem.model, problem.context.waived_pods
     tolerant = {one for one in {*model.successor_class_of} if node_filters.tolerates_cordon(one.ask)}
     for number in problem.movable_pods if tolerant else ():
-        pod_class, pod, node = model.successor_class_of[number], model.pods[number], model.node_of[number]
-        # A pod without an owner has no successor.
-        if pod_class not in tolerant or pod.owner is None or pod.key in waived_pods:
+        if model.successor_class_of[number] not in tolerant or model.pods[number].key in waived_pods:
             continue
-        name = model.nodes[node].name
-        if node_filters.may_return(pod_class.ask, pod_class.volumes, model.nodes[node]):
-            reason = TOLERATES_CORDON(
-                f"pod {pod.key} tolerates the cordon of node {name}, so the scheduler may place its successor there "
-                "again"
-            )
+        if (reason := returning_reason(model, number)) is not None:
+            node = model.node_of[number]
             problem.blocked_pods[number] = reason
             problem.pinned_nodes.add(node)
-            problem.refusals.setdefault(node, BLOCKED(f"node {name} stays: {reason}"))
+            problem.refusals.setdefault(node, BLOCKED(f"node {model.nodes[node].name} stays: {reason}"))
+
+
+def returning_reason(model: ClusterModel, number: int) -> Reason | None:
+    """Returns the reason if the scheduler may place the successor of this pod on the node that the pod leaves,
+    otherwise None. A drain would evict such a pod again and again, and never empty the node."""
+    pod_class, pod, node = model.successor_class_of[number], model.pods[number], model.nodes[model.node_of[number]]
+    # A pod without an owner has no successor.
+    if pod.owner is None or not node_filters.may_return(pod_class.ask, pod_class.volumes, node):
+        return None
+    return TOLERATES_CORDON(
+        f"pod {pod.key} tolerates the cordon of node {node.name}, so the scheduler may place its successor there again"
+    )
 
 
 def _refuse_unfit_choices(problem: CompactionProblem) -> None:

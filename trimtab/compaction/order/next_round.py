@@ -1,0 +1,372 @@
+"""Decides the next writes of an order from the cluster as it is now.
+
+It has no state of its own: which nodes belong to the order, which are begun and which are empty stands in the records
+on the nodes, and the progress is read from the pods. So another run of the command, also by another person, goes on
+where the first one ended.
+
+    waiting    the node is to be cordoned; or it is cordoned, and waits for its wave
+    draining   pods of the node move, and their successors are not ready yet
+    empty      the node has no more pods to evict, and all successors are ready
+    left       the node is gone, another client is deleting it, or it cannot be part of the order
+    failed     another client uncordoned the node, or its pods cannot leave; the reason says why
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from msgspec.structs import replace as change
+
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.reason import Reason
+from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.blockers import Blocked, Evictable
+from trimtab.compaction.drain import actions as a
+from trimtab.compaction.drain.annotation import DrainAnnotation
+from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.overdue import overdue_successor
+from trimtab.compaction.drain.reasons import ENDING, NO_BUDGET, STUCK, SUCCESSORS, UNCORDONED
+from trimtab.compaction.drain.start import create_annotation
+from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
+from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compaction.order import reasons as o
+from trimtab.compaction.order.order_plan import OrderPlan
+from trimtab.compaction.order.order_rules import OrderRules
+from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker
+from trimtab.compaction.order.record import OrderRecord, order_of_taint
+from trimtab.compaction.plan_types import DrainStep, Move
+
+
+class OrderPhase(StrEnum):
+    """How far an order is on one node."""
+
+    WAITING = "waiting"
+    DRAINING = "draining"
+    EMPTY = "empty"
+    LEFT = "left"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainOrder:
+    """What a user ordered."""
+
+    name: str
+    nodes: tuple[str, ...]
+    since: Seconds
+    by: str = ""
+    why: str = ""
+    rules: OrderRules = field(default_factory=OrderRules)
+    until: Seconds | None = None
+    """The time from which no further node is begun; None: no limit."""
+    deadline: Seconds | None = None
+    """The time from which no further pod is evicted; None: no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CordonForOrder:
+    """Cordon the node and write the record, in one patch."""
+
+    record: OrderRecord
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRecord:
+    """Write the record of a node that is cordoned already."""
+
+    record: OrderRecord
+
+
+@dataclass(frozen=True, slots=True)
+class DiscourageSuccessors:
+    """Put the soft taint of the order on a node that it cannot begin, so that successors prefer other nodes."""
+
+
+OrderWrite = CordonForOrder | WriteRecord | DiscourageSuccessors | a.Evict
+PlanRemaining = Callable[[Sequence[str]], OrderPlan]
+"""A function that returns the plan of these nodes of the order; all other nodes of the order are closed."""
+
+
+@dataclass(slots=True)
+class OrderRound:
+    """What is to be written now, and how far the order is."""
+
+    phases: dict[str, OrderPhase] = field(default_factory=dict)
+    writes: list[tuple[str, OrderWrite]] = field(default_factory=list)
+    """(node, write), in the order in which they are made."""
+    waits: dict[str, Reason] = field(default_factory=dict)
+    """Node → what its drain waits for."""
+    failures: dict[str, Reason] = field(default_factory=dict)
+    """Node → why it cannot be emptied now."""
+    stop: Reason | None = None
+    """Why nothing new is begun; None if the order goes on."""
+    cordoned: tuple[str, ...] = ()
+    """The nodes that are cordoned and have a record of the order."""
+    is_over: bool = False
+    """Whether nothing is left that this run of the order would do or wait for."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every node of the order is empty or gone."""
+        return all(phase in (OrderPhase.EMPTY, OrderPhase.LEFT) for phase in self.phases.values())
+
+
+def next_round(
+    order: DrainOrder,
+    view: ClusterView,
+    records: Mapping[str, OrderRecord],
+    plan: PlanRemaining,
+    timeouts: DrainTimeouts,
+    stop: Reason | None = None,
+) -> OrderRound:
+    """Returns the next writes of the order.
+
+    records: node → its record, for the nodes of this order; those of other orders are left out. stop: why nothing new
+    may be begun, although the cluster would allow it. The annotations of `view` must be the drains in `records`
+    (`drains_of`)."""
+    return _RoundDecision(order, view, records, plan, timeouts, OrderRound(stop=stop)).decide()
+
+
+def drains_of(records: Mapping[str, OrderRecord]) -> dict[str, DrainAnnotation]:
+    """Returns node → its drain, for the nodes whose drain has begun."""
+    return {node: record.drain for node, record in records.items() if record.drain is not None}
+
+
+@dataclass(slots=True, eq=False)
+class _RoundDecision:
+    order: DrainOrder
+    view: ClusterView
+    records: Mapping[str, OrderRecord]
+    plan: PlanRemaining
+    timeouts: DrainTimeouts
+    result: OrderRound
+    nodes: dict[str, NodeInfo] = field(init=False)
+    planner: DrainPlanner = field(init=False)
+    checker: OrderedEvictionChecker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = {node.name: node for node in self.view.inventory.nodes}
+        self.planner = DrainPlanner(self.view, self.timeouts)
+        self.checker = OrderedEvictionChecker.for_order(self.view.inventory, self.view.now, self.order.rules)
+
+    def decide(self) -> OrderRound:
+        """Returns the round."""
+        result, order = self.result, self.order
+        result.cordoned = tuple(name for name in self.records if name in self.nodes and self.nodes[name].is_cordoned)
+        for name in order.nodes:
+            result.phases[name] = self._phase_of(name)
+        if result.stop is None and order.deadline is not None and self.view.now >= order.deadline:
+            result.stop = o.TIMED_OUT("the order took longer than its --timeout, so no further pod is evicted")
+        for name in self._in_phase(OrderPhase.DRAINING):
+            self._find_failure(name)
+        if result.stop is None and not order.rules.keeps_going:
+            result.stop = next(iter(result.failures.values()), None)
+        uncordoned = [name for name in self._in_phase(OrderPhase.WAITING) if name not in self.records]
+        if uncordoned and self._is_past_until():
+            result.stop = result.stop or self._until_reason()
+        if result.stop is None and uncordoned:
+            self._cordon(uncordoned)
+            if result.writes:
+                return result
+        for name in self._in_phase(OrderPhase.DRAINING):
+            self._continue_drain(name)
+        if result.stop is None and not order.rules.keeps_going:
+            result.stop = next(iter(result.failures.values()), None)
+        if result.stop is None and not self._in_phase(OrderPhase.DRAINING):
+            self._begin_wave()
+        result.is_over = self._is_over()
+        return result
+
+    def _phase_of(self, name: str) -> OrderPhase:
+        node, record = self.nodes.get(name), self.records.get(name)
+        if node is None or node.removal_taint is not None:
+            return OrderPhase.LEFT
+        if record is None and any(order_of_taint(taint) == self.order.name for taint in node.taints):
+            self.result.failures[name] = o.SKIPPED(f"node {name} could not be emptied when the order began")
+            return OrderPhase.FAILED
+        if record is not None and record.is_emptied:
+            return OrderPhase.EMPTY
+        if record is not None and not node.is_cordoned:
+            self.result.failures[name] = UNCORDONED(f"another client uncordoned node {name}")
+            return OrderPhase.FAILED
+        return OrderPhase.DRAINING if record is not None and record.drain is not None else OrderPhase.WAITING
+
+    def _in_phase(self, phase: OrderPhase) -> list[str]:
+        return [name for name in self.order.nodes if self.result.phases[name] is phase]
+
+    def _fail(self, name: str, reason: Reason) -> None:
+        self.result.phases[name] = OrderPhase.FAILED
+        self.result.failures[name] = reason
+
+    # ── the beginning ────────────────────────────────────────────────────
+    def _cordon(self, names: Sequence[str]) -> None:
+        """Cordons all nodes of the order before the first eviction, so that no pod moves onto a node that is emptied
+        later. Nodes that cannot be emptied stay open, with a soft taint."""
+        plan = self.plan(self._in_phase(OrderPhase.WAITING))
+        if plan.refusals and not self.order.rules.keeps_going:
+            self.result.failures.update(plan.refusals)
+            self.result.stop = next(iter(plan.refusals.values()))
+            return
+        for name in names:
+            if name in plan.refusals:
+                self._fail(name, plan.refusals[name])
+                self.result.writes.append((name, DiscourageSuccessors()))
+            else:
+                record = OrderRecord(
+                    order=self.order.name,
+                    since=self.order.since,
+                    by=self.order.by,
+                    why=self.order.why,
+                    nodes=self.order.nodes,
+                    was_cordoned=self.nodes[name].is_cordoned,
+                )
+                self.result.writes.append((name, CordonForOrder(record)))
+
+    def _begin_wave(self) -> None:
+        waiting = self._in_phase(OrderPhase.WAITING)
+        if not waiting:
+            return
+        if self._is_past_until():
+            self.result.stop = self._until_reason()
+            return
+        plan = self.plan(waiting)
+        for name, reason in plan.refusals.items():
+            self._fail(name, reason)
+        if not plan.may_begin(self.order.rules):
+            self.result.stop = next(iter(plan.refusals.values()), None)
+            return
+        for step in plan.waves[0].steps if plan.waves else ():
+            drain = change(create_annotation(step, self.view), surges={})
+            record = change(self.records[step.node], drain=drain)
+            self.result.writes.append((step.node, WriteRecord(record)))
+        for name in self._in_phase(OrderPhase.WAITING):
+            self.result.waits[name] = o.WAITS_FOR_WAVE(f"node {name} waits for its wave")
+
+    def _is_past_until(self) -> bool:
+        return self.order.until is not None and self.view.now >= self.order.until
+
+    def _until_reason(self) -> Reason:
+        return o.UNTIL_REACHED("the time of --until is reached, so no further node is begun")
+
+    # ── a drain in progress ──────────────────────────────────────────────
+    def _drain_of(self, name: str) -> DrainAnnotation:
+        drain = self.records[name].drain
+        assert drain is not None
+        return drain
+
+    def _find_failure(self, name: str) -> None:
+        node, drain = self.nodes[name], self._drain_of(name)
+        release = self.planner.stuck_pod(node, drain) or overdue_successor(
+            self.view, self.planner.workloads, node, drain, self.timeouts
+        )
+        if release is not None:
+            self.result.failures[name] = release.reason
+            return
+        for pod in self._terminating_pods(name):
+            seconds = self.view.now - (pod.deletion_requested_at or self.view.now)
+            if seconds > self.timeouts.end:
+                self.result.failures[name] = STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
+                return
+        moved_owners = {move.owner_key for move in drain.moves if move.owner}
+        known = {move.uid for move in drain.moves}
+        for pod in self.planner.pods_on_node[name]:
+            is_new = pod.uid not in known and pod.created is not None and pod.created > drain.since
+            if is_new and pod.owner in moved_owners and not (pod.is_daemon or pod.is_static):
+                self.result.failures[name] = o.RETURNS(
+                    f"pod {pod.key} was created on the cordoned node {name} again after a pod of its owner was evicted"
+                )
+                return
+            verdict = self.checker.judge_ordered(pod)
+            if isinstance(verdict, Blocked) and pod.uid not in self.view.evicted_uids:
+                self.result.failures[name] = verdict.reason
+
+    def _continue_drain(self, name: str) -> None:
+        node, drain, result = self.nodes[name], self._drain_of(name), self.result
+        extended = self._with_new_pods(name, drain)
+        if result.stop is None and name not in result.failures and extended is not drain:
+            result.writes.append((name, WriteRecord(change(self.records[name], drain=extended))))
+            return
+        for action in self.planner.next_evictions(node, drain):
+            if isinstance(action, a.MarkEmptied) and (terminating := self._terminating_pods(name)):
+                result.waits[name] = ENDING(f"pod {terminating[0].key} is still terminating")
+            elif isinstance(action, a.MarkEmptied):
+                emptied = mark_emptied(drain, self.view.now)
+                result.writes.append((name, WriteRecord(change(self.records[name], drain=emptied))))
+            elif isinstance(action, a.Evict) and result.stop is None and name not in result.failures:
+                result.writes.append((name, action))
+            elif isinstance(action, a.Release):
+                result.failures.setdefault(name, action.reason)
+            elif isinstance(action, a.Wait):
+                result.waits[name] = self._explain_wait(name, action.reason)
+        if name in result.failures:
+            result.phases[name] = OrderPhase.FAILED
+
+    def _terminating_pods(self, name: str) -> list[PodInfo]:
+        """Returns the pods of the node that are being deleted, whoever deleted them."""
+        return [
+            pod
+            for pod in self.planner.pods_on_node[name]
+            if pod.deletion_requested_at is not None and not (pod.is_daemon or pod.is_static)
+        ]
+
+    def _explain_wait(self, name: str, reason: Reason) -> Reason:
+        """Returns the reason to wait. For a pod that is not ready it names the way out, because its budget may never
+        allow the eviction."""
+        if reason.code is not NO_BUDGET:
+            return reason
+        pod = next((pod for pod in self.planner.pods_on_node[name] if pod.key in reason.sentence.split()), None)
+        if pod is None or pod.is_ready:
+            return reason
+        return o.UNHEALTHY_POD(
+            f"{reason}, because the pod is not ready: repair or delete the pod, or set unhealthyPodEvictionPolicy: "
+            "AlwaysAllow in the budget"
+        )
+
+    def _with_new_pods(self, name: str, drain: DrainAnnotation) -> DrainAnnotation:
+        """Returns the drain with the pods that came to the node after it began, such as one that was being bound when
+        the node was cordoned; the same drain if there are none."""
+        known = {move.uid for move in drain.moves}
+        added = [
+            pod
+            for pod in self.planner.pods_on_node[name]
+            if pod.uid not in known and isinstance(self.checker.judge_ordered(pod), Evictable)
+        ]
+        if not added:
+            return drain
+        turn = max((move.turn for move in drain.moves), default=0)
+        moves = tuple(
+            Move(pod=pod.key, uid=pod.uid, source=name, target="", budget=None, turn=turn + number)
+            for number, pod in enumerate(added, start=1)
+        )
+        step = DrainStep(node=name, pool="", saves=0, moves=moves, reason=o.ORDERED(f"node {name}"))
+        return change(drain, moves=(*drain.moves, *create_annotation(step, self.view).moves))
+
+    # ── the end ──────────────────────────────────────────────────────────
+    def _is_over(self) -> bool:
+        """Returns whether there is nothing to write and nothing to wait for. After a stop, the evictions that were made
+        are waited for: until the pods are gone, and until their successors are ready."""
+        if self.result.writes:
+            return False
+        draining = self._in_phase(OrderPhase.DRAINING)
+        if self.result.stop is None:
+            return not draining and not self._in_phase(OrderPhase.WAITING)
+        return not any(self._is_moving(name) for name in draining)
+
+    def _is_moving(self, name: str) -> bool:
+        drain = self._drain_of(name)
+        pods = {pod.uid: pod for pod in self.planner.pods_on_node[name]}
+        gone = [
+            move
+            for move in drain.moves
+            if move.uid not in pods
+            or pods[move.uid].deletion_requested_at is not None
+            or move.uid in self.view.evicted_uids
+        ]
+        ending = next((move for move in gone if move.uid in pods), None)
+        incomplete = self.planner.incomplete_workload(gone)
+        if ending is not None:
+            self.result.waits[name] = ENDING(f"pod {ending.pod} is still terminating")
+        elif incomplete:
+            self.result.waits[name] = SUCCESSORS(incomplete)
+        return ending is not None or bool(incomplete)

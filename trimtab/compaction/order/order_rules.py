@@ -1,0 +1,20 @@
+"""What the user who orders a drain permits beyond the safe default."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRules:
+    """What an order may do. The defaults are the safe ones."""
+
+    evicts_bare_pods: bool = False
+    """Whether pods that no controller recreates are evicted (`--force`)."""
+    deletes_local_data: bool = False
+    """Whether pods with an emptyDir on the disk are evicted (`--delete-emptydir-data`)."""
+    overrides_protection: bool = False
+    """Whether annotations that protect pods and nodes are ignored, and groups of pods are stopped
+    (`--override-protection`)."""
+    keeps_going: bool = False
+    """Whether the nodes that can be drained are drained although others cannot (`--keep-going`)."""
+    at_once: int = 1
+    """How many nodes are drained at the same time, all of one zone."""

@@ -1,0 +1,132 @@
+"""Reasons of the drain that a user orders with `trimtab drain`: one code per rule."""
+
+from trimtab.cluster.reason import Code
+
+# ── pods that cannot move ────────────────────────────────────────────────
+BARE_POD = Code(
+    "order-pod-without-owner",
+    "The pod has no controller that would recreate it, so an eviction deletes it for good.",
+    "Create the pod from a Deployment, or evict it with --force.",
+)
+LOCAL_DATA = Code(
+    "order-local-data",
+    "The pod has an emptyDir on the disk of the node, whose data an eviction deletes.",
+    "If the data may be lost, use --delete-emptydir-data.",
+)
+PROTECTED_POD = Code(
+    "order-pod-protected",
+    "An annotation of the pod says that it must not be evicted.",
+    "Remove the annotation that the message names, or evict the pod with --override-protection.",
+)
+PROTECTED_GROUP = Code(
+    "order-group-protected",
+    "The pod belongs to a group of pods on several nodes that run only together, so its eviction stops all of them.",
+    "Wait until the group has ended, or evict the pod with --override-protection.",
+)
+UNHEALTHY_POD = Code(
+    "order-unhealthy-pod",
+    "The pod is not ready, and its PodDisruptionBudget has too few healthy pods. With unhealthyPodEvictionPolicy: "
+    "IfHealthyBudget, the default, the API server rejects the eviction for as long as that is so, which may be for "
+    "ever.",
+    "Repair the pod or delete it, or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget that the message names.",
+)
+RETURNS = Code(
+    "order-pod-returns",
+    "After the eviction of a pod its owner created another one on the same cordoned node, because the pod template "
+    "names the node (nodeName). The drain would evict such pods without end.",
+    "Remove nodeName from the pod template, or scale the workload to 0 for the time of the drain.",
+)
+# ── pods that move, and what their owners should know ────────────────────
+JOB_RESTARTS = Code(
+    "order-job-restarts",
+    "The pod belongs to a Job. The Job starts another pod from the beginning, and the eviction counts against its "
+    "backoffLimit, unless its podFailurePolicy ignores the condition DisruptionTarget.",
+    "Wait until the Job has ended, or add a rule to podFailurePolicy that ignores DisruptionTarget.",
+)
+OUTAGE = Code(
+    "order-only-replica",
+    "The pod is the only replica of its workload, which is not available until the successor is ready.",
+    "Scale the workload to two replicas for the time of the drain.",
+)
+UNKNOWN_OWNER = Code(
+    "order-owner-unknown",
+    "The owner of the pod is of a kind that Trimtab does not know, so it is not known whether a successor is created.",
+    "Ask the operator of the workload. Trimtab does not wait for the successor of such a pod.",
+)
+LONG_GRACE = Code(
+    "order-long-grace",
+    "The pod may take long to stop, because of its termination grace period.",
+    "Nothing to do: the drain waits as long.",
+)
+BUDGET_WAITS = Code(
+    "order-budget-waits",
+    "At present the PodDisruptionBudget of the pod allows no eviction, so the drain waits for it.",
+    "Make the other pods of the budget ready. The drain waits until its --timeout.",
+)
+# ── nodes ────────────────────────────────────────────────────────────────
+ORDERED = Code("order-node", "A user ordered the drain of the node.", "Nothing.")
+STAYS = Code(
+    "order-node-blocked",
+    "The node cannot be emptied, because one of its pods cannot move.",
+    "The message names the first such pod and what would permit the move.",
+)
+PROTECTED_NODE = Code(
+    "order-node-protected",
+    "An annotation of the node says that it must not be drained.",
+    "Remove the annotation that the message names, or drain the node with --override-protection.",
+)
+OTHER_ORDER = Code(
+    "order-of-another",
+    "According to the record on the node, another order drains it. Two orders do not share a node.",
+    "Go on with that order (`trimtab drain --resume NODE`), or end it with `trimtab drain --release --yes NODE`.",
+)
+COMPACTOR_DRAINS = Code(
+    "order-compactor-drains",
+    "According to an annotation of the node, Trimtab's compactor drains it.",
+    "Wait for the end of that drain, or end it with `trimtab compactor release --yes NODE`.",
+)
+NO_ROOM = Code(
+    "order-no-room",
+    "The pods of the node do not fit on the nodes outside the order.",
+    "Add nodes, or order fewer nodes. --keep-going drains the nodes whose pods fit.",
+)
+TOO_FEW_DISRUPTIONS = Code(
+    "order-moves-conflict",
+    "The pods of the node fit on other nodes only together, and not in the turns that their budgets allow.",
+    "Order fewer nodes at once.",
+)
+# ── while the order is carried out ───────────────────────────────────────
+WAITS_FOR_WAVE = Code(
+    "order-waits-for-wave",
+    "The node is cordoned and waits until the nodes of the present wave are empty.",
+    "Nothing to do. --at-once says how many nodes are drained at a time.",
+)
+SKIPPED = Code(
+    "order-node-skipped",
+    "The node could not be emptied when the order began, so the order left it out. It has a soft taint, so that "
+    "successors prefer other nodes, until the order ends.",
+    "`trimtab drain NODE --dry-run` says what keeps it.",
+)
+LEFT_ALONE = Code(
+    "order-node-left", "Another client is deleting the node, so the order leaves the node to it.", "Nothing."
+)
+STOPPED = Code(
+    "order-stopped",
+    "The user stopped the command. No further pod is evicted, and the nodes stay cordoned.",
+    "`trimtab drain --resume` goes on, and `trimtab drain --release` uncordons the nodes.",
+)
+TIMED_OUT = Code(
+    "order-timed-out",
+    "The order took longer than its --timeout. No further pod is evicted, and the nodes stay cordoned.",
+    "`trimtab drain --resume` goes on, and `trimtab drain --release` uncordons the nodes.",
+)
+UNTIL_REACHED = Code(
+    "order-until-reached",
+    "The time of --until is reached, so no further node is begun. The nodes that wait stay cordoned.",
+    "`trimtab drain --resume` goes on, and `trimtab drain --release` uncordons the nodes.",
+)
+UNSEEN = Code(
+    "order-cluster-not-read",
+    "The cluster could not be read for too long, so no further pod is evicted.",
+    "Check the connection to the API server; `trimtab drain --resume` goes on.",
+)

@@ -1,0 +1,218 @@
+"""Carries out an order in rounds: reads the cluster, decides the next writes, makes them, and reports what happened.
+
+Nothing is kept that the order could not lose: which evictions the watched data does not show yet, and what is not tried
+again for some seconds. Another run of the command goes on from the records on the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.cluster.reason import NotYet, Reason
+from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.drain import actions as a
+from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compaction.order import reasons as o
+from trimtab.compaction.order.next_round import (
+    CordonForOrder,
+    DrainOrder,
+    OrderPhase,
+    OrderRound,
+    OrderWrite,
+    WriteRecord,
+    next_round,
+)
+from trimtab.compaction.order.order_plan import OrderPlan, plan_order
+from trimtab.compaction.order.record import order_of_taint
+from trimtab.compactor.order import order_writes
+from trimtab.compactor.order.order_reader import OrderReader, OrderView
+from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED
+from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotFound
+from trimtab.kube.evict import EvictionOutcome
+from trimtab.kube.objects import Writer
+from trimtab.scheduling.cluster_model import Again, build_cluster_model
+
+POLL_SECONDS = 0.5
+RETRY_SECONDS = 5.0
+"""The seconds until a rejected eviction is tried again if the server does not say when (kubectl drain does so, too)."""
+UNOBSERVED_SECONDS = 180.0
+"""An eviction that the watched data has not shown after this many seconds counts as failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderEvent:
+    """Something that happened in an order."""
+
+    at: Seconds
+    what: str
+    """One word: cordoned, begun, evicted, refused, waiting, emptied, skipped, failed, left, retried, stopped."""
+    node: str = ""
+    pod: str = ""
+    """The pod as namespace/name."""
+    reason: Reason | None = None
+    text: str = ""
+    """A sentence, if there is no reason."""
+
+
+@dataclass(slots=True)
+class OrderRunner:
+    """Carries out one order."""
+
+    order: DrainOrder
+    reader: OrderReader
+    writer: Writer
+    timeouts: DrainTimeouts
+    report: Callable[[OrderEvent], None]
+    wait: Callable[[float], None]
+    """Waits for this many seconds."""
+    elapsed: Callable[[], float]
+    """Returns the time of the monotonic clock in seconds."""
+    is_stopping: Callable[[], bool] = lambda: False
+    """Returns whether the user has asked to stop."""
+    readmitted_requests: Again | None = None
+    evicted_at: dict[str, float] = field(default_factory=dict)
+    """Uid of a pod → when it was evicted. The entry is kept until the pod's deletion is observed."""
+    retry_at: dict[str, float] = field(default_factory=dict)
+    """Uid of a pod → the time before which its eviction is not tried again."""
+    written_versions: dict[str, str] = field(default_factory=dict)
+    """Node → the version in which it was last written. While it is observed in this version, the write is not observed
+    yet."""
+    cordoned: tuple[str, ...] = ()
+    """The nodes that the order has cordoned, as observed last."""
+    _reported: set[tuple[str, ...]] = field(default_factory=set)
+    """What was reported and is not reported again."""
+
+    def run(self) -> OrderRound:
+        """Carries out the order until it is over, and returns the last round. Raises NotAllowed if a right is
+        missing."""
+        while True:
+            observed = self.reader.read_view(self.order.name, frozenset(self.evicted_at))
+            if isinstance(observed, NotYet):
+                self._report_once("waiting", reason=o.UNSEEN(str(observed)))
+                if self.is_stopping():
+                    return OrderRound(stop=o.UNSEEN(str(observed)), is_over=True)
+            elif not self._has_unobserved_writes(observed):
+                round_ = self._run_round(observed)
+                if round_.is_over:
+                    self._remove_taints(observed)
+                    return round_
+            self.wait(POLL_SECONDS)
+
+    def plan(self, observed: OrderView, names: Sequence[str]) -> OrderPlan:
+        """Returns the plan of these nodes of the order in this view. The other nodes of the order are closed."""
+        view = observed.view
+        model = build_cluster_model(view.inventory, self.readmitted_requests)
+        return plan_order(model, names, self.order.rules, view.now, self.order.nodes, self.order.name)
+
+    def _run_round(self, observed: OrderView) -> OrderRound:
+        view, now = observed.view, self.elapsed()
+        self._forget_observed(observed, now)
+        stop = o.STOPPED("the command was stopped, so no further pod is evicted") if self.is_stopping() else None
+        round_ = next_round(
+            self.order, view, observed.records, lambda names: self.plan(observed, names), self.timeouts, stop
+        )
+        self.cordoned = round_.cordoned
+        self._report_round(round_)
+        for name, write in round_.writes:
+            # A stop takes effect before the next write, not before the next round.
+            if self.is_stopping() and isinstance(write, (a.Evict, CordonForOrder)):
+                break
+            self._make_write(observed, name, write, now)
+        return round_
+
+    def _make_write(self, observed: OrderView, name: str, write: OrderWrite, now: float) -> None:
+        view = observed.view
+        node, version = view.find_node(name), view.versions.get(name, "")
+        assert node is not None
+        try:
+            if isinstance(write, a.Evict):
+                self._evict(name, write, now)
+                return
+            self.written_versions[name] = version
+            if isinstance(write, CordonForOrder):
+                order_writes.cordon_for_order(self.writer, node, version, write.record)
+                text = "was cordoned by another client already" if node.is_cordoned else "is cordoned"
+                self._report("cordoned", name, text=f"node {name} {text}")
+            elif isinstance(write, WriteRecord):
+                order_writes.write_record(self.writer, name, version, write.record)
+                if write.record.is_emptied:
+                    self._report("emptied", name, reason=IS_EMPTY(f"node {name} has no more pods to evict"))
+                elif name not in observed.records or observed.records[name].drain is None:
+                    self._report("begun", name, text=f"the drain of node {name} has begun")
+            else:
+                order_writes.discourage_successors(self.writer, node, version, self.order.name)
+                self._report("skipped", name, text=f"node {name} cannot be emptied, and has a soft taint")
+        except (Conflict, NotFound):
+            self.written_versions.pop(name, None)
+        except NotAllowed:
+            raise
+        except KubeFault as error:
+            # Whether the write was made is not known: the next round reads it.
+            self.written_versions.pop(name, None)
+            self._report_once("retried", name, text=str(error))
+
+    def _evict(self, node: str, action: a.Evict, now: float) -> None:
+        move = action.move
+        if self.retry_at.get(move.uid, 0.0) > now:
+            return
+        outcome: EvictionOutcome = order_writes.evict_for_order(self.writer, move)
+        if outcome.is_done:
+            self.evicted_at[move.uid] = now
+            self._report("evicted", node, move.pod, EVICTED(f"pod {move.pod} was evicted to drain node {node}"))
+            return
+        self.retry_at[move.uid] = now + (outcome.retry_after or RETRY_SECONDS)
+        self._report_once(
+            "refused", node, move.pod, REFUSED(f"pod {move.pod} was not evicted for now: {outcome.message}")
+        )
+
+    def _has_unobserved_writes(self, observed: OrderView) -> bool:
+        versions = observed.view.versions
+        self.written_versions = {
+            node: version for node, version in self.written_versions.items() if versions.get(node) == version
+        }
+        return bool(self.written_versions)
+
+    def _forget_observed(self, observed: OrderView, now: float) -> None:
+        existing = {pod.uid for pod in observed.view.inventory.pods if pod.deletion_requested_at is None}
+        self.evicted_at = {
+            uid: at for uid, at in self.evicted_at.items() if uid in existing and now - at < UNOBSERVED_SECONDS
+        }
+
+    def _remove_taints(self, observed: OrderView) -> None:
+        for node in observed.view.inventory.nodes:
+            if any(order_of_taint(taint) == self.order.name for taint in node.taints):
+                try:
+                    order_writes.remove_order_taints(
+                        self.writer, order_writes.read_cordoned_node(self.writer.client, node.name)
+                    )
+                except KubeFault as error:
+                    self._report("retried", node.name, text=str(error))
+
+    # ── what is told ─────────────────────────────────────────────────────
+    def _report_round(self, round_: OrderRound) -> None:
+        for node, reason in round_.failures.items():
+            # The sentence may have a number that grows.
+            if (key := ("failed", node, reason.code.name)) not in self._reported:
+                self._reported.add(key)
+                self._report("failed", node, reason=reason)
+        for node, phase in round_.phases.items():
+            if phase is OrderPhase.LEFT:
+                self._report_once("left", node, reason=o.LEFT_ALONE(f"node {node} is gone or being deleted"))
+        for node, reason in round_.waits.items():
+            self._report_once("waiting", node, reason=reason)
+        if round_.stop is not None:
+            self._report_once("stopped", reason=round_.stop)
+
+    def _report(
+        self, what: str, node: str = "", pod: str = "", reason: Reason | None = None, *, text: str = ""
+    ) -> None:
+        self.report(OrderEvent(at=self.reader.now(), what=what, node=node, pod=pod, reason=reason, text=text))
+
+    def _report_once(
+        self, what: str, node: str = "", pod: str = "", reason: Reason | None = None, *, text: str = ""
+    ) -> None:
+        key = (what, node, pod, reason.code.name if reason is not None else "", reason.sentence if reason else text)
+        if key not in self._reported:
+            self._reported.add(key)
+            self._report(what, node, pod, reason, text=text)

@@ -220,7 +220,7 @@ RUNS: dict[str, Arguments] = {
     "admit": lambda files: ("-f", files.manifests, "--policies", files.sound_policies, "--cluster", files.cluster),
     "plan": _on_cluster("--now", NOW),
     "simulate": _on_cluster("--now", NOW),
-    "recommend": lambda files: ("--usage", files.usage, "--cluster", files.cluster),
+    "recommend": lambda files: ("--usage", files.usage, "--cluster", files.cluster, "--pod-level"),
     "machines legacy": _on_cluster("--pool", "web", "--to-pool", "new"),
     "machines priorities": _on_cluster(),
     "machines profile": _on_cluster(),

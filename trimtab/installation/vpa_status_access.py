@@ -7,10 +7,10 @@ alone, and only of a VPA whose only recommender is Trimtab.
 from collections.abc import Iterator
 
 from trimtab.cluster.processes import account_name
+from trimtab.cluster.recommendation import VPA_RECOMMENDER_NAME
 from trimtab.installation.access_rule import WATCH, Rule
 from trimtab.installation.names import InstallValues, Manifest, build_manifest
 from trimtab.installation.write_policy import WriteCondition, WritePolicy
-from trimtab.sizing.vpa.status import RECOMMENDER_NAME
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _GROUP, _PLURAL = "autoscaling.k8s.io", "verticalpodautoscalers"
@@ -43,8 +43,8 @@ def restrict_vpa_status(process: str) -> WritePolicy:
         what="write the status of a VPA",
         conditions=(
             WriteCondition(
-                f"size({names}) == 1 && {names}[0].name == '{RECOMMENDER_NAME}'",
-                f"this account may only write to a VPA whose only recommender is {RECOMMENDER_NAME}",
+                f"size({names}) == 1 && {names}[0].name == '{VPA_RECOMMENDER_NAME}'",
+                f"this account may only write to a VPA whose only recommender is {VPA_RECOMMENDER_NAME}",
             ),
         ),
     )

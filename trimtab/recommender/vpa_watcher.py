@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
+from trimtab.cluster.recommendation import VPA_RECOMMENDER_NAME
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
 from trimtab.kube.resources import LIST_SOURCES
 from trimtab.kube.watch_state import ChangeType, WatchEvent
-from trimtab.sizing.vpa.status import RECOMMENDER_NAME
 
 KIND = "VerticalPodAutoscaler"
 Key = tuple[str, str]
@@ -19,7 +19,7 @@ Key = tuple[str, str]
 
 def retain_own(vpa: VerticalPodAutoscaler) -> VerticalPodAutoscaler | None:
     """Returns the VPA if Trimtab is among its recommenders, else None: nothing is kept of the others."""
-    return vpa if any(selector.name == RECOMMENDER_NAME for selector in vpa.spec.recommenders) else None
+    return vpa if any(selector.name == VPA_RECOMMENDER_NAME for selector in vpa.spec.recommenders) else None
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.recommendation import VPA_RECOMMENDER_NAME
 from trimtab.cluster.timestamps import format_age
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.observed import DeploymentState, ObservedCluster
@@ -23,7 +24,6 @@ from trimtab.diagnosis.vpa.reasons import (
     VPA_WITHOUT_RECOMMENDER,
 )
 from trimtab.diagnosis.vpa.state import VpaStatusState
-from trimtab.sizing.vpa.status import RECOMMENDER_NAME
 
 MAX_AGE_SECONDS = 7200
 """The age of the usage, in seconds, from which a status is reported as old. While the recommender works, the time in a
@@ -40,7 +40,7 @@ def check_vpa_recommendations(cluster: ObservedCluster) -> Iterator[DoctorFindin
     if isinstance(states, Unreadable) or isinstance(process, Unreadable):
         return
     if not states:
-        yield report_ok(f"no VPA names {RECOMMENDER_NAME} as its recommender")
+        yield report_ok(f"no VPA names {VPA_RECOMMENDER_NAME} as its recommender")
         return
     findings = list(_find_problems(states, process, cluster.present))
     yield from findings or [report_ok(f"{format_count(len(states), 'VPA has a', 'VPAs have a')} recent recommendation")]
@@ -76,7 +76,9 @@ def _find_problems(
 ) -> Iterator[DoctorFinding]:
     groups = _group_states(states, now)
     if process is None or not process.writes_vpa_status:
-        count = format_count(len(tuple(states)), f"VPA names {RECOMMENDER_NAME}", f"VPAs name {RECOMMENDER_NAME}")
+        count = format_count(
+            len(tuple(states)), f"VPA names {VPA_RECOMMENDER_NAME}", f"VPAs name {VPA_RECOMMENDER_NAME}"
+        )
         yield report_error(VPA_WITHOUT_RECOMMENDER, f"{count}, but no process writes the recommendation")
     if groups.several:
         yield report_warning(VPA_SEVERAL_RECOMMENDERS, f"{_join_names(groups.several)}: more than one recommender")

@@ -38,10 +38,11 @@ class VpaStatusState:
 
 def decode_vpa_statuses(vpas: Iterable[VerticalPodAutoscaler]) -> Iterator[VpaStatusState]:
     """Yields the state of each VPA that names Trimtab, alone or with others."""
-    from trimtab.sizing.vpa.status import NO_PODS, RECOMMENDER_NAME, names_trimtab, read_used_until
+    from trimtab.cluster.recommendation import VPA_RECOMMENDER_NAME
+    from trimtab.sizing.vpa.status import NO_PODS, names_trimtab, read_used_until
 
     for vpa in vpas:
-        if RECOMMENDER_NAME not in [selector.name for selector in vpa.spec.recommenders]:
+        if VPA_RECOMMENDER_NAME not in [selector.name for selector in vpa.spec.recommenders]:
             continue
         seconds = read_used_until(vpa)
         yield VpaStatusState(

@@ -15,7 +15,7 @@ from trimtab.cluster.recommendation import RESOURCES
 from trimtab.cluster.usage_rule import ADAPTIVE, UsageRule
 from trimtab.histogram.oom_kills import BUMP_UP_RATIO, MIN_BUMP_UP_BYTES, BumpUp
 
-RULE_ANNOTATIONS = {resource: f"trimtab.dev/vpa-{resource}" for resource in RESOURCES}
+RULE_ANNOTATIONS = {"cpu": "trimtab.dev/vpa-cpu", "memory": "trimtab.dev/vpa-memory"}
 """Resource → the annotation of a VPA with the rule for it, such as `p95 +10%`."""
 WINDOW_ANNOTATION = "trimtab.dev/vpa-window-days"
 """The annotation of a VPA with the number of days of usage from which its recommendation is computed."""

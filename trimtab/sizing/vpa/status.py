@@ -16,7 +16,7 @@ from typing import Any
 from trimtab.cluster import quantity
 from trimtab.cluster.api.autoscaling import ContainerRecommendation, VerticalPodAutoscaler
 from trimtab.cluster.reason import Code, NotYet, Reason
-from trimtab.cluster.recommendation import RESOURCES
+from trimtab.cluster.recommendation import RESOURCES, VPA_RECOMMENDER_NAME
 from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.policy.cluster_facts import vpa_target
 from trimtab.sizing.statistics import UsageStatistics
@@ -40,8 +40,6 @@ from trimtab.sizing.vpa.settings import (
 )
 from trimtab.sizing.vpa.target_usage import TargetPods, TargetUsage
 
-RECOMMENDER_NAME = "trimtab"
-"""The name of Trimtab in `spec.recommenders` of a VPA."""
 PROVIDED, LOW_CONFIDENCE, NO_PODS, UNSUPPORTED = (
     "RecommendationProvided",
     "LowConfidence",
@@ -78,18 +76,18 @@ class WantedStatus:
 
 def names_trimtab(vpa: VerticalPodAutoscaler) -> bool:
     """Returns whether the VPA's recommenders are Trimtab and no other."""
-    return [selector.name for selector in vpa.spec.recommenders] == [RECOMMENDER_NAME]
+    return [selector.name for selector in vpa.spec.recommenders] == [VPA_RECOMMENDER_NAME]
 
 
 def why_left_alone(vpa: VerticalPodAutoscaler) -> LeftAlone | None:
     """Returns why Trimtab does not write this VPA's status; None if it does."""
     if names_trimtab(vpa):
         return None
-    if RECOMMENDER_NAME in [selector.name for selector in vpa.spec.recommenders]:
+    if VPA_RECOMMENDER_NAME in [selector.name for selector in vpa.spec.recommenders]:
         return LeftAlone(
             reasons.SEVERAL_RECOMMENDERS(f"VPA {vpa.metadata.name} names {len(vpa.spec.recommenders)} recommenders")
         )
-    return LeftAlone(reasons.ANOTHER_RECOMMENDER(f"VPA {vpa.metadata.name} does not name {RECOMMENDER_NAME}"))
+    return LeftAlone(reasons.ANOTHER_RECOMMENDER(f"VPA {vpa.metadata.name} does not name {VPA_RECOMMENDER_NAME}"))
 
 
 def build_status(

@@ -17,6 +17,7 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.e2e import real_vpa
+from tests.e2e.ours import install_crd
 from tests.e2e.real_prometheus import DAYS, Used, missing, serving
 from tests.e2e.real_vpa import KIND, conditions, entry, until_used
 from tests.e2e.recommenders import GROUP as RBAC
@@ -32,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missi
 Object = dict[str, Any]
 BASE, MI = 0.2, 1 << 20
 """Cores that each workload uses; three times as much for six hours a day."""
-USING = ("fresh", "off", "bounded", "done", "infeasible", "deferred", "evicted", "gone")
+USING = ("fresh", "off", "bounded", "done", "infeasible", "deferred", "evicted", "gone", "beside")
 POOL = "sizes"
 DEAD_SECONDS, DEFERRED_SECONDS = 600, 300
 """For how long we are dead; after which time the updater evicts a pod whose resize is deferred."""
@@ -111,8 +112,7 @@ def scene(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> I
         stack.callback(own.clean_up)
         stack.callback(where.clean_up)
         for definition in real_vpa.definitions():
-            where.apply(definition)
-        where.eventually(lambda: where.list(KIND) == [] and where.list("VerticalPodAutoscalerCheckpoint") == [])
+            install_crd(where, definition)
         allow(whole_cluster, own)
         _allow_status(own)
         where.pool(POOL, nodes=3, cpu="8", memory="32Gi")
@@ -248,13 +248,15 @@ def test_a_pod_that_its_node_cannot_resize_is_evicted_by_the_updater(scene: Scen
 def test_vpas_of_another_recommender_are_its_own_while_both_run(scene: Scene) -> None:
     scene.usage["theirs"] = 700
     scene.workload("theirs")
+    scene.workload("beside")
     scene.where.apply(real_vpa.autoscaler("theirs", mode="Off", recommenders=[]))
+    scene.where.apply(real_vpa.autoscaler("beside", mode="Off"))
     elsewhere = scene.own
     with real_vpa.default_recommender(scene.where, scene.home):
         vpa = until_used(scene.where, "theirs")
         assert 700 < target(vpa) < 1000
         time.sleep(5)
-        ours = until_used(scene.where, "fresh")
+        ours = until_used(scene.where, "beside")
     assert (_managers(vpa), _managers(ours)) == ({"vpa-recommender"}, {"trimtab-recommender"})
     assert "status" not in elsewhere.get(KIND, "both")
     written = {

@@ -85,6 +85,8 @@ def test_a_target_that_another_controller_owns_is_not_supported() -> None:
         {"trimtab.dev/vpa-window-days": "0"},
         {"trimtab.dev/vpa-window-days": "15"},
         {"trimtab.dev/vpa-window-days": "9" * 5000},
+        {"trimtab.dev/vpa-window-days": "0001" + "0" * 5000},
+        {"trimtab.dev/vpa-window-days": "00140"},
         {"trimtab.dev/vpa-window-days": "٣"},
     ],
 )
@@ -94,6 +96,22 @@ def test_an_annotation_that_is_not_valid_changes_nothing_and_is_named(annotation
     assert result.provided
     [name] = annotations
     assert has_facts(result.conditions["ConfigUnsupported"].sentence, name)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("minAllowed", {"cpu": "-1"}),
+        ("maxAllowed", {"memory": "-5"}),
+        ("maxAllowed", {"cpu": "1e99999999"}),
+        ("oomBumpUpRatio", "much"),
+        ("oomMinBumpUp", "-1"),
+    ],
+)
+def test_an_amount_that_is_no_amount_changes_nothing_and_is_named(field: str, value: Any) -> None:
+    result = sure(vpa({"containerName": "app", field: value}, status=present("900m")))
+    assert result.amounts is None
+    assert has_facts(result.conditions["ConfigUnsupported"].sentence, field)
 
 
 # ── how much ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@ kills in its container policies."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -19,6 +20,7 @@ RULE_ANNOTATIONS = {"cpu": "trimtab.dev/vpa-cpu", "memory": "trimtab.dev/vpa-mem
 """Resource → the annotation of a VPA with the rule for it, such as `p95 +10%`."""
 WINDOW_ANNOTATION = "trimtab.dev/vpa-window-days"
 """The annotation of a VPA with the number of days of usage from which its recommendation is computed."""
+_WHOLE_NUMBER = re.compile("[1-9][0-9]{0,3}")
 ANY_CONTAINER = "*"
 
 
@@ -59,7 +61,7 @@ def read_settings(vpa: VerticalPodAutoscaler, max_days: int) -> VpaSettings | Un
             except ValueError as error:
                 problems.append(f"annotation {name}: expected {error}")
     days = annotations.get(WINDOW_ANNOTATION, str(max_days))
-    if not (days.isascii() and days.isdigit() and 1 <= int(days[:4]) <= max_days):
+    if _WHOLE_NUMBER.fullmatch(days) is None or int(days) > max_days:
         problems.append(f"annotation {WINDOW_ANNOTATION}: expected a whole number from 1 to {max_days}")
     problems += [problem for policy in vpa.spec.resource_policy.container_policies for problem in _problems_of(policy)]
     return UnreadableSettings(tuple(problems)) if problems else VpaSettings(window_days=int(days), rules=rules)
@@ -73,9 +75,9 @@ def _problems_of(policy: ContainerPolicy) -> list[str]:
         **{f"maxAllowed.{resource}": policy.max_allowed.get(resource) for resource in RESOURCES},
     }
     return [
-        f"{name} of container {policy.container_name}: expected a quantity"
+        f"{name} of container {policy.container_name}: expected a quantity of at least 0"
         for name, amount in amounts.items()
-        if amount is not None and not quantity.is_quantity(amount)
+        if amount is not None and not (quantity.is_quantity(amount) and quantity.to_milli(amount) >= 0)
     ]
 
 

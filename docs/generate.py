@@ -28,6 +28,7 @@ from docs.pages import (
     rights,
     runtimes,
     schemas,
+    vpa_fields,
     words,
 )
 from docs.pages.reason_codes import product_codes
@@ -69,6 +70,7 @@ def everything() -> dict[str, str]:
         "docs/reference/pool.md": _NOTE + pools.page(_attribute_docs),
         "docs/reference/autoscaler-flags.md": _NOTE + autoscaler_flags.page(),
         "docs/reference/runtimes.md": _NOTE + runtimes.page(),
+        "docs/reference/vpa-fields.md": _NOTE + vpa_fields.page(),
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/lint.md": _NOTE + lint.page(),
         "docs/reference/json-schemas.md": _NOTE + schemas.page(reports),

@@ -369,6 +369,10 @@ SIZES = Dashboard(
                       "{{what}} damaged"))),
             _one("Errors", "Steps of rounds that failed.",
                  "sum by (what) (increase(trimtab_recommender_errors_total[$__rate_interval]))", "{{what}}"),
+            Panel("VPAs that name Trimtab", "By the reason of their recommendation.", (
+                Query(f"max by (reason) {_led('trimtab_recommender_vpas', 'recommender')}", "{{reason}}"),)),
+            _one("Age of VPAs' recommendations", "Of the usage behind the oldest one, of VPAs with pods.",
+                 f"max{_led('trimtab_recommender_vpa_status_age_seconds', 'recommender')}", "oldest", "s"),
             _one("Node groups demoted", "Groups that come last in the priority map: the cloud has no nodes for them.",
                  "max(trimtab_recommender_demoted_node_groups)", "groups"),
         )),

@@ -3,7 +3,11 @@
 from typing import Any
 
 from docs.chart.holes import block, each_variable, items, maybe, number, text
-from trimtab.installation.names import Manifest
+from trimtab.installation.names import VPA_MODE, Manifest
+from trimtab.runtime.environment import variable_name
+
+WRITES_VPA_STATUS = f'or .Values.recommender.vpa (eq .Values.mode "{VPA_MODE}")'
+"""Whether the recommender writes the status of VPAs, as a template's condition."""
 
 
 def opened(item: Manifest) -> Manifest:
@@ -66,6 +70,7 @@ def _deployment(item: Manifest) -> Manifest:
 def _container(found: Manifest, values: str) -> Manifest:
     form = text(f'{values}.settings.TRIMTAB_LOG_FORMAT | default "json"')
     chosen = {
+        variable_name("recommender", "write_vpa_status"): text(f"({WRITES_VPA_STATUS}) | toString"),
         "TRIMTAB_LOG_FORMAT": form,
         "TRIMTAB_COMPACTOR_SCALE_NAMESPACES": text(f'join ":" {values}.scaleNamespaces'),
     }

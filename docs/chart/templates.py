@@ -5,22 +5,25 @@ from dataclasses import replace
 from itertools import groupby
 
 from deploy.observe.rules import RUNBOOKS
-from docs.chart.chosen import hook, opened, values_key
+from docs.chart.chosen import WRITES_VPA_STATUS, hook, opened, values_key
 from docs.chart.connection_test import connection_test
 from docs.chart.holes import block, number, template, text
 from docs.chart.observed import boards, monitor, rule
 from trimtab.cli.install.cleanup import render_uninstall_job
 from trimtab.cluster.pool_labels import POOL_LABEL
-from trimtab.cluster.processes import METRICS_API
+from trimtab.cluster.processes import COMPACTOR, METRICS_API, RECOMMENDER
 from trimtab.installation.installed_processes import render_uninstall_policies
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import PROCESSES, InstallValues, Manifest, component_labels
+from trimtab.installation.names import PROCESSES, VPA_MODE, InstallValues, Manifest, component_labels
 from trimtab.installation.processes.metrics_api import RULES
 from trimtab.installation.rbac import render_resize_role, render_scale_role
+from trimtab.installation.vpa_status_access import ROLE_NAME as VPA_STATUS_ROLE
 from trimtab.metricsapi.rules import RULES_KEY
 from trimtab.policy.policy_kind import API_VERSION, KIND
 
 _NAMESPACE = text(".Release.Namespace")
+_NOT_ALONE = f'ne .Values.mode "{VPA_MODE}"'
+"""Whether more than the recommender is installed, as a template's condition."""
 
 HELPERS = """\
 {{- define "trimtab.image" -}}
@@ -66,9 +69,10 @@ def templates() -> dict[str, str]:
     for component, conditions, written in _documents():
         found.setdefault(component, []).append((conditions, written))
     files = {f"{component}.yaml": _joined(parts) for component, parts in found.items()}
-    files["compactor.yaml"] += _conditional([".Values.compactor.enabled"], _scaling("compactor"))
-    files["compactor.yaml"] += _conditional([".Values.compactor.enabled", ".Values.compactor.resize"], _resizing())
-    files["metrics-api.yaml"] += _conditional([".Values.metricsApi.enabled"], _metric_rules())
+    compactor, metrics_api = (_conditions("", process) for process in (COMPACTOR.name, METRICS_API.name))
+    files["compactor.yaml"] += _conditional(compactor, _scaling("compactor"))
+    files["compactor.yaml"] += _conditional([*compactor, ".Values.compactor.resize"], _resizing())
+    files["metrics-api.yaml"] += _conditional(metrics_api, _metric_rules())
     more = {
         "monitors.yaml": _monitors(),
         "rules.yaml": _rules(),
@@ -76,7 +80,9 @@ def templates() -> dict[str, str]:
         "uninstall.yaml": _uninstall(),
         "policies.yaml": _policies(),
         "pools.yaml": _pools(),
-        "tests/webhook-answers.yaml": "---\n" + template(connection_test(_values(cert_manager=False))),
+        "tests/webhook-answers.yaml": _conditional(
+            [_NOT_ALONE], "---\n" + template(connection_test(_values(cert_manager=False)))
+        ),
     }
     return {"_helpers.tpl": HELPERS, **files, **more}
 
@@ -89,7 +95,10 @@ def _documents() -> Iterator[tuple[str, list[str], str]]:
             continue
         some = own.get(key) or theirs[key]
         component = some["metadata"]["labels"].get("app.kubernetes.io/component", "namespace")
-        yield component, _conditions(some["kind"], component), _either(own.get(key), theirs.get(key))
+        conditions = _conditions(some["kind"], component)
+        if key in (("ClusterRole", VPA_STATUS_ROLE), ("ClusterRoleBinding", VPA_STATUS_ROLE)):
+            conditions.append(WRITES_VPA_STATUS)
+        yield component, conditions, _either(own.get(key), theirs.get(key))
 
 
 def _joined(parts: list[tuple[list[str], str]]) -> str:
@@ -110,6 +119,7 @@ def _values(cert_manager: bool) -> InstallValues:
         timeout=number(".Values.webhook.timeoutSeconds"),
         service_port=number(".Values.webhook.servicePort"),
         metrics_api=True,
+        vpa_recommender=True,
         cert_manager=cert_manager,
         autoscaler_namespace=text(".Values.compactor.autoscaler.namespace"),
         autoscaler_status=text(".Values.compactor.autoscaler.status"),
@@ -118,6 +128,7 @@ def _values(cert_manager: bool) -> InstallValues:
 
 def _conditions(kind: str, component: str) -> list[str]:
     found = [] if component in ("namespace", "webhook") else [f".Values.{values_key(component)}.enabled"]
+    found += [] if component in ("namespace", RECOMMENDER.name) else [_NOT_ALONE]
     named = {
         "Namespace": ".Values.namespace.create",
         "NetworkPolicy": ".Values.networkPolicy.enabled",
@@ -138,7 +149,8 @@ def _either(own: Manifest | None, theirs: Manifest | None) -> str:
 def _conditional(conditions: list[str], inner: str) -> str:
     if not conditions:
         return inner
-    all_of = conditions[0] if len(conditions) == 1 else "and " + " ".join(conditions)
+    parts = [f"({condition})" if " " in condition else condition for condition in conditions]
+    all_of = conditions[0] if len(conditions) == 1 else "and " + " ".join(parts)
     return f"{{{{- if {all_of} }}}}\n{inner}{{{{- end }}}}\n"
 
 

@@ -15,7 +15,7 @@ from trimtab.cluster.processes import METRICS_API, account_name
 from trimtab.compactor.settings import Settings as CompactorSettings
 from trimtab.installation.installed_processes import find_installed_process
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import PROCESSES, InstallValues, Manifest
+from trimtab.installation.names import PROCESSES, VPA_MODE, InstallValues, Manifest
 from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import spec_schema
 from trimtab.recommender.settings import Settings as RecommenderSettings
@@ -43,6 +43,12 @@ def schema() -> Schema:
     own["webhook"]["properties"] = {**_only_webhook(), **own["webhook"]["properties"]}
     own["compactor"]["properties"] = {**own["compactor"]["properties"], "autoscaler": _autoscaler()}
     own["compactor"]["properties"] |= _only_compactor()
+    own["recommender"]["properties"]["vpa"] = _any(
+        "boolean",
+        "Whether the recommender writes the status of VPAs that name `trimtab` as their only recommender "
+        "(docs/how-to/keep-your-vpa.md). With `mode: vpa` it always does.",
+        DEFAULTS.vpa_recommender,
+    )
     own["metricsApi"] = _process(METRICS_API.name)
     own["metricsApi"]["properties"]["enabled"] = _any(
         "boolean",
@@ -81,9 +87,9 @@ def _mode() -> Schema:
     return _text(
         "What changes pods: `webhook`, or `policies` that the API server evaluates itself (`trimtab policies compile`, "
         "from Kubernetes 1.36; the chart does not apply them), or `both`. With `policies` no webhook is registered for "
-        "pods.",
+        "pods. With `vpa` only the recommender is installed, for VPAs that name it.",
         DEFAULTS.mode,
-        enum=["webhook", "policies", "both"],
+        enum=["webhook", "policies", "both", VPA_MODE],
     )
 
 

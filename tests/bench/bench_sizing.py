@@ -4,9 +4,10 @@
     … --docs                also writes the tables and the picture of docs/explanation/requests-from-usage.md
 
 The last line is `RESULT bytes_per_container=… p95_error=… updates_per_s=…` and the figures of `scoring` (all visible
-series, both origins, beside the VPA's own answers) and of `drift` (workloads that change): bytes in memory per
-container and resource with the whole window, the worst error of P5 and P95 against exact ones, values a second. It
-fails where a figure is above its limit, on all series or on the half that the rule's constants were not chosen on.
+series, both origins, beside the VPA's own answers), of `drift` (workloads that change) and of `pod_level` (requests of
+whole pods): bytes in memory per container and resource with the whole window, the worst error of P5 and P95 against
+exact ones, values a second. It fails where a figure is above its limit, on all series or on the half that the rule's
+constants were not chosen on.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from functools import partial
 import datasketches
 import msgspec
 
-from tests.bench import backtesting, by_hour, drift, scoring
+from tests.bench import backtesting, by_hour, drift, pod_level, scoring
 from tests.bench.bench_data import BITBRAINS, say_generated
 from tests.bench.results import choose_size, is_standard, report_result
 from tests.bench.usage_series import NAB_FILES
@@ -64,6 +65,7 @@ def main() -> None:
     by_hour.run(backtesting.PAGE, write=write)
     print("workloads that change:")
     changing, scored = drift.run(), scoring.run()
+    whole_pods = pod_level.run()
     if write:
         backtesting.put("unseen weeks", scored.table)
         backtesting.put("workloads that change", changing.table)
@@ -71,8 +73,11 @@ def main() -> None:
         "sizing",
         f"bytes_per_container={bytes_each:.0f} p95_error={error:.4f} updates_per_s={updates:.0f}"
         f" {' '.join(f'{name}={scored.figures[name]:.2f}' for name in IN_RESULT)}"
-        f" drift_below_use={changing.below_use} drift_over={changing.over}",
-        broken=dict.fromkeys((*scored.broken, *changing.broken), True),
+        f" drift_below_use={changing.below_use} drift_over={changing.over}"
+        f" pod_level_over_containers={whole_pods['cpu_0']:.2f}"
+        f" pod_level_over_containers_memory={whole_pods['memory_0']:.2f}"
+        f" pod_level_at_correlation_1={whole_pods['cpu_1']:.3f}",
+        broken=dict.fromkeys((*scored.broken, *changing.broken, *pod_level.broken(whole_pods)), True),
         is_generated=is_generated,
     )
 

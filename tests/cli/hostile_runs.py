@@ -221,7 +221,7 @@ RUNS: dict[str, Arguments] = {
     "plan": _on_cluster("--now", NOW),
     "simulate": _on_cluster("--now", NOW),
     "drain": _on_cluster("a" + HOSTILE, "--dry-run"),
-    "recommend": lambda files: ("--usage", files.usage, "--cluster", files.cluster),
+    "recommend": lambda files: ("--usage", files.usage, "--cluster", files.cluster, "--pod-level"),
     "machines legacy": _on_cluster("--pool", "web", "--to-pool", "new"),
     "machines priorities": _on_cluster(),
     "machines profile": _on_cluster(),

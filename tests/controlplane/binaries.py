@@ -82,9 +82,19 @@ def custom_metrics_adapter(tell: Tell = told_on_stderr) -> Path:
     return (named_by_the_user(module) or built(module, tell))["custom-metrics-adapter"]
 
 
+def vertical_pod_autoscaler(tell: Tell = told_on_stderr) -> dict[str, Path]:
+    """The VPA's programs by name: only who lets it act on our recommendation needs them."""
+    module = modules.vertical_pod_autoscaler()
+    return named_by_the_user(module) if not is_missing_from_assets(module) else built(module, tell)
+
+
+def is_missing_from_assets(module: Module) -> bool:
+    return bool(module.packages.keys() - named_by_the_user(module).keys())
+
+
 def is_missing(module: Module) -> bool:
     """Is it neither named by the user as a whole nor in the cache?"""
-    return bool(module.packages.keys() - named_by_the_user(module).keys()) and not place_of(module).is_dir()
+    return is_missing_from_assets(module) and not place_of(module).is_dir()
 
 
 def place_of(module: Module) -> Path:
@@ -184,7 +194,12 @@ def jobs() -> int:
 
 if __name__ == "__main__":
     try:
-        found = {**find().paths, "helm": helm(), "custom-metrics-adapter": custom_metrics_adapter()}
+        found = {
+            **find().paths,
+            "helm": helm(),
+            "custom-metrics-adapter": custom_metrics_adapter(),
+            **vertical_pod_autoscaler(),
+        }
     except (CannotBuild, LookupError) as error:
         raise SystemExit(str(error)) from None
     for program, where in sorted(found.items()):

@@ -79,3 +79,10 @@ def custom_metrics_adapter() -> Module:
     path = "sigs.k8s.io/custom-metrics-apiserver"
     packages = {"custom-metrics-adapter": f"{path}/test-adapter"}
     return Module(folder=HERE / "custom-metrics-apiserver", path=path, packages=packages, minutes=3)
+
+
+def vertical_pod_autoscaler() -> Module:
+    """The VPA's own updater, admission controller and recommender: what acts on the status that we write."""
+    path = "k8s.io/autoscaler/vertical-pod-autoscaler"
+    packages = {f"vpa-{part}": f"{path}/pkg/{part}" for part in ("updater", "admission-controller", "recommender")}
+    return Module(folder=HERE / "vpa", path=path, packages=packages, minutes=7)

@@ -144,6 +144,7 @@ SHARED: dict[str, Law] = {
             "trimtab/recommender/collector.py deque",
             "trimtab/recommender/collector.py _queue >= MAX_QUEUED_READINGS",
             "trimtab/recommender/pod_watcher.py ChangeQueue",
+            "trimtab/recommender/vpa_watcher.py ChangeQueue",
             "trimtab/usage/prometheus.py deque",
             "trimtab/usage/prometheus.py ThreadPoolExecutor",
             "trimtab/usage/kubelet.py ThreadPoolExecutor",

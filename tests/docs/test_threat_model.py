@@ -24,9 +24,14 @@ OPTIONS = {
     "--parameter-namespace": InstallValues(parameter_namespaces=("shop",)),
     "--demote-groups": InstallValues(demote_groups=True),
     "--scale-namespace": InstallValues(scale_namespaces=("shop",)),
+    "--vpa-recommender": InstallValues(vpa_recommender=True),
 }
 EVERY_OPTION = InstallValues(
-    metrics_api=True, parameter_namespaces=("shop",), demote_groups=True, scale_namespaces=("shop",)
+    metrics_api=True,
+    parameter_namespaces=("shop",),
+    demote_groups=True,
+    scale_namespaces=("shop",),
+    vpa_recommender=True,
 )
 ACTORS = "Actors"
 OUR_SECRETS = [

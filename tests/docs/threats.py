@@ -154,6 +154,10 @@ WHO: dict[str, dict[str, tuple[str, ...]]] = {
     "the holder of the recommender's token": {
         "the Lease of another process": (_LEASE,),
         "pools, the compactor's state, and so a step of the compactor": (_WRITES, _LABELS),
+        "the status of a VPA that does not name `trimtab` alone, and the spec of any VPA": (
+            f"{_TOKENS}::test_the_recommenders_token_changes_no_vpa_that_does_not_name_us_and_no_spec",
+            _FIELDS,
+        ),
         "requests outside a policy's `min` and `max`": (_BOUNDS,),
     },
     "the holder of the metrics API's token": {

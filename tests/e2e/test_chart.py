@@ -40,6 +40,34 @@ def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built
     assert objects(helm.rendered(ALSO_THE_NAMESPACE)) == installed | for_the_hook(InstallValues())
 
 
+@pytest.mark.parametrize(
+    ("chosen", "values"),
+    [
+        ({"recommender": {"vpa": True}}, InstallValues(vpa_recommender=True)),
+        ({"mode": "vpa"}, InstallValues(mode="vpa")),
+        ({"mode": "vpa", "uninstall": {"hook": False}}, InstallValues(mode="vpa")),
+    ],
+)
+def test_a_recommender_of_vpas_alone_or_with_the_rest_is_what_install_gives(
+    helm: Helm, chosen: dict[str, Any], values: InstallValues
+) -> None:
+    """Helm applies definitions whatever the values are."""
+    hook = for_the_hook(values) if "uninstall" not in chosen else {}
+    rendered, installed = objects(helm.rendered({**ALSO_THE_NAMESPACE, **chosen})), objects(render_manifests(values))
+    definitions = {key for key in {**rendered, **installed} if key[0] == "CustomResourceDefinition"}
+    assert _without(rendered, definitions) == _without(installed | hook, definitions)
+
+
+def _without(documents: Objects, keys: set[Any]) -> Objects:
+    return {key: document for key, document in documents.items() if key not in keys}
+
+
+def test_alone_it_is_one_deployment_and_no_webhook(helm: Helm) -> None:
+    kinds = [kind for kind, *_ in objects(helm.rendered({"mode": "vpa", "uninstall": {"hook": False}}))]
+    assert kinds.count("Deployment") == 1
+    assert not {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Service", "Secret"} & set(kinds)
+
+
 def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(built: Binaries, tmp_path: Path) -> None:
     shutil.copytree(BASE, tmp_path / "base")
     expected = {"resources": ["base"], "namespace": "ours", "replacements": [{"path": "base/elsewhere.yaml"}]}

@@ -29,7 +29,11 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "plan": (_PLANNED, (*_PLANNED, "--explain", "node", "{node}"), (*_PLANNED, "--resize", "--pool", "{pool}")),
     "drain": (("{node}", "--dry-run", *_CLUSTER), ("{node}", "--dry-run", "--force", "--keep-going", *_CLUSTER)),
     "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread")),
-    "recommend": ((*_CLUSTER, *_USAGE, "--now", NOW), (*_CLUSTER, *_USAGE, "--total-by", "namespace")),
+    "recommend": (
+        (*_CLUSTER, *_USAGE, "--now", NOW),
+        (*_CLUSTER, *_USAGE, "--total-by", "namespace"),
+        (*_CLUSTER, *_USAGE, "--pod-level"),
+    ),
     "compactor history": (_LIVE, (*_LIVE, "--pool", "{pool}", "--evictions")),
     "compactor status": (_LIVE,),
     "compactor release": (_LIVE,),

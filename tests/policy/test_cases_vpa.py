@@ -1,6 +1,7 @@
 """Acceptance cases, section F: a VPA or a policy sizes the container."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.build import (
     changed,
@@ -17,7 +18,7 @@ from tests.build import (
     vpa,
     workload,
 )
-from trimtab.cluster.api.autoscaling import ContainerPolicy
+from trimtab.cluster.api.autoscaling import ContainerPolicy, RecommenderSelector
 
 FROM_USAGE = policies(policy("{requests: {cpu: {when: always}, memory: {when: always}}}"))
 SEEN = usage(cpu=("100m", "900m"), memory=("300Mi", "700Mi"))
@@ -60,6 +61,14 @@ def test_the_vpas_own_floor_is_two_hundred_and_fifty_mebibytes_a_pod():
     low = usage(cpu=("1m", "900m"), memory=("10Mi", "700Mi"))
     decision = changed(decided(owned(), FROM_USAGE, facts(low, WEB, vpa())))
     assert (decision[CPU], decision[MEMORY]) == ("25m", "250Mi")
+
+
+def test_where_trimtab_recommends_for_the_vpa_there_is_no_floor_of_a_pod():
+    low = usage(cpu=("1m", "900m"), memory=("10Mi", "700Mi"))
+    named = vpa()
+    named = replace(named, spec=replace(named.spec, recommenders=(RecommenderSelector(name="trimtab"),)))
+    decision = changed(decided(owned(), FROM_USAGE, facts(low, WEB, named)))
+    assert (decision[CPU], decision[MEMORY]) == ("1m", "10Mi")
 
 
 def test_f6_the_ratio_that_a_vpa_keeps_is_not_changed():

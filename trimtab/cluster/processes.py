@@ -31,6 +31,9 @@ class ProcessDeclaration:
     sets_overhead: bool = False
     """Whether the process must know which component writes the overhead of pods."""
 
+    serves_vpas: bool = False
+    """Whether the process is all that an installation for VPAs needs (`install --mode vpa`)."""
+
     signs_annotations: bool = False
     """Whether the process has a signing key. It signs annotations that other clients can write, too."""
 
@@ -78,7 +81,7 @@ WATCHDOG = ProcessDeclaration(name="watchdog", has_lease=True, sets_overhead=Tru
 COMPACTOR = ProcessDeclaration(name="compactor", has_lease=True, signs_annotations=True, needs_signing_key=True)
 """Drains nodes, and resizes running pods."""
 
-RECOMMENDER = ProcessDeclaration(name="recommender", has_lease=True)
+RECOMMENDER = ProcessDeclaration(name="recommender", has_lease=True, serves_vpas=True)
 """Collects usage, and publishes recommendations."""
 
 METRICS_API = ProcessDeclaration(name="metrics-api", is_optional=True, is_called_over_tls=True)

@@ -427,6 +427,10 @@ def confidence_at(resource: str, usage: Percentiles, amount: int, confidence: fl
 RESOURCES = ("cpu", "memory")
 
 
+VPA_RECOMMENDER_NAME = "trimtab"
+"""The name of Trimtab's recommender in `spec.recommenders` of a VPA."""
+
+
 @dataclass(frozen=True, slots=True)
 class VpaRecommendation:
     """The target that a VerticalPodAutoscaler recommends for one resource of one container."""

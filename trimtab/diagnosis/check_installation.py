@@ -12,7 +12,7 @@ from trimtab.cluster.timestamps import format_age
 from trimtab.diagnosis.finding import Check, DoctorFinding, report_error, report_ok, report_unknown, report_warning
 from trimtab.diagnosis.lease_state import LeaseState, has_leader
 from trimtab.diagnosis.observed import AccountPolicy, DeploymentState, DryRunResult, ObservedCluster, PolicyState, Read
-from trimtab.diagnosis.process_states import find_compactor, find_watchdog, find_webhook
+from trimtab.diagnosis.process_states import find_compactor, find_watchdog, find_webhook, is_recommender_only
 from trimtab.diagnosis.reasons import (
     ACCOUNT_POLICY_DIFFERENT,
     ACCOUNT_POLICY_MISSING,
@@ -48,6 +48,8 @@ PAUSED_SETTING = "TRIMTAB_WEBHOOK_PAUSED"
 def check_processes(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     """Yields whether the Deployment of each process exists, runs in the right namespace, and has ready replicas."""
     for process in PROCESSES:
+        if is_recommender_only(cluster) and cluster.processes.get(process.name) is None:
+            continue
         if not process.is_optional:
             yield _check_process(process, cluster.processes[process.name], cluster.namespace)
 

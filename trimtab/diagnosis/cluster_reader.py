@@ -41,12 +41,12 @@ from trimtab.diagnosis.observed import (
     PolicyState,
     Read,
     UsageSourceState,
-    Vpa,
     WebhookConfigurationState,
 )
 from trimtab.diagnosis.permissions import missing_permissions, needed_permissions
 from trimtab.diagnosis.process_states import find_metrics_api, find_recommender, is_metrics_api, is_webhook
 from trimtab.diagnosis.references import read_references
+from trimtab.diagnosis.vpa.state import Vpa, read_vpa, read_vpa_statuses
 from trimtab.inputs.compiled_policy_state import read_compiled_policies
 from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WORKERS
 from trimtab.installation.names import PROCESSES as INSTALLED
@@ -57,7 +57,6 @@ from trimtab.kube.listing import iter_pages
 from trimtab.kube.objects import decode_as
 from trimtab.kube.resources import LIST_SOURCES, collection_path, path_segment
 from trimtab.machines.expander_map import MAP_NAME
-from trimtab.policy import vpa_webhook
 from trimtab.policy.pod_context import DEFAULT_SETTINGS, OPT_OUT
 from trimtab.policy.policy_kind import API_VERSION, KIND
 from trimtab.runtime import clock
@@ -283,6 +282,7 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         estafette=read(reader.read_estafette),
         usage_source=read(lambda: probe.query_usage_source(reader.prometheus_url(find_recommender(every_process)))),
         vpa=read(lambda: reader.read_vpa(mutating)),
+        vpa_statuses=read(lambda: read_vpa_statuses(client)),
         leases={name: read(lambda name=name: reader.read_lease(name)) for name in WORKERS},  # type: ignore[misc]
         policies=read(reader.list_policies),
         pools=read(reader.read_pools),
@@ -369,6 +369,7 @@ class DoctorReader:
             scale_namespaces=deployment.scale_namespaces,
             cert_manager=has_injected_certificate(deployment) if is_metrics_api(process) else _is_injected(mutating),
             autoscaler_status=deployment.settings.get("TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP") or STATUS_NAME,
+            writes_vpa_status=deployment.writes_vpa_status,
         )
         return missing_permissions(rights, process, self._namespace, self._probe.review_access)
 
@@ -432,25 +433,10 @@ class DoctorReader:
         )
 
     def read_vpa(self, mutating: Read[tuple[WebhookConfigurationState, ...]]) -> Read[Vpa]:
-        from trimtab.kube.errors import NotFound
-        from trimtab.kube.listing import iter_objects
-        from trimtab.kube.resources import LIST_SOURCES, endpoint_slices
-
-        client = self._probe.client
-        try:
-            client.get(
-                LIST_SOURCES["VerticalPodAutoscaler"].list_path, {"limit": 1}, doing="list verticalpodautoscalers"
-            )
-        except NotFound:
-            return Vpa(installed=False, acts=False)
         if isinstance(mutating, Unreadable):
             return mutating
         hooks = {("", configuration.name): observed.find_vpa_targets(configuration) for configuration in mutating}
-        slices: dict[vpa_webhook.Key, vpa_webhook.Endpoints] = {}
-        for service in vpa_webhook.target_services(hooks):
-            source = endpoint_slices(service)
-            slices |= {key: vpa_webhook.retain_endpoints(shape) for key, shape in iter_objects(client, source)}
-        return Vpa(installed=True, acts=bool(vpa_webhook.find_webhook_reach(hooks, slices)))
+        return read_vpa(self._probe.client, hooks)
 
     def list_policies(self) -> tuple[PolicyState, ...]:
         """Returns the state of every PodPolicy; an empty tuple if the API server does not serve the kind, which

@@ -20,6 +20,8 @@ from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.diagnosis.autoscaling_state import AutoscalingState
 from trimtab.diagnosis.lease_state import LeaseState
 from trimtab.diagnosis.references import ReferencesState
+from trimtab.diagnosis.vpa.state import Vpa as Vpa
+from trimtab.diagnosis.vpa.state import VpaStatusState
 from trimtab.inputs.compiled_policy_state import CompiledPolicyState
 from trimtab.installation.names import CONFIGURATION_NAME
 from trimtab.installation.processes.webhook import NAMESPACE_NAME
@@ -65,6 +67,11 @@ class DeploymentState:
     def scale_namespaces(self) -> frozenset[str]:
         """The namespaces in which the compactor is configured to scale Deployments."""
         return frozenset(filter(None, self.settings.get("TRIMTAB_COMPACTOR_SCALE_NAMESPACES", "").split(":")))
+
+    @property
+    def writes_vpa_status(self) -> bool:
+        """Whether the recommender is configured to write the status of VPAs."""
+        return self.settings.get("TRIMTAB_RECOMMENDER_WRITE_VPA_STATUS", "").lower() in ("true", "1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,15 +167,6 @@ class EstafetteState:
     """The Deployments of estafette that have replicas, as text."""
     stranded: tuple[str, ...]
     """The nodes that estafette left cordoned."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vpa:
-    """The state of the VerticalPodAutoscaler's installation."""
-
-    installed: bool
-    acts: bool
-    """Whether the VPA's own webhook can change pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,6 +275,8 @@ class ObservedCluster:
     estafette: Read[EstafetteState]
     usage_source: Read[UsageSourceState]
     vpa: Read[Vpa]
+    vpa_statuses: Read[tuple[VpaStatusState, ...]] = ()
+    """The VPAs that name Trimtab among their recommenders."""
     leases: Mapping[str, Read[LeaseState | None]]
     """Process → its Lease, or None if there is no Lease."""
     policies: Read[tuple[PolicyState, ...]]

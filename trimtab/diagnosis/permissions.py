@@ -11,6 +11,7 @@ from trimtab.installation.access_rule import Rule, granted_rules
 from trimtab.installation.installed_processes import INSTALLED_PROCESSES, find_installed_process
 from trimtab.installation.purposes import purpose_of
 from trimtab.installation.rbac import RESIZING, SCALING
+from trimtab.installation.vpa_status_access import RULES as VPA_STATUS_RULES
 from trimtab.metricsapi.request_header import CONFIG_NAME, CONFIG_NAMESPACE
 
 
@@ -99,16 +100,22 @@ def needed_permissions(
     cert_manager: bool,
     scale_namespaces: Collection[str] = (),
     autoscaler_status: str = AUTOSCALER_STATUS,
+    writes_vpa_status: bool = False,
 ) -> tuple[Permission, ...]:
     """Returns the permissions that the process's account needs.
 
     If cert-manager writes the certificate and the caBundles, the webhook and the metrics API need fewer.
-    `autoscaler_status`: the names of the autoscalers' status ConfigMaps, separated by commas.
+    `autoscaler_status`: the names of the autoscalers' status ConfigMaps, separated by commas. `writes_vpa_status`:
+    whether the process is configured to write the status of VPAs.
     """
     installed = find_installed_process(process)
     places = ((installed.cluster_rules, ""), (installed.namespace_rules, namespace))
     rules = ((rule, place) for granted, place in places for rule in granted_rules(granted, cert_manager=cert_manager))
     permissions = dict.fromkeys(permission for rule, place in rules for permission in _split_rule(process, rule, place))
+    if writes_vpa_status:
+        permissions |= dict.fromkeys(
+            permission for rule in VPA_STATUS_RULES for permission in _split_rule(process, rule, "")
+        )
     if installed.reads_request_headers:
         permissions |= dict.fromkeys(_HEADER_PERMISSIONS)
     scale_rules = (

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from trimtab.cluster.processes import COMPACTOR, METRICS_API, RECOMMENDER, WATCHDOG, WEBHOOK
+from trimtab.diagnosis.observed import DeploymentState, ObservedCluster
 
 T = TypeVar("T")
 
@@ -31,6 +32,13 @@ def find_recommender(states: Mapping[str, T]) -> T:
 def find_metrics_api(states: Mapping[str, T]) -> T:
     """Returns what `states`, a mapping by process, has for the metrics API."""
     return states[METRICS_API.name]
+
+
+def is_recommender_only(cluster: ObservedCluster) -> bool:
+    """Returns whether the installation consists of the recommender alone, for VPAs (`install --mode vpa`)."""
+    installed = {name for name, state in cluster.processes.items() if state is not None}
+    state = cluster.processes.get(RECOMMENDER.name)
+    return installed == {RECOMMENDER.name} and isinstance(state, DeploymentState) and state.writes_vpa_status
 
 
 def is_webhook(process: str) -> bool:

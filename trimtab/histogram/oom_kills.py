@@ -20,9 +20,20 @@ _ROUNDING = 1.01
 mebibyte or more."""
 
 
-def bytes_after_kill(used: float) -> float:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BumpUp:
+    """How much more memory a container needs than it had when it was killed: the larger of two amounts."""
+
+    ratio: float = BUMP_UP_RATIO
+    min_bytes: float = MIN_BUMP_UP_BYTES
+
+
+DEFAULT_BUMP_UP = BumpUp()
+
+
+def bytes_after_kill(used: float, bump_up: BumpUp = DEFAULT_BUMP_UP) -> float:
     """Returns the memory in bytes that a container needs after it was killed when it had `used` bytes."""
-    return max(used * BUMP_UP_RATIO, used + MIN_BUMP_UP_BYTES)
+    return max(used * bump_up.ratio, used + bump_up.min_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +60,12 @@ class OomRecord:
     last: int = 0
     """The time of the last kill."""
 
-    def floor_at(self, now: int, window_seconds: int) -> float:
+    def floor_at(self, now: int, window_seconds: int, bump_up: BumpUp = DEFAULT_BUMP_UP) -> float:
         """Returns the memory in bytes that a request should not be below: the full amount for the first half of the
         window, then falling to 0 at its end."""
         age = max(0, now - self.at)
         share = min(1.0, 2.0 * (1.0 - age / window_seconds))
-        return bytes_after_kill(self.used) * share if share > 0 else 0.0
+        return bytes_after_kill(self.used, bump_up) * share if share > 0 else 0.0
 
 
 def add_kill(before: OomRecord | None, kill: OomKill, window_seconds: int) -> OomRecord:

@@ -35,6 +35,7 @@ from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.vpa_webhook import EVERYWHERE
 from trimtab.scheduling.node_filters import first_untolerated_taint, matches_node_selector
 from trimtab.sizing.cost import LIST_PRICE, ResourcePrice, average_price
+from trimtab.sizing.pod_level import MIN_KUBELET, KubeletVersions, parse_kubelet_version
 from trimtab.sizing.request import CurrentResources, Hpa
 from trimtab.usage.oom_kills import kills_of_pod
 from trimtab.usage.owners import OwnerIndex
@@ -95,6 +96,18 @@ class EligibleNodes:
             # At least the present request: with it the pod was scheduled.
             largest[name] = max(own_request, largest_request - others + (own_request if _is_daemon(pod) else 0))
         return largest
+
+    def kubelet_versions(self, pod: Pod) -> KubeletVersions:
+        """Returns the versions of the kubelets of the nodes that the pod may use, as far as pod-level resources depend
+        on them."""
+        requirements, is_daemon = self._reader.read_pod(pod).requirements, _is_daemon(pod)
+        nodes = [one.node for one in self.nodes if is_daemon or _may_use(requirements, one)]
+        versions = {node.name: parse_kubelet_version(node.kubelet_version) for node in nodes}
+        return KubeletVersions(
+            nodes=len(nodes),
+            older=tuple(name for name, version in versions.items() if version is not None and version < MIN_KUBELET),
+            unknown=tuple(name for name, version in versions.items() if version is None),
+        )
 
     def _largest_available(self, pod: Pod) -> dict[str, int]:
         """Returns resource → the largest amount that is available on any node that the pod may use."""

@@ -22,6 +22,7 @@ from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.time_buckets import DAY, HOUR
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.pod_sums import PodSums
 from trimtab.inputs.progress import progress
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.usage import oom_kills
@@ -159,6 +160,8 @@ class UsageHistories:
     runs: dict[str, RunningTime] = field(default_factory=dict)
     """Value of the label → the running times of its containers."""
     repeated: RepeatedSeries = field(default_factory=RepeatedSeries)
+    pod_sums: PodSums | None = None
+    """The usage of whole pods, or None if it is not wanted."""
 
     def __post_init__(self) -> None:
         self.origins = Origins(self.matchers.matched_labels | ({self.by} if self.by else frozenset()))
@@ -172,7 +175,10 @@ class UsageHistories:
     def add_series(self, value: str, all_series: Iterable[Series], owners: OwnerIndex) -> None:
         """Add series to the history for one value of the label."""
         history = self.get_history(value)
-        add_all_series(history, self.runs[value].observe_series(all_series, owners), owners)
+        observed = self.runs[value].observe_series(all_series, owners)
+        if self.pod_sums is not None:
+            observed = self.pod_sums.observe_series(observed, owners)
+        add_all_series(history, observed, owners)
 
     def add_file_series(self, all_series: Iterable[Series], owners: OwnerIndex) -> None:
         """Add each series of a file to the history of its cluster, unless the matchers exclude it."""

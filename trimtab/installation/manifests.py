@@ -5,13 +5,15 @@ from trimtab.cluster.processes import PROCESSES
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.installation.deployments import render_guards, render_workers
 from trimtab.installation.installed_processes import ALWAYS_INSTALLED, render_account_policies
-from trimtab.installation.names import InstallValues, Manifest, component_labels
+from trimtab.installation.names import VPA_MODE, InstallValues, Manifest, component_labels
 from trimtab.installation.processes.metrics_api import render_metrics_api
 from trimtab.installation.processes.recommender import render_access_on_request
 from trimtab.installation.processes.webhook import render_webhook, render_webhook_configurations
 from trimtab.installation.rbac import render_accounts
 from trimtab.policy.schema import build_crd
 
+SERVING_VPAS = frozenset(process.name for process in PROCESSES if process.serves_vpas)
+"""The components of an installation in mode `vpa`."""
 KEPT = ("Namespace", "CustomResourceDefinition")
 """The kinds of objects that --remove keeps unless --everything is set. Their deletion would also delete all policies,
 pools and other objects that they contain."""
@@ -19,9 +21,7 @@ pools and other objects that they contain."""
 
 def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
     """Returns all manifests in the order of their application; they are removed in reverse."""
-    # Whether the manifest belongs to the installation's mode: in mode `policies` the webhook validates documents, but
-    # changes no pod.
-    return (
+    manifests = (
         render_namespace(values),
         build_crd(),
         build_pool_status_crd(),
@@ -31,13 +31,19 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
         *(guard for process in PROCESSES if not process.is_optional for guard in render_guards(process, values)),
         *render_webhook(values),
         *render_workers(ALWAYS_INSTALLED, values),
-        *(
-            webhook
-            for webhook in render_webhook_configurations(values)
-            if values.mode != "policies" or webhook["kind"] != "MutatingWebhookConfiguration"
-        ),
+        *render_webhook_configurations(values),
         *(render_metrics_api(values) if values.metrics_api else ()),
     )
+    return tuple(manifest for manifest in manifests if _is_in_mode(manifest, values))
+
+
+def _is_in_mode(manifest: Manifest, values: InstallValues) -> bool:
+    """Returns whether the manifest belongs to the installation's mode: in mode `policies` the webhook validates
+    documents, but changes no pod; in mode `vpa` there is the recommender in its namespace, and nothing else."""
+    if values.mode == VPA_MODE:
+        component: str = manifest["metadata"]["labels"].get("app.kubernetes.io/component", "")
+        return manifest["kind"] == "Namespace" or component in SERVING_VPAS
+    return values.mode != "policies" or manifest["kind"] != "MutatingWebhookConfiguration"
 
 
 def render_namespace(values: InstallValues) -> Manifest:

@@ -7,6 +7,9 @@ from typing import Any
 from trimtab.cluster import processes
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
 
+VPA_MODE = "vpa"
+"""The mode of an installation that consists of the recommender alone: a VPA changes pods by its numbers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallValues:
@@ -46,8 +49,12 @@ class InstallValues:
     """Whether the recommender gives node groups that are out of stock a low priority in the autoscaler's priority
     map."""
 
+    vpa_recommender: bool = False
+    """Whether the recommender writes the status of VPAs that name `trimtab` as their only recommender."""
+
     mode: str = "webhook"
-    """What changes pods: `webhook`, `policies` (compiled policies, which the API server evaluates) or `both`."""
+    """What changes pods: `webhook`, `policies` (compiled policies, which the API server evaluates) or `both`; or
+    `vpa`: nothing of Trimtab does, and only the recommender is installed, for VPAs."""
 
     autoscaler_namespace: str = STATUS_NAMESPACE
     """The namespace in which the cluster autoscaler writes its status: the value of the autoscaler's flag
@@ -66,6 +73,11 @@ class InstallValues:
 
     port: int = 8443
     """The port that the process listens on."""
+
+    @property
+    def writes_vpa_status(self) -> bool:
+        """Whether the recommender writes the status of VPAs, which is all that it is for if it is installed alone."""
+        return self.vpa_recommender or self.mode == VPA_MODE
 
 
 Manifest = dict[str, Any]

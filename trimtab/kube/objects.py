@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from trimtab.cluster.api.meta import ApiObject, Metadata
 from trimtab.kube import decode
-from trimtab.kube.client import APPLY_PATCH, JSON, Client, Query
+from trimtab.kube.client import APPLY_PATCH, JSON, MERGE_PATCH, Client, Query
 from trimtab.kube.errors import InvalidResponse, NotFound
 from trimtab.kube.resources import LIST_SOURCES, object_path
 
@@ -83,6 +83,14 @@ def apply(writer: Writer, document: Mapping[str, Any]) -> Metadata:
     # Force: take the fields over from another manager instead of a conflict.
     stored = writer.write("PATCH", path, body, doing=doing, content_type=APPLY_PATCH, query={"force": "true"})
     return decode.decode_metadata(Raw(stored))
+
+
+def merge_status(writer: Writer, kind: str, name: str, namespace: str, body: Mapping[str, Any]) -> None:
+    """Merges fields into the status of an object. Raises Conflict if `metadata.resourceVersion` in the body is not that
+    of the current version."""
+    path = object_path(LIST_SOURCES[kind], namespace, name, "status")
+    doing = f"write the status of {object_ref(kind, name, namespace)}"
+    writer.write("PATCH", path, body, doing=doing, content_type=MERGE_PATCH)
 
 
 def delete(writer: Writer, kind: str, name: str, namespace: str = "", *, uid: str = "") -> bool:

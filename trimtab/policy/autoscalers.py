@@ -23,7 +23,7 @@ from trimtab.cluster.api.autoscaling import ContainerPolicy, HorizontalPodAutosc
 from trimtab.cluster.api.meta import ResourceList, UnsetType
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import NotAQuantity
-from trimtab.cluster.recommendation import VpaRecommendation, vpa_recommendations
+from trimtab.cluster.recommendation import VPA_RECOMMENDER_NAME, VpaRecommendation, vpa_recommendations
 from trimtab.cluster.resources import Role
 from trimtab.cluster.utilization_metrics import utilization_metrics
 from trimtab.policy.cluster_facts import Derived
@@ -200,7 +200,8 @@ def _build_constraints(content: "_VpaContent", container: str, resource: str, co
     target = _bounded_target(content.targets.get(container), resource, minimum, maximum)
     # The recommender's own minimum depends on its flags, which are not known here. It no longer matters once there is
     # a recommendation.
-    evicted_below = 0 if content.uncorrected or target is not None else _container_floor(resource, containers)
+    has_floor = not content.uncorrected and target is None and not content.names_trimtab
+    evicted_below = _container_floor(resource, containers) if has_floor else 0
     return VpaConstraints(
         name=content.name,
         target=target,
@@ -306,6 +307,8 @@ class _VpaContent:
 
     name: str
     uncorrected: str
+    names_trimtab: bool
+    """Whether Trimtab recommends for the VPA. Its recommender has no minimum of a pod."""
     policies: Mapping[str, ContainerPolicy]
     """Container → its policy; the entry `*` holds for all containers that are not named."""
     targets: Mapping[str, ResourceList]
@@ -326,6 +329,7 @@ def _read_vpa(vpa: VerticalPodAutoscaler, pod_context: PodContext) -> _VpaConten
     return _VpaContent(
         name=vpa.metadata.name,
         uncorrected=_why_not_corrected(vpa, pod_context),
+        names_trimtab=[selector.name for selector in vpa.spec.recommenders] == [VPA_RECOMMENDER_NAME],
         policies=policies,
         targets=targets,
         upper=upper,

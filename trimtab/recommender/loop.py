@@ -19,6 +19,7 @@ from trimtab.recommender.pod_watcher import PodWatchState
 from trimtab.recommender.publisher import ContainerRecommendations, Publisher, compute_recommendations
 from trimtab.recommender.reservations import ReservationMeasurer
 from trimtab.recommender.sharded_configmaps import ShardedStore, StoreUnavailable
+from trimtab.recommender.vpa_status_writer import VpaStatusWriter
 from trimtab.runtime.log import Logger
 from trimtab.usage.errors import UsageFault
 
@@ -41,6 +42,8 @@ class Loop:
     elapsed: Callable[[], float]
     parameters: ParameterWriter | None = None
     """The writer of parameters for the namespaces that opted in, or None if there are no such namespaces."""
+    vpa_status: VpaStatusWriter | None = None
+    """The writer of the status of VPAs that name Trimtab, or None if it is not to be written."""
     measurer: ReservationMeasurer | None = None
     """The object that measures reservations, or None if they are not to be measured."""
     demoter: GroupDemoter | None = None
@@ -89,6 +92,8 @@ class Loop:
         # In every round: what a LimitRange or a quota says counts from the next one.
         if self._collected and self.parameters is not None:
             self._guarded("parameters", self._write_parameters)
+        if self._collected and (vpa_status := self.vpa_status) is not None:
+            self._guarded("vpa-status", lambda: self._write_vpa_status(vpa_status))
         self._guarded("checkpoint", lambda: self._store(everything=False))
         if self._collected and (daily := self.daily_history) is not None:
             self._guarded("daily-history", lambda: self._write_days(daily))
@@ -140,6 +145,13 @@ class Loop:
         self.metrics.faults.labels("parameters").inc(len(self.parameters.refused))
         if written:
             self.log.info("parameters.written", namespaces=written)
+
+    def _write_vpa_status(self, vpa_status: VpaStatusWriter) -> None:
+        written = vpa_status.write_changes(self.now())
+        self.metrics.writes.labels("vpa-status").inc(written)
+        self.metrics.faults.labels("vpa-status").inc(len(vpa_status.refused))
+        if written:
+            self.log.info("vpa-status.written", vpas=written)
 
     def _write_days(self, daily: DailyHistoryWriter) -> None:
         daily.write_due(self.history, self.now())

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from trimtab.cluster.reason import NotYet
 from trimtab.recommender.expander_demotion import DemotionMetrics
 from trimtab.recommender.publisher import ContainerRecommendations
+from trimtab.recommender.vpa_status_writer import VpaStatusMetrics
 from trimtab.reservations.measure import PoolUse, ReservationChange, ResourceUse
 from trimtab.reservations.overhead_fit import OverheadFit
 from trimtab.runtime.metrics import Bounded
@@ -47,8 +48,8 @@ class Metrics(WorkerMetrics):
         )
         self.writes = self.counter(
             "writes",
-            "The number of ConfigMaps that were written: shards of usage or of recommendations, or parameters of "
-            "a namespace.",
+            "The number of objects that were written: shards of usage or of recommendations, parameters of a "
+            "namespace, or statuses of VPAs.",
             "what",
         )
         self.shards = self.gauge(
@@ -80,13 +81,14 @@ class Metrics(WorkerMetrics):
         )
         self.faults = self.counter(
             "errors",
-            "The number of steps of rounds that failed: collect, import, publish, parameters, checkpoint, "
+            "The number of steps of rounds that failed: collect, import, publish, parameters, vpa-status, checkpoint, "
             "demotions, daily-history.",
             "what",
         )
         self.add_leadership()
         self.reservations = ReservationMetrics(registry, self.unreadable)
         self.demotions = DemotionMetrics(registry)
+        self.vpa_status = VpaStatusMetrics(registry)
 
     def set_recommendations(self, recommendations: ContainerRecommendations) -> None:
         """Sets the metrics for one computation of all recommendations."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from sys import intern
 from typing import Any
 
 from trimtab.cluster.api.pod import Pod
@@ -15,6 +16,7 @@ from trimtab.kube.informers import ChangeQueue
 from trimtab.kube.resources import LIST_SOURCES, ListSource
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.cluster_facts import OWNERS, controller_of
+from trimtab.sizing.vpa.target_usage import TargetPods
 from trimtab.usage.oom_kills import kills_of_pod
 from trimtab.usage.owners import OwnerIndex
 
@@ -30,12 +32,25 @@ class PodOwnership:
     """The owners of the pod, as far as the pod itself names them."""
     kills: tuple[tuple[str, OomKill], ...] = ()
     """The OOM kills of the pod, as (container, kill)."""
+    containers: tuple[str, ...] = ()
+    """The names of the main containers, if they are needed (see `ownership_with_containers`)."""
+    init_containers: tuple[str, ...] = ()
 
 
 def ownership_of(pod: Pod) -> PodOwnership:
     """Returns the owners and the OOM kills of a pod."""
     owners = owner_chain(pod.metadata, pod.metadata.namespace, lambda _owner: None)
     return PodOwnership(owners, tuple(kills_of_pod(pod)))
+
+
+def ownership_with_containers(pod: Pod) -> PodOwnership:
+    """Returns the owners and the OOM kills of a pod, and the names of its containers."""
+    # Interned: the pods of a workload have the same names.
+    names, init_names = (
+        tuple(intern(container.name) for container in containers)
+        for containers in (pod.spec.containers, pod.spec.init_containers)
+    )
+    return replace(ownership_of(pod), containers=names, init_containers=init_names)
 
 
 class TopOwners(dict[Key, OwnerKey]):
@@ -87,11 +102,26 @@ class PodWatchState:
             return None
         if not ownership.owners:
             return OwnerKey(namespace, POD, pod)
-        current = ownership.owners[0]
+        return self._climb(ownership.owners[0], ownership.owners)
+
+    def topmost_of(self, workload: OwnerKey) -> OwnerKey:
+        """Returns the topmost owner of a workload, which is the workload itself if no owner of it is known."""
+        return self._climb(workload, ())
+
+    def summarize_targets(self, targets: Mapping[OwnerKey, OwnerKey]) -> dict[OwnerKey, TargetPods]:
+        """Returns target → its pods. `targets` is target → its topmost owner, by which pods are counted."""
+        by_owner: dict[OwnerKey, list[PodOwnership]] = {topmost: [] for topmost in targets.values()}
+        for key, owner in self._iter_pods() if targets else ():
+            if owner in by_owner:
+                by_owner[owner].append(self.pods[key])
+        return {target: _summarize_pods(topmost, by_owner[topmost]) for target, topmost in targets.items()}
+
+    def _climb(self, current: OwnerKey, owners: tuple[OwnerKey, ...]) -> OwnerKey:
+        """Returns the topmost owner above one of the owners that a pod names."""
         for _ in range(_MAX_OWNERS):
             # A known workload without an owner is the topmost one; only for an unknown one the pod's own chain decides.
             next_owner = self.owners_by_workload.get(current) or (
-                _next_in_chain(ownership.owners, current) if current not in self.owners_by_workload else None
+                _next_in_chain(owners, current) if current not in self.owners_by_workload else None
             )
             if next_owner is None:
                 break
@@ -119,6 +149,13 @@ def _next_in_chain(owners: tuple[OwnerKey, ...], current: OwnerKey) -> OwnerKey 
     return owners[position] if position < len(owners) else None
 
 
+def _summarize_pods(topmost: OwnerKey, pods: list[PodOwnership]) -> TargetPods:
+    names, init_names = (
+        frozenset(name for pod in pods for name in getattr(pod, part)) for part in ("containers", "init_containers")
+    )
+    return TargetPods(topmost=topmost, count=len(pods), containers=names, init_containers=init_names)
+
+
 def watched_lists() -> tuple[ListSource, ...]:
     """Returns all lists that are watched. For owners, only the metadata is requested."""
     return (LIST_SOURCES["Pod"], *(replace(LIST_SOURCES[kind], metadata_only=True) for kind in OWNERS))
@@ -127,9 +164,11 @@ def watched_lists() -> tuple[ListSource, ...]:
 class PodWatcher:
     """Runs the watches from `__enter__` to `__exit__`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, with_containers: bool = False) -> None:
+        """`with_containers`: whether the names of the containers are needed."""
         self.state = PodWatchState()
-        transforms: dict[str, Any] = {"Pod": ownership_of, **dict.fromkeys(OWNERS, controller_of)}
+        of_pod = ownership_with_containers if with_containers else ownership_of
+        transforms: dict[str, Any] = {"Pod": of_pod, **dict.fromkeys(OWNERS, controller_of)}
         self._queue = ChangeQueue(client, watched_lists(), transforms)
 
     def __enter__(self) -> PodWatcher:

@@ -31,6 +31,8 @@ from trimtab.recommender.reservation_sources import (
 from trimtab.recommender.reservations import ReservationMeasurer
 from trimtab.recommender.settings import Settings
 from trimtab.recommender.sharded_configmaps import StoreUnavailable
+from trimtab.recommender.vpa_status_writer import VpaStatusWriter
+from trimtab.recommender.vpa_watcher import VpaWatcher
 from trimtab.recommender.write_budget import WriteBudget
 from trimtab.runtime import clock
 from trimtab.runtime.environment import variable_name
@@ -83,9 +85,11 @@ class Process:
     def lead(self) -> bool:
         """Runs rounds as long as this replica leads. Everything is read again at the start, because another replica may
         have changed it in the meantime."""
-        with PodWatcher(self.replica.client) as watcher, ExitStack() as stack:
+        has_vpas = self.settings.write_vpa_status
+        with PodWatcher(self.replica.client, with_containers=has_vpas) as watcher, ExitStack() as stack:
             source, wait = self._source(stack)
-            loop = self._loop(watcher, source)
+            vpas = stack.enter_context(VpaWatcher(self.replica.client)) if has_vpas else None
+            loop = self._loop(watcher, source, vpas)
             succeeded = self._open_loop(loop, watcher) and self._run_rounds(loop, watcher, wait)
             # Only a loop that was opened has a history to store, and only the leader may write it.
             if self.loop is loop and self.replica.is_leading():
@@ -132,7 +136,7 @@ class Process:
         vpa.list_checkpoints(self.replica.client).add_to_batch(batch)
         return batch
 
-    def _loop(self, watcher: PodWatcher, source: UsageSource) -> Loop:
+    def _loop(self, watcher: PodWatcher, source: UsageSource, vpas: VpaWatcher | None) -> Loop:
         settings, writer = self.settings, self.replica.fenced_writer
         usage, recommendations = (
             sharded_configmaps.checkpoint_backend(writer, settings.namespace),
@@ -165,6 +169,7 @@ class Process:
             metrics=self.metrics,
             log=self.log,
             parameters=parameters,
+            vpa_status=self._vpa_status(vpas, watcher, history) if vpas is not None else None,
             measurer=self._measurer(),
             demoter=self._demoter(),
             daily_history=self._daily_history(),
@@ -172,6 +177,19 @@ class Process:
             now=_now,
             elapsed=clock.elapsed_seconds,
             alive=self.replica.may_continue,
+        )
+
+    def _vpa_status(self, vpas: VpaWatcher, watcher: PodWatcher, history: LiveHistory) -> VpaStatusWriter:
+        return VpaStatusWriter(
+            writer=self.replica.fenced_writer,
+            history=history,
+            read_vpas=vpas.read_changes,
+            pods=watcher.state,
+            metrics=self.metrics.vpa_status,
+            log=self.log,
+            tolerance=self.settings.publish_tolerance_percent / 100,
+            interval_seconds=self.settings.publish_interval_seconds,
+            elapsed=clock.elapsed_seconds,
         )
 
     def _measurer(self) -> ReservationMeasurer | None:

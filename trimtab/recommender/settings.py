@@ -181,6 +181,10 @@ class Settings(LeaderProcessSettings):
     of the API server (`trimtab policies compile --params usage`). `trimtab install --parameter-namespace` creates the
     Role for each."""
 
+    write_vpa_status: bool = False
+    """True: write the recommendation of VPAs that name `trimtab` as their only recommender. `trimtab install
+    --vpa-recommender` creates the ClusterRole for this; docs/how-to/keep-your-vpa.md explains it."""
+
     use_vpa_checkpoints: bool = True
     """True: containers without any other history begin with the checkpoints of VPAs (cpu only)."""
 

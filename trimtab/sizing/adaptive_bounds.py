@@ -15,7 +15,7 @@ from trimtab.cluster.recommendation import CHANGED, CONFIDENCE_FACTORS, GROWS, M
 from trimtab.cluster.timestamps import Seconds
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.histogram import UsageHistogram, merge_histograms
-from trimtab.histogram.oom_kills import MIN_BUMP_UP_BYTES, OomRecord
+from trimtab.histogram.oom_kills import DEFAULT_BUMP_UP, MIN_BUMP_UP_BYTES, BumpUp, OomRecord
 from trimtab.histogram.pod_averages import PodUse
 from trimtab.sizing.adaptive import PASSED_SHARE, find_cheapest_request, values_above, weigh_recent_use
 
@@ -164,10 +164,12 @@ def _with_pods(request: AdaptiveRequest, resource: str, pods: Sequence[PodUse]) 
 # ── OOM kills ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def oom_floor(oom: OomRecord | None, largest: float, now: Seconds, window_seconds: int) -> float:
+def oom_floor(
+    oom: OomRecord | None, largest: float, now: Seconds, window_seconds: int, bump_up: BumpUp = DEFAULT_BUMP_UP
+) -> float:
     """Returns the memory in bytes that a request should not be below after OOM kills; 0 if there were none, or none in
     the window."""
-    return 0.0 if oom is None else min(oom.floor_at(now, window_seconds), max_amount("memory", largest))
+    return 0.0 if oom is None else min(oom.floor_at(now, window_seconds, bump_up), max_amount("memory", largest))
 
 
 def _with_kills(

@@ -53,6 +53,7 @@ from trimtab.diagnosis.observed import (
 )
 from trimtab.diagnosis.reasons import NOT_CHECKED
 from trimtab.diagnosis.references import ReferencesState
+from trimtab.diagnosis.vpa.state import VpaStatusState
 from trimtab.machines.expander_map import MAP_KEY
 from trimtab.sizing.ranking.demotion import BASE_ANNOTATION, MANAGED_ANNOTATION
 
@@ -137,7 +138,20 @@ RESTORED_LIMIT = RuleFinding(
     fix="Remove it.",
 )
 BESIDE = EstafetteState(running=("Deployment tools/estafette-k8s-node-compactor",), stranded=("a",))
+RECOMMENDS = settings("recommender", TRIMTAB_RECOMMENDER_WRITE_VPA_STATUS="true")
+
+
+def vpas(**other: Any) -> dict[str, Any]:
+    """A VPA that names us, and a recommender that writes its status."""
+    state = VpaStatusState(name="shop/web", used_until=NOW - timedelta(minutes=30))
+    return {"processes": RECOMMENDS, "vpa_statuses": (replace(state, **other),)}
+
+
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("vpa-without-recommender", "error", {"vpa_statuses": vpas()["vpa_statuses"]}),
+    ("vpa-names-several-recommenders", "warn", vpas(is_only_recommender=False)),
+    ("vpa-recommendation-missing", "warn", vpas(has_recommendation=False)),
+    ("vpa-recommendation-old", "error", vpas(used_until=NOW - timedelta(hours=3))),
     ("kubernetes-too-old", "error", {"version": (1, 29)}),
     ("kubernetes-untested", "warn", {"version": (1, 33)}),
     ("kubernetes-untested", "warn", {"version": (1, 37)}),
@@ -478,3 +492,18 @@ def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
 def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
     assert CLASS_UNKNOWN.status == 403
     assert bad(runtime_class_trial=CREATED) == {"overhead-setting-mismatch": "error"}
+
+
+@pytest.mark.parametrize(
+    "other", [vpas(), vpas(has_pods=False, used_until=NOW - timedelta(days=3)), vpas(used_until=None)]
+)
+def test_a_vpa_that_is_served_and_one_without_pods_are_well(other: dict[str, Any]) -> None:
+    assert bad(**other) == {}
+
+
+def test_the_recommender_alone_is_an_installation_and_is_judged_as_one() -> None:
+    alone = {name: state if name == "recommender" else None for name, state in RECOMMENDS.items()}
+    cluster = replace(WELL, processes=alone, mutating=(), validating=None, crd=None, secret=None, pool_status_crd=None)
+    assert [result for result in judge_cluster(cluster) if result.finding.severity != FindingSeverity.OK] == []
+    off = replace(cluster, processes={**alone, "recommender": DeploymentState(replicas=2, ready_replicas=2)})
+    assert "process-missing" in {result.finding.reason.code.name for result in judge_cluster(off)}

@@ -17,7 +17,12 @@ from trimtab.installation.write_policy import OPERATIONS, Place, UnrestrictedWri
 POLICIES = tuple(policy for process in INSTALLED_PROCESSES for policy in process.write_policies)
 UNRESTRICTED_WRITES = tuple(write for process in INSTALLED_PROCESSES for write in process.unrestricted_writes)
 EVERY_OPTION = InstallValues(
-    scale_namespaces=("shop",), resize=True, parameter_namespaces=("shop",), demote_groups=True, metrics_api=True
+    scale_namespaces=("shop",),
+    resize=True,
+    parameter_namespaces=("shop",),
+    demote_groups=True,
+    metrics_api=True,
+    vpa_recommender=True,
 )
 MANIFESTS = (*render_manifests(EVERY_OPTION), *render_uninstall_job(EVERY_OPTION))
 Write = tuple[str, str, str, str, Place]

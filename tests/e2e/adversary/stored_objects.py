@@ -27,6 +27,7 @@ KINDS = {
     "events": "Event",
     "configmaps": "ConfigMap",
     "poolstatuses": "PoolStatus",
+    "verticalpodautoscalers": "VerticalPodAutoscaler",
     "nodes": "Node",
     "apiservices": "APIService",
     "pods/resize": "Pod",
@@ -198,6 +199,9 @@ class Stored:
                 }
             },
             "poolstatuses": {"pool": "one"},
+            "verticalpodautoscalers": {
+                "spec": {"recommenders": [{"name": "trimtab"}], "targetRef": {"kind": "Deployment", "name": "web"}}
+            },
             "nodes": {"spec": {"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}},
             "events": {
                 "eventTime": "2026-01-01T00:00:00.000000Z",

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.controlplane.cluster import Cluster
+from tests.e2e import real_vpa
 from tests.e2e.adversary.served_fields import Object, Path, Schema, ServedKind, Variant
 from tests.e2e.adversary.stored_objects import Attempted, Stored, World
 from tests.e2e.installed import Installed
+from tests.e2e.ours import install_crd
 from trimtab.cluster.processes import account_name
 from trimtab.installation.admission_policies import render_write_policies
 from trimtab.installation.installed_processes import ALWAYS_INSTALLED, INSTALLED_PROCESSES
@@ -30,7 +32,7 @@ NOT_ALWAYS_INSTALLED = tuple(
 RBAC = "rbac.authorization.k8s.io"
 WITHOUT_LEAVES = {("uninstall", "configmaps")}
 """It may only delete."""
-WRITTEN_ALONE = ("podpolicies/status", "deployments/scale")
+WRITTEN_ALONE = ("podpolicies/status", "deployments/scale", "verticalpodautoscalers/status")
 """Subresources with which nobody changes anything else, not even metadata."""
 IDENTITY = (("metadata", "name"), ("metadata", "namespace"))
 """Which object is created is not a question of its fields: rights and other tests are about names."""
@@ -49,7 +51,7 @@ kinds show that; an eviction is answered with a status."""
 
 
 def _attempts() -> Iterator[Attempted]:
-    with_status = {"nodes", "podpolicies", "apiservices"}
+    with_status = {"nodes", "podpolicies", "apiservices", "verticalpodautoscalers"}
     for policy in POLICIES:
         if (policy.process, policy.subject) in WITHOUT_LEAVES:
             continue
@@ -75,6 +77,7 @@ class Tally:
 @pytest.fixture(scope="module")
 def world(applied: Installed) -> Iterator[World]:
     admin = Cluster(applied.cluster.kubeconfig, applied.cluster.namespace, applied.cluster.plane)
+    install_crd(admin, real_vpa.definitions()[0])
     values = applied.values
     more = [
         *render_write_policies(NOT_ALWAYS_INSTALLED, values),

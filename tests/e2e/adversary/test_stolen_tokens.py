@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
+from tests.e2e import real_vpa
 from tests.e2e.adversary.identities import config_map, denied, thief
 from tests.e2e.installed import Installed
+from tests.e2e.ours import install_crd
 from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
+from trimtab.installation.vpa_status_access import render_vpa_status_access
 from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_NAME
 
 Object = dict[str, Any]
@@ -262,3 +266,49 @@ def _patch_as_read(applied: Installed, own: Cluster, node: str, changes: Callabl
         return True
 
     applied.cluster.eventually(patch, what="the node patched as it was read")
+
+
+VPA_PATCHES: dict[str, tuple[str, Object]] = {
+    "the status of a VPA of the VPA's own recommender": ("theirs", {"status": {"observedGeneration": 9}}),
+    "the status of a VPA that names two recommenders": ("both", {"status": {"observedGeneration": 9}}),
+    "a label of a VPA that names us, with its status": (
+        "ours",
+        {"metadata": {"labels": {"a": "b"}}, "status": {"observedGeneration": 9}},
+    ),
+}
+
+
+def test_the_recommenders_token_changes_no_vpa_that_does_not_name_us_and_no_spec(
+    applied: Installed, ours: Cluster
+) -> None:
+    """The right to patch the status of every VPA, as `trimtab install --vpa-recommender` grants it."""
+    install_crd(ours, real_vpa.definitions()[0])
+    values = replace(applied.values, vpa_recommender=True)
+    for manifest in render_vpa_status_access("recommender", values):
+        ours.apply(manifest)
+    stolen, names = thief(applied, "recommender"), {"ours": ["trimtab"], "theirs": [], "both": ["trimtab", "default"]}
+    for name, recommenders in names.items():
+        ours.apply(real_vpa.autoscaler(name, recommenders=[{"name": one} for one in recommenders]))
+    own = {"status": {"observedGeneration": 1}}
+    ours.eventually(
+        lambda: stolen.patch("VerticalPodAutoscaler", "ours", own, sub="status")["status"], what="the right in force"
+    )
+    stored = {name: ours.get("VerticalPodAutoscaler", name) for name in names}
+    for name, patch in VPA_PATCHES.values():
+        stolen_patch = lambda name=name, patch=patch: stolen.patch("VerticalPodAutoscaler", name, patch, sub="status")  # noqa: E731
+        if name == "ours":
+            stolen_patch()  # the API server takes nothing but the status
+        else:
+            assert "trimtab-recommender-vpa-status" in denied(stolen_patch)
+    spec = {"spec": {"updatePolicy": {"updateMode": "Off"}}}
+    for name in names:
+        denied(lambda name=name: stolen.patch("VerticalPodAutoscaler", name, spec))
+        denied(lambda name=name: stolen.delete("VerticalPodAutoscaler", name))
+        after = ours.get("VerticalPodAutoscaler", name)
+        assert after["spec"] == stored[name]["spec"]
+        assert after["metadata"].get("labels") == stored[name]["metadata"].get("labels")
+        assert name == "ours" or after.get("status") == stored[name].get("status")
+    stolen.patch("VerticalPodAutoscaler", "ours", {**spec, **own}, sub="status")
+    assert ours.get("VerticalPodAutoscaler", "ours")["spec"] == stored["ours"]["spec"], "a status takes no spec along"
+    for name in names:
+        ours.delete("VerticalPodAutoscaler", name)

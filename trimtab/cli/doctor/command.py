@@ -30,6 +30,8 @@ from trimtab.diagnosis import (
 )
 from trimtab.diagnosis.finding import Check, DoctorFinding, FindingSeverity, report_unknown
 from trimtab.diagnosis.observed import ObservedCluster
+from trimtab.diagnosis.process_states import is_recommender_only
+from trimtab.diagnosis.vpa import check_recommendations
 from trimtab.inputs import flags
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import Login
@@ -43,12 +45,25 @@ CHECKS: tuple[Check, ...] = (
     *check_webhook.CHECKS,
     *check_compiled_policies.CHECKS,
     *check_integrations.CHECKS,
+    *check_recommendations.CHECKS,
     *check_metrics_api.CHECKS,
     *check_expander_map.CHECKS,
     *check_installation.CHECKS,
     *check_references.CHECKS,
     *check_autoscaling.CHECKS,
 )
+
+
+RECOMMENDER_CHECKS = frozenset(
+    check.name
+    for check in (
+        *check_installation.INSTALLATION_CHECKS,
+        *check_installation.PROCESS_CHECKS,
+        *check_integrations.CHECKS,
+        *check_recommendations.CHECKS,
+    )
+) - {"crd", "runtime-class", "autoscaler", "estafette"}
+"""The checks that are made if only the recommender is installed. The others are about processes that are not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +75,12 @@ class CheckResult:
 
 
 def judge_cluster(cluster: ObservedCluster, *, without: Collection[str] = ()) -> tuple[CheckResult, ...]:
-    """Runs every check that is not in `without`, and returns the findings. Each check returns at least one finding."""
+    """Runs every check that is not in `without`, and returns the findings. Each check returns at least one finding. If
+    only the recommender is installed, runs `RECOMMENDER_CHECKS` alone."""
     return tuple(
         CheckResult(check, finding)
         for check in CHECKS
-        if check.name not in without
+        if check.name not in without and (not is_recommender_only(cluster) or check.name in RECOMMENDER_CHECKS)
         for finding in _run_check(check, cluster)
     )
 

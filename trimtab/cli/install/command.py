@@ -113,13 +113,21 @@ class InstallValueOptions:
             "priority map that `trimtab machines priorities --apply` wrote.",
         ),
     ] = False
+    vpa_recommender: Annotated[
+        bool,
+        option(
+            "--vpa-recommender",
+            help="Let the recommender write the status of VPAs that name `trimtab` as their only recommender.",
+        ),
+    ] = False
     mode: Annotated[
-        Literal["webhook", "policies", "both"],
+        Literal["webhook", "policies", "both", "vpa"],
         option(
             "--mode",
             help="The component that changes pods: the webhook, or policies that the API server evaluates (`trimtab "
             "policies compile`; from Kubernetes 1.36), or both. With `policies` API servers call the webhook only to "
-            "validate policies and pools.",
+            "validate policies and pools. With `vpa` no component of Trimtab changes pods: only the "
+            "recommender is installed, for VPAs that name it.",
         ),
     ] = "webhook"
     autoscaler_namespace: Annotated[
@@ -160,6 +168,7 @@ class InstallValueOptions:
             resize=self.resize,
             parameter_namespaces=self.parameter_namespaces,
             demote_groups=self.demote_groups,
+            vpa_recommender=self.vpa_recommender,
             mode=self.mode,
             autoscaler_namespace=self.autoscaler_namespace,
             autoscaler_status=self.autoscaler_status,
@@ -277,7 +286,7 @@ def require_mutating_policies(client: "Client", values: InstallValues) -> None:
     from trimtab.kube.errors import NotFound
     from trimtab.kube.resources import LIST_SOURCES
 
-    if values.mode == "webhook":
+    if values.mode not in ("policies", "both"):
         return
     try:
         client.get(
@@ -294,7 +303,7 @@ def _remove(writer: "Writer", values: InstallValues, removal: RemovalScope) -> I
     if removal.traces:
         return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).remove_all()
     # Everything that may have been installed, whatever the options are now.
-    manifests = render_manifests(replace(values, metrics_api=True, resize=True))
+    manifests = render_manifests(replace(values, metrics_api=True, resize=True, vpa_recommender=True))
     return apply.remove_manifests(
         writer, manifests, values, everything=removal.everything, keep_usage=removal.keep_usage
     )

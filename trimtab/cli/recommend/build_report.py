@@ -7,6 +7,7 @@ from math import ceil
 
 from trimtab.cli.output import report_reason
 from trimtab.cli.recommend.fit_decisions import ContainerDecision, ResourceDecision, fit_decisions
+from trimtab.cli.recommend.pod_level import WholePodReport, report_pod
 from trimtab.cli.recommend.report import (
     ContainerReport,
     DayReport,
@@ -116,6 +117,10 @@ class Question:
     selection: Selection = field(default_factory=Selection)
     least_severity: SizingSeverity = SizingSeverity.UNKNOWN
     total_by: tuple[str, ...] = ()
+    pod_level: bool = False
+    """Whether the report has requests of whole pods."""
+    pod_history: BatchHistory | None = None
+    """The usage of whole pods, or None if it was not read."""
 
 
 def build_report(
@@ -126,12 +131,13 @@ def build_report(
     notes: Iterable[str],
 ) -> RecommendReport:
     """Returns a report of every selected container that has usage or is in the snapshot, the largest saving first."""
-    all_notes, lines = [*cluster.notes, *notes], list[TotalsLine]()
+    all_notes, lines, pods = [*cluster.notes, *notes], list[TotalsLine](), list[WholePodReport]()
     for value, history in histories.items():
-        history_lines, history_notes = _report_history(
+        history_lines, history_notes, history_pods = _report_history(
             history, runs.get(value, RunningTime()), cluster, question, value if question.by else None
         )
         lines += history_lines
+        pods += history_pods
         all_notes += history_notes
     if any(line.row.hours_per_month is not None and line.row.monthly_now is not None for line in lines):
         all_notes.append("The costs of CronJobs and Jobs include only the hours that they run.")
@@ -150,6 +156,7 @@ def build_report(
         unknown=sum(bool(row.cpu.missing and row.memory.missing) for row in rows),
         total=sum_lines(lines),
         totals=[group_total for by in question.total_by for group_total in group_totals(lines, by)],
+        pods=sorted(pods, key=lambda pod: (-pod.monthly_saved, pod.namespace, pod.workload)),
         against=None,
         notes=all_notes,
     )
@@ -161,8 +168,9 @@ def _sort_key(row: ContainerReport) -> tuple[float, str, str, str, str]:
 
 def _report_history(
     history: BatchHistory, runs: RunningTime, cluster: CurrentRequests, question: Question, value: str | None
-) -> tuple[list[TotalsLine], list[str]]:
-    """Returns a line for each container of one history, and notes about the containers that are left out."""
+) -> tuple[list[TotalsLine], list[str], list[WholePodReport]]:
+    """Returns a line for each container of one history, notes about the containers that are left out, and the requests
+    of whole pods, if they are wanted."""
     has_snapshot = bool(cluster.containers)
     all_containers = sorted(set(history.list_containers()) | cluster.containers.keys())
     selected_containers = [
@@ -171,7 +179,7 @@ def _report_history(
         if question.selection.includes_container(container, cluster.containers.get(container))
     ]
     reported = [container for container in selected_containers if not has_snapshot or container in cluster.containers]
-    lines, notes = list[TotalsLine](), list[str]()
+    lines, notes, pods = list[TotalsLine](), list[str](), list[WholePodReport]()
     # One workload at a time, because the windows of a large cluster do not fit into the memory together.
     for owner, containers in groupby(reported, key=lambda container: container.owner):
         decisions, pod_notes = fit_decisions(
@@ -179,6 +187,9 @@ def _report_history(
         )
         notes += pod_notes
         lines += [_report_container(part, history, runs, cluster, one, value) for one, part in decisions.items()]
+        if question.pod_history is not None:
+            pod = report_pod(owner, decisions, question.pod_history, cluster, question.settings, question.now)
+            pods += [] if pod is None else [pod]
     lines = [line for line in lines if SizingSeverity(line.row.severity).rank >= question.least_severity.rank]
     if all_containers and not selected_containers:
         namespaces, kinds = (
@@ -193,7 +204,7 @@ def _report_history(
             f"{missing_count} container{'s' if missing_count > 1 else ''} left out: {text[0].lower()}{text[1:]} "
             f"Usage is known of {_format_names(map(str, missing), MAX_CONTAINERS)}."
         )
-    return lines, notes
+    return lines, notes, pods
 
 
 def _format_names(names: Iterable[str], limit: int = MAX_NAMES) -> str:

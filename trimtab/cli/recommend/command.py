@@ -26,6 +26,8 @@ from trimtab.inputs import current_requests, live_cluster
 from trimtab.inputs import usage_sources as sources
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.plan_inputs import parse_documents
+from trimtab.inputs.pod_level_subjects import list_lasting_containers
+from trimtab.inputs.pod_sums import PodSums
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.policy.vpa_webhook import WebhookReach, reach_everywhere_if
@@ -114,6 +116,8 @@ def verb(options: RecommendOptions) -> None:
         )  # this many times 24 hours overlap one more calendar day
 
     histories = sources.UsageHistories(create_history, Matchers.from_text(source.matcher), source.by)
+    if question.pod_level:
+        histories.pod_sums = PodSums(list_lasting_containers(current))
     # A single number has the unit of its series, whatever that is; without a statement it is computed as cpu.
     stated = source.stated
     if exports.prints_number and stated == NOTHING_STATED:
@@ -137,6 +141,9 @@ def verb(options: RecommendOptions) -> None:
         now_seconds = now_seconds if now_seconds is not None else int(clock.utc_now().timestamp())
         notes += sources.add_prometheus(histories, server, owners, now_seconds)
     book = histories.get_history() if not source.by else create_history()
+    pod_history = create_history() if histories.pod_sums is not None else None
+    if histories.pod_sums is not None and pod_history is not None:
+        histories.pod_sums.add_to_history(pod_history)
     # Kills in the status of pods come last, so that those that Prometheus has are not counted twice.
     _add_oom_kills(book, current.kills)
     for history in histories.histories.values():
@@ -155,7 +162,11 @@ def verb(options: RecommendOptions) -> None:
         output.write_text(_format_number(book, settings), options.output.file)
         return
     recommend_report = build_report(
-        histories.histories, histories.runs, current, replace(question, now=now_seconds), notes
+        histories.histories,
+        histories.runs,
+        current,
+        replace(question, now=now_seconds, pod_history=pod_history),
+        notes,
     )
     if earlier is not None:
         recommend_report = msgspec.structs.replace(

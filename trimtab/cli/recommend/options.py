@@ -238,6 +238,14 @@ class SizingOptions:
         bool,
         option("--guaranteed", help="Also change pods of the QoS class Guaranteed, with equal requests and limits."),
     ] = False
+    pod_level: Annotated[
+        bool,
+        option(
+            "--pod-level",
+            help="Also report one request for all containers of a pod, from the usage of their sum, and what it would "
+            "save. Needs --cluster, and --usage or --prometheus.",
+        ),
+    ] = False
     vpa_down: Annotated[
         bool,
         option(
@@ -349,6 +357,11 @@ def parse_options(options: RecommendOptions) -> tuple[Question, dict[str, str]]:
         has_cluster=bool(cluster.paths),
     )
     mistakes += more_mistakes
+    if sizing.pod_level and not cluster.paths:
+        mistakes.append(needs_cluster("--pod-level"))
+    if sizing.pod_level and not (source.paths or source.url is not None):
+        # Neither checkpoints nor the metrics API have the containers of a pod moment by moment.
+        mistakes.append(ConfigError(file="--pod-level", expected="--usage or --prometheus", got="neither"))
     if options.export.folder and not cluster.paths:
         mistakes.append(needs_cluster("--patch"))
     if choice.against and options.export.prints_number:
@@ -370,6 +383,7 @@ def parse_options(options: RecommendOptions) -> tuple[Question, dict[str, str]]:
         by=source.by,
         selection=selected,
         least_severity=SizingSeverity(choice.severity or "unknown"),
+        pod_level=sizing.pod_level,
         total_by=choice.total_by or (*([source.by] if source.by else []), NAMESPACE_TOTAL),
     )
     return question, source.login.parse_headers()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart
+from trimtab.cli.recommend.pod_level import WholePodReport
 
 
 class DayReport(ReportPart, frozen=True, kw_only=True):
@@ -185,6 +186,9 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
     """The total of all containers of the report."""
     totals: list[TotalReport]
     """The totals by namespace (and by cluster if the report is divided), or by the labels of --total-by."""
+    pods: list[WholePodReport]
+    """The workloads with several containers, with requests of whole pods, the largest saving first; empty without
+    --pod-level."""
     against: ComparisonReport | None
     """The comparison with the report of --against; null without that option."""
     notes: list[str]

@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from trimtab.cli.csv_table import Cell
+from trimtab.cli.recommend.pod_level import WholePodReport, WholePodResourceReport
 from trimtab.cli.recommend.report import (
     ComparisonReport,
     ContainerNames,
@@ -233,9 +234,38 @@ _CONTAINERS: Section[RecommendReport, ContainerReport] = Section(
 )
 
 
+def _pod_change(part: WholePodResourceReport) -> str:
+    return f"{part.separate} → {part.proposed}" if part.proposed else part.separate
+
+
+def _describe_pod(row: WholePodReport) -> str:
+    texts = dict.fromkeys((row.cpu.reason.text, row.memory.reason.text))
+    return "; ".join(texts)
+
+
+_PODS: Section[RecommendReport, WholePodReport] = Section(
+    key="pods",
+    rows=lambda report: report.pods,
+    max_rows=MAX_ROWS,
+    more=lambda hidden: Text(
+        f"{format_count(hidden, 'more row is', 'more rows are')} not shown: -o json contains all of them", style=GREY
+    ),
+    columns=(
+        Column("Whole pods", lambda row: f"{row.namespace}/{row.workload}"),
+        number_column("Containers", lambda row: row.containers, "{}", rank=4),
+        Column("CPU", lambda row: _pod_change(row.cpu), align="right"),
+        Column("Memory", lambda row: _pod_change(row.memory), align="right"),
+        number_column("Saves $", lambda row: row.monthly_saved, format_dollars, rank=1),
+        Column("Why", _describe_pod, style=GREY, rank=5, is_below=True, min_width=30),
+    ),
+    csv_columns=(),
+)
+
+
 def _list_sections(report: RecommendReport) -> tuple[Section[RecommendReport, Any], ...]:
     groups = dict.fromkeys(total.by for total in report.totals)
-    return (*(_list_totals([total for total in report.totals if total.by == by]) for by in groups), _CONTAINERS)
+    totals = (_list_totals([total for total in report.totals if total.by == by]) for by in groups)
+    return (*totals, _CONTAINERS, *((_PODS,) if report.pods else ()))
 
 
 def _list_totals(totals: Sequence[TotalReport]) -> Section[RecommendReport, TotalReport]:

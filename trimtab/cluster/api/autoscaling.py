@@ -7,7 +7,7 @@ or Karpenter provides the nodes.
 import msgspec
 from msgspec import field
 
-from trimtab.cluster.api.meta import UNSET, ApiObject, Metadata, ResourceList, UnsetType
+from trimtab.cluster.api.meta import UNSET, ApiObject, Metadata, ResourceList, Revised, UnsetType
 from trimtab.cluster.api.pod import Condition
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
 from trimtab.cluster.kinds import CORE_VERSION
@@ -40,6 +40,10 @@ class ContainerPolicy(ApiObject, frozen=True, kw_only=True):
     max_allowed: ResourceList = {}
     controlled_resources: tuple[str, ...] | UnsetType = UNSET
     controlled_values: str = "RequestsAndLimits"
+    oom_bump_up_ratio: Written | None = None
+    """How many times the memory at an OOM kill a container needs. None: the recommender's default."""
+    oom_min_bump_up: Written | None = None
+    """How many bytes more than at an OOM kill a container needs at least. None: the recommender's default."""
 
 
 class ResourcePolicy(ApiObject, frozen=True, kw_only=True):
@@ -79,6 +83,8 @@ class ContainerRecommendation(ApiObject, frozen=True, kw_only=True):
     target: ResourceList = {}
     lower_bound: ResourceList = {}
     upper_bound: ResourceList = {}
+    uncapped_target: ResourceList = {}
+    """The target before the VPA's minAllowed and maxAllowed."""
 
 
 class VPARecommendation(ApiObject, frozen=True, kw_only=True):
@@ -87,10 +93,14 @@ class VPARecommendation(ApiObject, frozen=True, kw_only=True):
 
 class VPAStatus(ApiObject, frozen=True, kw_only=True):
     recommendation: VPARecommendation = VPARecommendation()
+    conditions: tuple[Condition, ...] = ()
+    observed_generation: int | None = None
+    """The generation of the VPA from which its recommender computed the status, or None if it wrote none (VPA before
+    1.8)."""
 
 
 class VerticalPodAutoscaler(ApiObject, frozen=True, kw_only=True):
-    metadata: Metadata = Metadata()
+    metadata: Revised = Revised()
     spec: VPASpec = VPASpec()
     status: VPAStatus = VPAStatus()
 

@@ -20,6 +20,7 @@ from trimtab.installation.deployments import worker_environment
 from trimtab.installation.installed_process import InstalledProcess, WorkerDeployment
 from trimtab.installation.names import InstallValues, Manifest
 from trimtab.installation.parameter_access import render_parameter_access
+from trimtab.installation.vpa_status_access import render_vpa_status_access, restrict_vpa_status
 from trimtab.installation.write_policy import (
     CREATE,
     DELETE,
@@ -56,7 +57,13 @@ def _environment(values: InstallValues) -> dict[str, str]:
         "TRIMTAB_AUTOSCALER_STATUS_CONFIGMAP": values.autoscaler_status,
         variable_name(_NAME, "demote_groups"): "true",
     }
-    return {**worker_environment(_NAME, values), **parameters, **(demotion if values.demote_groups else {})}
+    vpa_status = {variable_name(_NAME, "write_vpa_status"): "true" if values.writes_vpa_status else "false"}
+    return {
+        **worker_environment(_NAME, values),
+        **parameters,
+        **(demotion if values.demote_groups else {}),
+        **vpa_status,
+    }
 
 
 PROCESS = InstalledProcess(
@@ -89,6 +96,7 @@ PROCESS = InstalledProcess(
         **dict.fromkeys(
             ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), "to read the usage that a VPA has stored"
         ),
+        "verticalpodautoscalers/status": "to write the recommendation of VPAs that name Trimtab",
     },
     namespace_purposes={
         "leases": FOR_OWN_LEASE,
@@ -128,6 +136,7 @@ PROCESS = InstalledProcess(
             may_change=(("data",), annotation_path(BASE_ANNOTATION), annotation_path(DEMOTIONS_ANNOTATION)),
             what="write the data of the autoscaler's priority map, and two annotations of it",
         ),
+        restrict_vpa_status(_NAME),
     ),
     environment=_environment,
     worker=WorkerDeployment(
@@ -147,5 +156,6 @@ PROCESS = InstalledProcess(
 
 def render_access_on_request(values: InstallValues) -> Iterator[Manifest]:
     """Yields the permissions to write outside of Trimtab's namespace, which the installation grants on request."""
+    yield from render_vpa_status_access(_NAME, values)
     yield from render_parameter_access(_NAME, values)
     yield from render_demotion_access(_NAME, values)

@@ -59,7 +59,8 @@ class Arrivals:
 
     def __init__(self, kind: str, seed: int) -> None:
         self._dice, self._make = Dice(f"{kind} {seed}"), MAKERS[kind]
-        self._policies = [_draw_policies(self._dice) for _ in range(12)]
+        decisive = _BY_NODE if kind == "daemonset" else _SPECS
+        self._policies = [_draw_policies(self._dice, decisive) for _ in range(12)]
         self._worlds = _draw_worlds(self._dice)
 
     def draw(self, count: int) -> Iterator[Arrival]:
@@ -190,8 +191,9 @@ def vary(dice: Dice, pod: Json) -> Json:
     labels, annotations = metadata["labels"], metadata["annotations"]
     labels["pod-template-hash"] = name.rpartition("-")[2]
     pinned = dice.choice(NODES)
-    text = json.dumps(spec).replace('["n1"]', f'["{pinned}"]')
-    spec = pod["spec"] = json.loads(text)
+    spec = pod["spec"] = json.loads(json.dumps(spec).replace('["n1"]', f'["{pinned}"]'))
+    if dice.random() < 0.5:
+        return pod
     for values, choices in (
         (labels, {"run": [name, pinned, "x", "x"], "tier": ["untrusted", "untrusted", "web"]}),
         (annotations, {"run": [name, metadata.get("name", name), pinned, "x"], "note": ["x", "x", "x", "y"]}),
@@ -266,8 +268,16 @@ _SPECS: tuple[Json, ...] = (
 )
 
 
-def _draw_policies(dice: Dice) -> Policies:
-    specs = dice.sample(_SPECS, dice.randint(1, 5))
+_BY_NODE = tuple(
+    {"actions": {"requests": {resource: {"from": "policy", "otherwise": amount, "when": "always"}}}, **more}
+    for resource, amount in (("cpu", "3500m"), ("memory", "3Gi"))
+    for more in ({}, {"guaranteed": "change"})
+)
+"""What only some of the nodes have room for."""
+
+
+def _draw_policies(dice: Dice, decisive: tuple[Json, ...]) -> Policies:
+    specs = [dice.choice(decisive), *dice.sample(_SPECS, dice.randint(0, 4))]
     return load(
         [
             {
@@ -297,7 +307,7 @@ _SHAPES = (
 def _nodes(dice: Dice) -> list[Any]:
     """Some of the nodes, of several shapes; one may be cordoned, and two may have one label of a host."""
     nodes = []
-    for name in dice.sample(NODES, dice.randint(0, len(NODES))):
+    for name in dice.sample(NODES, dice.choice((0, 1, 4, len(NODES)))):
         shape = dice.choice(_SHAPES)
         host = "n1" if dice.random() < 0.05 else name
         labels = {**shape["labels"], "kubernetes.io/hostname": host}

@@ -42,8 +42,8 @@ test: $(READY) ## all tests that need no cluster (PYTEST_ARGS="-x --durations=60
 test-slow: $(READY) ## what `make test` leaves out: every output format of every verb on a large cluster
 	@$(PYTHON) -m pytest -n auto -m slow tests/golden $(PYTEST_ARGS)
 
-fuzz: $(READY) ## 100 000 damaged reviews, and certificate rotations in any order (FUZZ_SEED=2: others)
-	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_cert_manager.py
+fuzz: $(READY) ## 100 000 damaged reviews, as many pods of each kind of owner, certificate rotations (FUZZ_SEED=2: others)
+	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_cert_manager.py tests/admission/test_warm_equals_cold.py
 
 test-all: $(READY) ## what differs by interpreter, on every Python from 3.11 on that is there
 	@tests/on_every_python

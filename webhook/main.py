@@ -45,12 +45,18 @@ class PolicyStateSource:
     """Returns the settings with values that change while the process runs."""
 
 
+_LOG_DELAY_SECONDS = 0.1
+"""How long the line of a changed pod waits for others, to be written with them."""
+
+
 def build_service(settings: Settings) -> Service:
     """Returns the service that these settings describe. Called once per process, after the fork."""
-    metrics, logger = _build_metrics(settings), log.build_logger(settings.log_level, settings.log_format)
+    metrics = _build_metrics(settings)
+    logger = log.build_logger(settings.log_level, settings.log_format, info_delay_seconds=_LOG_DELAY_SECONDS)
     source = _from_watches(settings, metrics, logger) if settings.is_live else _from_files(settings, metrics)
     policy_state = source.world
-    cache, decision_logger, lock = ResponseCache(answers=QuotaAnswers()), DecisionLogger(metrics, logger), Lock()
+    cache, lock = ResponseCache(answers=QuotaAnswers()), Lock()
+    decision_logger = DecisionLogger(metrics, logger, cache.lookups)
 
     def decide(body: bytes, *, waits: bool) -> HttpReply | DeferredReply:
         current = policy_state()

@@ -1,12 +1,12 @@
 """The webhook's metrics, counted by finding, and the log lines about decisions. Every label has a bounded set of
 values.
 
-A decision counts under twenty labels. Identical pods share one finding, so a review only increments one number; the
-labels are computed once per finding, when the metrics are scraped.
+A decision counts under twenty labels. Similar pods share their reasons, so a review only increments one number; the
+labels are computed once per decision, when the metrics are scraped.
 """
 
 from collections import Counter as CollectionsCounter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from typing import Final
@@ -15,8 +15,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord
 from trimtab.admission.handler import AdmissionResponse
+from trimtab.admission.template_cache import Lookup
+from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.bounded_cache import cache_short_strings
-from trimtab.cluster.owner import OwnerKey, owner_chain
+from trimtab.cluster.owner import controller_by_hash, controller_key
 from trimtab.policy.recommendation_age import RecommendationAges
 from trimtab.runtime.log import Logger
 from trimtab.runtime.metrics import Bounded, LabelledHistogram, add_build_info, nan_on_error, render_metrics
@@ -69,6 +71,14 @@ class WebhookMetrics:
         self._patch_bytes = LabelledHistogram(
             "trimtab_patch_bytes", "The number of bytes of the patches that were sent.", _BYTES, registry
         )
+        self._lookups = Counter(
+            "trimtab_decision_lookups",
+            "The number of pods by how their decision was found: that of the same pod, that of a similar one, or none, "
+            "with the reason.",
+            ["result"],
+            registry=registry,
+        )
+        self._counted_lookups: CollectionsCounter[str] = CollectionsCounter()
 
     def observe_review(self, path: str, status: int, seconds: float) -> None:
         """Counts a review; for `Service.observe`."""
@@ -90,6 +100,12 @@ class WebhookMetrics:
     def count_decision(self, policy: str, action: str, reason: str, times: int = 1) -> None:
         """Counts an action of a policy on pods, with the code of its reason."""
         self._decisions.labels(self._policy_label(policy), action, self._reason_label(reason)).inc(times)
+
+    def count_lookups(self, totals: Mapping[Lookup, int]) -> None:
+        """Counts lookups of decisions since the last call. `totals` are their numbers since the process began."""
+        for lookup, total in totals.items():
+            self._lookups.labels(lookup.value).inc(total - self._counted_lookups[lookup.value])
+            self._counted_lookups[lookup.value] = total
 
     def observe_patch(self, size: int, times: int = 1) -> None:
         """Counts patches of `size` bytes."""
@@ -160,27 +176,34 @@ MAX_RECORD_BYTES = 8 * 1024 * 1024
 """The maximum bytes of reviews whose records are kept, because a record holds its pod."""
 
 
+_CountKey = tuple[AdmissionOutcome, bool, int, int, int, int]
+
+
 class DecisionCounter:
-    """Counts responses for the metrics, those with the same record together. Safe for any thread."""
+    """Counts responses for the metrics, those that say the same together. Safe for any thread."""
 
     def __init__(self, meters: WebhookMetrics) -> None:
         self._meters = meters
         self._lock = Lock()
         self._bytes = 0
-        self._counts: dict[tuple[int, bool], list[int]] = {}
-        self._records: dict[int, AdmissionRecord] = {}
-        """Kept while their counts are, so that no other record gets the same id."""
+        self._counts: dict[_CountKey, int] = {}
+        self._records: dict[_CountKey, AdmissionRecord] = {}
+        """Kept while their counts are, so that no other tuple gets the same id."""
 
     def count_response(self, response: AdmissionResponse) -> None:
         """Counts one review."""
-        key = id(response.record), response.request.dry_run
+        record = response.record
+        decision, size = record.decision, len(record.patch)
+        # Pods that share a decision have records of their own with the very same reasons.
+        parts = (0, 0, 0) if decision is None else (id(decision.changes), id(decision.fields_kept), id(decision.would))
+        key = (record.outcome, response.request.dry_run, size, *parts)
         with self._lock:
             count = self._counts.get(key)
             if count is not None:
-                count[0] += 1
+                self._counts[key] = count + 1
                 return
-            self._counts[key] = [1]
-            self._records[key[0]] = response.record
+            self._counts[key] = 1
+            self._records[key] = record
             self._bytes += response.review_bytes
             if len(self._counts) >= MAX_RECORDS or self._bytes >= MAX_RECORD_BYTES:
                 self._flush()
@@ -194,29 +217,26 @@ class DecisionCounter:
         counts, self._counts = self._counts, {}
         records, self._records, self._bytes = self._records, {}, 0
         decided: CollectionsCounter[tuple[str, str, str]] = CollectionsCounter()
-        for (number, dry_run), (times,) in counts.items():
-            record = records[number]
+        for key, times in counts.items():
+            record, dry_run = records[key], key[1]
             self._meters.count_outcome(record.outcome.value, dry_run=dry_run, times=times)
             if record.outcome is AdmissionOutcome.CHANGED:
                 self._meters.observe_patch(len(record.patch), times)
-            for words in _decision_labels(record):
+            for words in _list_results(record):
                 decided[words] += times
-        for (policy, what, reason), times in decided.items():
-            self._meters.count_decision(policy, what, reason, times)
+        for (policy, field, reason), times in decided.items():
+            self._meters.count_decision(policy, action_label(field), reason, times)
 
 
-def _decision_labels(record: AdmissionRecord) -> list[tuple[str, str, str]]:
-    """Returns policy, action and reason of each change, omission and possible change of the pod."""
+def _list_results(record: AdmissionRecord) -> list[tuple[str, str, str]]:
+    """Returns policy, field and reason of each change, omission and possible change of the pod."""
     decision = record.decision
     if decision is None:
         return []
     changes = decision.changes if record.outcome is AdmissionOutcome.CHANGED else ()
-    labels = [(c.policy, action_label(c.field), c.reason.code.name) for c in changes]
-    labels += [
-        (kept_field.policy, action_label(kept_field.field), kept_field.reason.code.name)
-        for kept_field in decision.fields_kept
-    ]
-    return labels + [(would.policy, action_label(would.field), "would-change") for would in decision.would]
+    results = [(one.policy, one.field, one.reason.code.name) for one in changes]
+    results += [(one.policy, one.field, one.reason.code.name) for one in decision.fields_kept]
+    return results + [(one.policy, one.field, "would-change") for one in decision.would]
 
 
 @cache_short_strings(max_length=256, max_entries=4096)
@@ -239,13 +259,18 @@ SLOW_SECONDS = 0.5
 class DecisionLogger:
     """Logs and counts the result of each review."""
 
-    def __init__(self, meters: WebhookMetrics, log: Logger) -> None:
-        self._meters, self._log = meters, log
+    def __init__(self, meters: WebhookMetrics, log: Logger, lookups: Mapping[Lookup, int] | None = None) -> None:
+        """lookups: how decisions were found; the numbers grow while the process runs."""
+        # Bound once: structlog's own proxy binds the logger anew for each line.
+        self._meters, self._log = meters, log.bind()
+        self._lookups: Mapping[Lookup, int] = {} if lookups is None else lookups
         self._counter = DecisionCounter(meters)
 
     def render_metrics(self) -> bytes:
         """Returns the Prometheus text with all reviews so far."""
         self._counter.flush_counts()
+        # A copy: a review on another thread may find a decision in a way that did not occur before.
+        self._meters.count_lookups(dict(self._lookups))
         return self._meters.render_text()
 
     def log_review(self, response: AdmissionResponse, seconds: float = 0.0) -> None:
@@ -258,9 +283,8 @@ class DecisionLogger:
             self._log.warning("the review took long", **slow, **_log_fields(response))
         outcome, decision = record.outcome, record.decision
         if outcome is AdmissionOutcome.CHANGED and decision is not None:
-            policies = record.policies
             changed = [change.field for change in decision.changes[:MAX_LOGGED_FIELDS]]
-            self._log.info("pod changed", policies=policies, fields=changed, **_log_fields(response))
+            self._log.info("pod changed", policies=record.policies, fields=changed, **_log_fields(response))
         elif outcome is AdmissionOutcome.DENIED and decision is not None:
             self._log.warning("pod denied", why=str(decision.denied), user=request.user_name, **_log_fields(response))
         elif outcome is AdmissionOutcome.TOO_LARGE:
@@ -292,15 +316,13 @@ def _log_fields(response: AdmissionResponse) -> dict[str, object]:
     """
     decision, request = response.record.decision, response.request
     metadata = decision.pod.metadata if decision is not None else None
-    owners = owner_chain(metadata, request.namespace, _no_controller) if metadata is not None else ()
+    owner = ""
+    if metadata is not None and (controller := controller_key(metadata, request.namespace)) is not None:
+        owner = str(controller_by_hash(value_or(metadata.labels, {}), controller) or controller)
     return {
         "uid": request.uid,
         "namespace": request.namespace,
         "pod": request.name or (metadata.generate_name if metadata is not None else ""),
-        "owner": str(owners[-1]) if owners else "",
+        "owner": owner,
         "dry_run": request.dry_run,
     }
-
-
-def _no_controller(owner: OwnerKey) -> None:
-    return None

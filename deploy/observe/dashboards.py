@@ -253,6 +253,9 @@ PODS = Dashboard(
             _one("Patch size", "The median in bytes.",
                  "histogram_quantile(0.5, sum by (le) (rate(trimtab_patch_bytes_bucket[$__rate_interval])))", "p50",
                  "bytes"),
+            _one("Decisions found", "The decision on the same pod, on a similar pod, or why none was found.",
+                 "sum by (result) (rate(trimtab_decision_lookups_total[$__rate_interval]))", "{{result}}", "ops",
+                 stacked=True),
         )),
         Row("Policies", (
             _one("Actions of policies", "By policy, action and reason.",

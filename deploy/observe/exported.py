@@ -31,6 +31,7 @@ _UNITS = (
     ("_reviews", "reviews"),
     ("_outcomes", "reviews"),
     ("_decisions", "actions"),
+    ("_decision_lookups", "pods"),
     ("_policies", "policies"),
     ("_invalid_objects", "objects"),
     ("_evictions", "evictions"),

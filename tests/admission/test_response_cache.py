@@ -1,5 +1,6 @@
 """What is remembered, for how long, and what never is."""
 
+import json
 import tracemalloc
 from dataclasses import replace
 
@@ -157,6 +158,81 @@ def test_a_token_volume_of_another_kind_is_no_likeness():
     pod["spec"]["volumes"][0] = {"name": "kube-api-access-abcde", "emptyDir": {}}
     door(pod)
     door(pod)
+    assert door.hits == 0
+
+
+BIG = policies(policy("{requests: {memory: {from: policy, otherwise: 3Gi, when: always}}}"))
+
+
+def pinned(name, field="matchFields", **more):
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
+    pod = manifest(ownerReferences=[owner], **more)
+    terms = [{field: [{"key": "metadata.name", "operator": "In", "values": [name]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pod["spec"]["affinity"] = {"nodeAffinity": required}
+    return pod
+
+
+def of_nodes(**sizes):
+    """The cluster with nodes of these sizes, in Gi."""
+    world = facts(
+        *(
+            node(name, labels={"kubernetes.io/hostname": name}, cpu="4", memory=f"{size}Gi")
+            for name, size in sizes.items()
+        )
+    )
+    return replace(WORLD, nodes=world.nodes, machines=world.machines)
+
+
+class CompactDoor(Door):
+    """As an API server sends reviews: without spaces."""
+
+    def __call__(self, pod, world=WORLD, **request):
+        compact = json.dumps(json.loads(review(pod, **request)), separators=(",", ":")).encode()
+        answer = answer_review(compact, admission_context(self.by, world, settings=TERMS, memory=self.memory))
+        assert answer.body == answer_review(compact, admission_context(self.by, world, settings=TERMS)).body
+        self.hits += id(answer.record) in self.seen
+        self.seen.add(id(answer.record))
+        self.kept = [*getattr(self, "kept", []), answer]
+        return answer
+
+
+def test_pods_that_are_pinned_to_nodes_of_one_shape_share_an_answer():
+    door, world = CompactDoor(BIG), of_nodes(n1="4", n2="4", n3="2")
+    outcomes = [door(pinned(name), world).record.outcome for name in ("n1", "n2", "n3", "n1")]
+    assert outcomes[0] == outcomes[1] == outcomes[3] != outcomes[2]
+    assert door.hits == 2
+
+
+def test_a_node_of_another_shape_by_now_is_noticed():
+    door = CompactDoor(BIG)
+    for world in (WORLD, of_nodes(n1="4", n2="2"), of_nodes(n1="2", n2="4"), of_nodes(n1="4"), of_nodes(n2="4")):
+        for name in ("n1", "n2"):
+            door(pinned(name), world)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"labels": {"node": "n1"}}, {"annotations": {"node": "n1"}}, {"annotations": {"node": '"matchFields":["n1"]'}}],
+)
+def test_a_node_that_is_named_elsewhere_too_is_no_likeness(told):
+    door = CompactDoor()
+    door(pinned("n1", **told))
+    door(pinned("n2", **{part: dict.fromkeys(values, "n2") for part, values in told.items()}))
+    assert door.hits == 0
+
+
+def test_a_node_that_only_a_preference_names_is_not_masked():
+    door = CompactDoor()
+    for name in ("n1", "n2"):
+        pod = pinned(name)
+        [term] = pod["spec"]["affinity"]["nodeAffinity"].pop("requiredDuringSchedulingIgnoredDuringExecution")[
+            "nodeSelectorTerms"
+        ]
+        pod["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {"weight": 1, "preference": term}
+        ]
+        door(pod)
     assert door.hits == 0
 
 

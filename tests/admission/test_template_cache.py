@@ -27,6 +27,7 @@ from trimtab.admission.template_cache import MAX_TEMPLATES
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.replicas import Replicas
 from trimtab.policy.changed_annotation import read_trusted_annotation
+from trimtab.policy.match import rollout_place
 
 FILL = policies(policy("{requests: {cpu: {from: usage, otherwise: 10m}}, limits: {cpu: remove}}"))
 WORLD = facts(
@@ -91,11 +92,68 @@ def test_what_no_decision_reads_may_differ(other):
     assert second_is_shared(manifest(), manifest(**{"template_hash": "6b7c", **other}))
 
 
-def test_two_jobs_of_one_cron_job_share_a_decision_and_two_jobs_of_nobody_do_not():
+def test_two_jobs_of_one_cron_job_share_a_decision():
     of_cron = {"kind": "Job", "name": "work-"}
     assert second_is_shared(manifest("28000001", **of_cron), manifest("28000002", **of_cron))
-    lone = {"kind": "Job", "name": "lone-"}
-    assert not second_is_shared(manifest("28000001", **lone), manifest("28000002", **lone))
+
+
+ALWAYS = policies(policy("{requests: {cpu: {from: policy, otherwise: 10m, when: always}}}"))
+
+
+@pytest.mark.parametrize("kind", ["Job", "Workflow", "Pod", "StatefulSet"])
+def test_the_name_of_the_only_owner_may_differ_if_nothing_was_read_by_it(kind):
+    pods = [manifest(name_of_run, kind=kind, name="lone-") for name_of_run in ("x7k2p", "b4c9d")]
+    assert second_is_shared(*pods, ALWAYS)
+
+
+def test_a_reason_that_names_the_only_owner_holds_for_no_other():
+    pods = [manifest(name_of_run, kind="Job", name="lone-") for name_of_run in ("28000001", "28000002")]
+    assert not second_is_shared(*pods)
+
+
+def test_usage_that_is_known_of_one_only_owner_is_not_that_of_another():
+    pods = [manifest(name_of_run, kind="Job", name="lone-") for name_of_run in ("a", "b")]
+    used = {f"{NAMESPACE}/Job/lone-b": {"app": container_usage({"cpu": ("1m", "5m")})}}
+    own = replace(WORLD, recommendations=replace(WORLD.recommendations, workloads=used))
+    by = policies(policy("{requests: {cpu: {from: usage, when: always, otherwise: 10m}}}"))
+    assert not second_is_shared(*pods, by, own)
+
+
+def in_half(names):
+    """The first two of these names of pods in one half of owners, and the first one in the other half."""
+    half = {name: rollout_place("p", f"{NAMESPACE}/Pod/{name}") < 50 for name in names}
+    inside = [name for name, is_included in half.items() if is_included]
+    return inside[0], inside[1], next(name for name, is_included in half.items() if not is_included)
+
+
+def bare(name, **more):
+    pod = manifest(**more)
+    del pod["metadata"]["ownerReferences"], pod["metadata"]["generateName"]
+    pod["metadata"]["name"] = name
+    return pod
+
+
+def test_a_pod_without_an_owner_shares_with_those_that_the_same_policies_are_rolled_out_to():
+    half = policies(policy("{requests: {cpu: {from: policy, otherwise: 10m, when: always}}}", rollout=50))
+    first, second, outside = in_half([f"run-{number}" for number in range(20)])
+    assert second_is_shared(bare(first), bare(second), half)
+    assert not second_is_shared(bare(first), bare(outside), half)
+
+
+def test_a_pod_without_an_owner_shares_with_those_whose_names_pass_the_same_tests():
+    by = policies(
+        policy("{requests: {cpu: {from: policy, otherwise: 10m, when: always}}}", match="{owners: ['Pod/*a']}")
+    )
+    assert second_is_shared(bare("run-1a"), bare("run-2a"), by)
+    assert not second_is_shared(bare("run-1a"), bare("run-2b"), by)
+
+
+def test_a_reason_that_contains_a_pods_own_name_holds_for_no_other():
+    by = policies(policy(REST + ", labels: {add: {tier: c}}}"))
+    assert second_is_shared(bare("run-1a"), bare("run-2b"), by)
+    assert not second_is_shared(
+        bare("run-1a", labels={"tier": "run-1a"}), bare("run-2b", labels={"tier": "run-1a"}), by
+    )
 
 
 @pytest.mark.parametrize(

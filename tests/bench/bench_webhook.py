@@ -5,7 +5,7 @@
 One core for the server, one for the client. Ours with every shipped policy, recommendations for 10 000 workloads,
 the self-check on and a log line per changed pod. Rounds in shuffled order, medians. Ratios are ours to theirs.
 
-Six kinds of load, told apart because they cost differently:
+Kinds of load, told apart because they cost differently (`tests.bench.arrivals`):
 
     the same     the load client's one body over and over, as for every server this was ever measured beside
     siblings     another uid and another token volume in each: what a ReplicaSet's pods differ in
@@ -14,6 +14,11 @@ Six kinds of load, told apart because they cost differently:
                  every request changed to what the workload uses
     anew         another annotation besides: no decision on an earlier pod holds for it, so each is decided anew
     unknown      another workload in each, of which no usage is known: decided anew, and its requests stay
+    daemonset    a DaemonSet's pods, each pinned to one of 500 nodes of three sizes
+    cronjob      another Job of a CronJob in each
+    job          another Job in each, that no CronJob made
+    workflow     another step of a workflow in each, with a name of its own
+    mix          a day's arrivals
 
 The last line has the ratio of each: `webhook_cpu_ratio` is for "the same" typical pod.
 """
@@ -27,6 +32,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.bench import servers
+from tests.bench.arrivals import PLANS, write_plans
 from tests.bench.results import choose_size, report_result
 from tests.bench.servers import Load, Server
 
@@ -34,11 +40,6 @@ ROUNDS = choose_size(5, 1)
 SECONDS = "2s"
 PACED = "10s"
 """Two thousand reviews: the load client opens its connections anew each time, and of fewer they would be the p99."""
-UID, TOKEN = "705ab4f5-6393-11e8-b7cc-42010a800002", "7xk2p"
-OTHER, WORKLOAD, ANNOTATION = "7d9c6b5f48", "payments-api", "annotation-0"
-KINDS = {"siblings": (UID, TOKEN), "quota": (UID, TOKEN), "distinct": (UID, TOKEN, OTHER)}
-KINDS["anew"] = (*KINDS["distinct"], ANNOTATION)
-KINDS["unknown"] = (*KINDS["distinct"], WORKLOAD)
 COUNT = choose_size(3000, 1000)
 MEMORY = choose_size(100_000, 5_000)
 
@@ -53,14 +54,15 @@ def main() -> None:
         servers.under_quota(Path(folder), ours) as under_quota,
     ):
         bodies = servers.bodies(Path(folder))
+        plans = write_plans(Path(folder), bodies)
         _warm(bodies, theirs, ours, under_quota)
-        loads = _rounds(bodies, theirs, ours, under_quota)
+        loads = _rounds(bodies, plans, theirs, ours, under_quota)
         burst = [server.load(bodies["typical"], "-burst", "300", "-dur", "1s") for server in (theirs, ours)]
         print(
             f"\ncold burst of 300 connections, p99: reference {burst[0].p99_us / 1000:.0f} ms,"
             f" ours {burst[1].p99_us / 1000:.0f} ms, errors {burst[0].errors} and {burst[1].errors}"
         )
-        memory = _memory(bodies["typical"], ours)
+        memory = _memory(bodies["typical"], plans["distinct"], ours)
     _tell(loads, memory, burst[1])
 
 
@@ -70,21 +72,23 @@ def _warm(bodies: dict[str, Path], *all_three: Server) -> None:
             server.load(body, "-conns", "8", "-dur", "500ms")
 
 
-def _rounds(bodies: dict[str, Path], theirs: Server, ours: Server, under_quota: Server) -> Loads:
+def _rounds(
+    bodies: dict[str, Path], plans: dict[str, Path], theirs: Server, ours: Server, under_quota: Server
+) -> Loads:
     loads: Loads = defaultdict(list)
-    steps = [(name, server) for name in (*bodies, "rate", *KINDS) for server in (theirs, ours)]
+    steps = [(name, server) for name in (*bodies, "rate", *plans) for server in (theirs, ours)]
     steps[steps.index(("quota", ours))] = ("quota", under_quota)
     for number in range(ROUNDS):
         random.shuffle(steps)
         for name, server in steps:
-            loads[name, server.name].append(_one(name, server, bodies))
-        print(f"round {number + 1}: " + ", ".join(_round(loads, name) for name in (*bodies, *KINDS)), flush=True)
+            loads[name, server.name].append(_one(name, server, bodies, plans))
+        print(f"round {number + 1}: " + ", ".join(_round(loads, name) for name in (*bodies, *plans)), flush=True)
     return loads
 
 
-def _one(name: str, server: Server, bodies: dict[str, Path]) -> Load:
-    if name in KINDS:
-        return server.call(bodies["typical"], COUNT, *KINDS[name])
+def _one(name: str, server: Server, bodies: dict[str, Path], plans: dict[str, Path]) -> Load:
+    if name in plans:
+        return server.call(plans[name], COUNT)
     if name == "rate":
         return server.load(bodies["typical"], "-rate", "200", "-dur", PACED)
     return server.load(bodies[name], "-conns", "8", "-dur", SECONDS)
@@ -95,20 +99,20 @@ def _round(loads: Loads, name: str) -> str:
     return f"{name} {ours:.0f}/{theirs:.0f} µs"
 
 
-def _memory(body: Path, ours: Server) -> tuple[int, int, int]:
+def _memory(body: Path, distinct: Path, ours: Server) -> tuple[int, int, int]:
     """Resident before and after 100 000 reviews, some of them never seen before; and how many failed."""
-    errors = ours.call(body, 2 * COUNT, *KINDS["distinct"]).errors  # until what is remembered fills its room
+    errors = ours.call(distinct, 2 * COUNT).errors  # until what is remembered fills its room
     before, observation = ours.memory, 0
     while observation < MEMORY:
         second_result = ours.load(body, "-conns", "8", "-dur", "3s")
-        for load in (second_result, ours.call(body, COUNT // 4, *KINDS["distinct"])):
+        for load in (second_result, ours.call(distinct, COUNT // 4)):
             observation, errors = observation + load.reviews, errors + load.errors
     return before, ours.memory, errors
 
 
 def _tell(measurements: Loads, rest: tuple[int, int, int], burst: Load) -> None:
     print(f"\n{'':10} {'ours':>9} {'reference':>10} {'ratio':>6}   CPU per review, median of {ROUNDS} rounds")
-    for name in ("small", "typical", "big", *KINDS):
+    for name in ("small", "typical", "big", *PLANS):
         ours, theirs = (_median(measurements[name, who], "cpu_us") for who in ("trimtab", "reference"))
         print(f"{name:10} {ours:6.1f} µs {theirs:7.1f} µs {ours / theirs:6.2f}")
     p99 = {who: _median(measurements["rate", who], "p99_us") for who in ("trimtab", "reference")}
@@ -127,6 +131,8 @@ def _tell(measurements: Loads, rest: tuple[int, int, int], burst: Load) -> None:
         f" siblings={_ratio(measurements, 'siblings'):.2f} siblings_under_quota={_ratio(measurements, 'quota'):.2f}"
         f" distinct={_ratio(measurements, 'distinct'):.2f} decided_anew={_ratio(measurements, 'anew'):.2f}"
         f" decided_anew_without_usage={_ratio(measurements, 'unknown'):.2f}"
+        + "".join(f" {name}={_ratio(measurements, name):.2f}" for name in ("daemonset", "cronjob", "job", "workflow"))
+        + f" mix={_ratio(measurements, 'mix'):.2f}"
         f" webhook_p99_ratio={slower:.2f} errors={errors}",
         broken={},
     )

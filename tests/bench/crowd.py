@@ -14,16 +14,19 @@ from trimtab.cluster.recommendation import PAYLOAD_KEY, RECOMMENDATIONS_LABEL, C
 
 WORKLOADS = 10_000
 SHARDS = 32
+NODES = tuple(f"ip-10-0-{number // 250}-{number % 250}.internal" for number in range(1, 501))
+_SIZES = (("16", "64Gi"), ("8", "32Gi"), ("32", "256Gi"))
 ROOT = Path(__file__).parents[2]
 POLICIES = f"{ROOT}/policies/recommended:{ROOT}/policies/library"
-_OWN = "payments/Deployment/payments-api"
+_OWN = ("Deployment/payments-api", "DaemonSet/payments-agent", "CronJob/payments-report")
 _CONTAINERS = ("app", *(f"app-{number}" for number in range(1, 10)), "init-migrate")
 
 
 def snapshot() -> dict[str, Any]:
-    """Recommendations for everybody, and the workload that the reviews are of."""
+    """Recommendations for everybody, the workloads that the reviews are of, and nodes of three sizes."""
     workloads = {f"team-{n % 100}/Deployment/app-{n}": {"app": _usage(n), "proxy": _usage(n + 7)} for n in _others()}
-    workloads[_OWN] = {name: _usage(number) for number, name in enumerate(_CONTAINERS)}
+    for owner in _OWN:
+        workloads[f"payments/{owner}"] = {name: _usage(number) for number, name in enumerate(_CONTAINERS)}
     names = sorted(workloads)
     shards = [{name: workloads[name] for name in names[number::SHARDS]} for number in range(SHARDS)]
     items = [_shard(number, result) for number, result in enumerate(shards)]
@@ -31,13 +34,13 @@ def snapshot() -> dict[str, Any]:
 
 
 def own_containers() -> list[tuple[str, str, str, ContainerUsage]]:
-    """(kind, owner, container, usage) of the workload that the reviews are of."""
-    _, kind, owner = _OWN.split("/")
+    """(kind, owner, container, usage) of the Deployment that the reviews are of."""
+    kind, owner = _OWN[0].split("/")
     return [(kind, owner, name, _usage(number)) for number, name in enumerate(_CONTAINERS)]
 
 
 def _others() -> range:
-    return range(WORKLOADS - 1)
+    return range(WORKLOADS - len(_OWN))
 
 
 def _usage(number: int) -> ContainerUsage:
@@ -67,8 +70,22 @@ def _surroundings() -> list[dict[str, Any]]:
             "kind": "ReplicaSet",
             "metadata": {"name": "payments-api-7d9c6b5f48", **here, "ownerReferences": [owner]},
         },
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "16"}}},
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "payments-agent", **here}},
+        {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "payments-report", **here}},
+        *map(_node, range(len(NODES))),
     ]
+
+
+def _node(number: int) -> dict[str, Any]:
+    cpu, memory = _SIZES[number % len(_SIZES)]
+    labels = {"kubernetes.io/hostname": NODES[number], "kubernetes.io/arch": "amd64"}
+    amounts = {"cpu": cpu, "memory": memory, "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": NODES[number], "labels": labels},
+        "status": {"allocatable": amounts},
+    }
 
 
 if __name__ == "__main__":

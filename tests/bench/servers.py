@@ -70,9 +70,9 @@ class Server:
         reviews, errors = int(result[1]), int(result[4])
         return Load(reviews, errors, spent / max(1, reviews) * 1e6, float(result[2]), float(result[3]))
 
-    def call(self, body: Path, count: int, *texts: str) -> Load:
-        """Reviews in each of which these texts are others."""
-        command = [sys.executable, "-m", "tests.bench.caller", self.url, str(body), str(count), *texts]
+    def call(self, plan: Path, count: int) -> Load:
+        """Reviews as a plan of `tests.bench.arrivals` says."""
+        command = [sys.executable, "-m", "tests.bench.caller", self.url, str(plan), str(count)]
         before = self.cpu()
         run = _pinned(CLIENT_CORE, *command)
         document = json.loads(subprocess.run(run, check=True, capture_output=True, text=True, cwd=crowd.ROOT).stdout)

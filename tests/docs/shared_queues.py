@@ -266,6 +266,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/usage/usage_file.py mistakes >= _MAX_NAMES": _ONE_INPUT,
     "trimtab/usage/usage_file.py most_common(_MAX_NAMES)": _ONE_INPUT,
     "trimtab/watchdog/policy_status.py [:_MAX_MESSAGE_CHARACTERS]": _ONE_TEXT,
+    "trimtab/runtime/line_batches.py _lines >= MAX_LINES": "all lines are written, and none is lost",
     "webhook/metrics.py [:MAX_LOGGED_FIELDS]": _ONE_TEXT,
     "webhook/metrics.py _bytes >= MAX_RECORD_BYTES": "all counts are added to the metrics, and none is lost",
     "webhook/metrics.py _counts >= MAX_RECORDS": "all counts are added to the metrics, and none is lost",

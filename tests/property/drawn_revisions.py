@@ -75,7 +75,7 @@ def _with_owner(**fields):
     other = {"apiVersion": "v1", "kind": "DaemonSet", "name": "other", "uid": "o"}
 
     def changed(pod):
-        references = pod["metadata"]["ownerReferences"]
+        references = pod["metadata"].get("ownerReferences", [])
         return _with_metadata({"ownerReferences": [*references, {**other, **fields}]})(pod)
 
     return changed

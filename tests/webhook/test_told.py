@@ -18,7 +18,7 @@ NO_LIMITS = policies(policy("{limits: {cpu: remove}}", name="no-limits"))
 def told(*bodies, by=NO_LIMITS, level="info"):
     """The scrape and the log lines after these reviews."""
     out, memory = io.StringIO(), ResponseCache()
-    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger(level, "json", out))
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger(level, "json", out), memory.lookups)
     for body in bodies:
         teller.log_review(answer_review(body, admission_context(by, facts(), memory=memory)))
     return teller.render_metrics().decode(), [json.loads(line) for line in out.getvalue().splitlines()]
@@ -33,6 +33,18 @@ def test_each_of_many_reviews_is_counted_and_has_its_own_line():
     assert [line["uid"] for line in lines] == ["u-0", "u-1", "u-2"]
     assert {line["event"] for line in lines} == {"pod changed"}
     assert lines[0]["policies"] == ["no-limits"]
+
+
+def test_how_decisions_were_found_is_counted_once():
+    out, memory = io.StringIO(), ResponseCache()
+    teller = DecisionLogger(WebhookMetrics(CollectorRegistry()), log.build_logger("info", "json", out), memory.lookups)
+    context = admission_context(NO_LIMITS, facts(), memory=memory)
+    for pod in (POD, POD, {**POD, "metadata": {"name": "shop"}}):
+        teller.log_review(answer_review(review(pod), context))
+    for _ in range(2):
+        scrape = teller.render_metrics().decode()
+        for result in ("first", "same-pod", "similar-pod"):
+            assert f'trimtab_decision_lookups_total{{result="{result}"}} 1.0' in scrape
 
 
 def test_the_line_of_a_controllers_pod_names_its_owner_and_the_changed_fields():

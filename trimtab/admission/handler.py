@@ -11,9 +11,19 @@ from trimtab.admission import admission_review as wire
 from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord, PodDecision
 from trimtab.admission.apiserver.resourcequota import NO_ANSWERS
+from trimtab.admission.pod_bytes import (
+    PodBytes,
+    is_of_any_node,
+    is_shareable,
+    mask_pod_bytes,
+    pin_to_node,
+    read_shapes,
+    with_any_node,
+)
 from trimtab.admission.pod_decision import decide_pod
-from trimtab.admission.response_cache import is_shareable, normalize_pod_bytes
-from trimtab.admission.template_cache import estimate_bytes, read_instance
+from trimtab.admission.response_cache import CacheKey
+from trimtab.admission.template_cache import Lookup, estimate_bytes
+from trimtab.admission.template_instance import encode_parts, read_instance
 from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.format_count import format_count
@@ -88,57 +98,56 @@ def _decide_review(review: wire.Review, context: AdmissionContext) -> AdmissionR
     if request.dry_run and PROBE_ANNOTATION.encode() in raw:
         return _answer_probe(context)
     memory = context.memory
-    pod_key = normalize_pod_bytes(raw) if memory is not None else None
-    if memory is None or pod_key is None:
+    pod_bytes = mask_pod_bytes(raw) if memory is not None else None
+    if memory is None or pod_bytes is None:
         return _decide_bytes(raw, request, context)
-    key = request.namespace, pod_key[0]
+    key = request.namespace, pod_bytes.masked, read_shapes(context.facts, pod_bytes.node_name)
     cached = memory.find_record(key, context.policies, context.facts, context.settings)
-    return cached or _decide_and_store(raw, request, context, pod_key)
+    return cached or _decide_and_store(raw, request, context, key, pod_bytes)
 
 
 def _decide_and_store(
-    raw: bytes,
-    request: wire.AdmissionRequest,
-    context: AdmissionContext,
-    pod_key: tuple[bytes, bytes],
+    raw: bytes, request: wire.AdmissionRequest, context: AdmissionContext, key: CacheKey, pod_bytes: PodBytes
 ) -> AdmissionRecord:
-    """Returns the record for a pod that is not in the cache, and stores the record in the cache.
-
-    pod_key: the pod's bytes and the name of its token volume, as `normalize_pod_bytes` returns them.
-    """
-    memory = context.memory
+    """Returns the record for a pod that is not in the cache, and stores the record in the cache."""
+    memory, settings = context.memory, context.settings
     assert memory is not None
-    pod = _decode_pod(raw)
+    pod, is_pinned = _decode_masked(raw, pod_bytes)
     if isinstance(pod, str):
         return _undecided_record(AdmissionOutcome.UNREADABLE, pod, request, context)
-    namespace, token_name, signer = request.namespace, pod_key[1], context.settings.signer
-    key = namespace, pod_key[0]
     recorded_facts, reads = track_dependencies(context.facts)
-    instance = read_instance(pod, raw, token_name, namespace, recorded_facts, context.policies)
-    shared_record = (
-        None if instance is None else memory.templates.reuse_decision(instance, raw, context.facts, reads, signer)
-    )
-    if shared_record is not None:
-        # Values that the template does not compare may contain the name of the token volume.
-        if is_shareable(pod, token_name, shared_record):
-            memory.store_record(key, shared_record, pod, reads, estimate_bytes(len(key[1]), pod, shared_record))
-        return shared_record
+    if is_pinned:
+        read_shapes(recorded_facts, pod_bytes.node_name)  # the key depends on it
+    encoded = encode_parts(pod, context.policies)
+    instance = read_instance(pod, raw, encoded, pod_bytes.token_name, request.namespace, recorded_facts)
+    record, metadata_reads = None, None
+    if instance is not None:
+        metadata_reads = MetadataReads()
+        record = memory.templates.reuse_decision(instance, raw, context.facts, reads, settings.signer)
+    else:
+        memory.lookups[Lookup.UNLIKE] += 1
+    is_reused = record is not None
     answers = NO_ANSWERS if request.dry_run else memory.answers
-    metadata_reads = None if instance is None else MetadataReads()
-    subject = PodContext(
-        pod=pod,
-        namespace=namespace,
-        facts=recorded_facts,
-        settings=context.settings,
-        body=raw,
-        reads=metadata_reads,
-    )
-    record = _build_record(decide_pod(subject, context.policies, answers=answers))
-    if answers.awaited is None and is_shareable(pod, token_name, record):
-        size = estimate_bytes(len(key[1]), pod, record)
+    if record is None:
+        subject = PodContext(
+            pod=pod,
+            namespace=request.namespace,
+            facts=recorded_facts,
+            settings=settings,
+            body=raw,
+            reads=metadata_reads,
+        )
+        record = _build_record(decide_pod(subject, context.policies, answers=answers))
+        if answers.awaited is not None:
+            return record
+    # Of a template's pod, too: values that the template does not compare may contain the name of the token volume.
+    if not is_shareable(pod, encoded.parts, pod_bytes, record):
+        return record
+    size = estimate_bytes(len(key[1]), encoded.size, record)
+    if pod_bytes.node_name == "" or (is_pinned and is_of_any_node(pod_bytes, record, reads)):
         memory.store_record(key, record, pod, reads, size)
-        if instance is not None and metadata_reads is not None:
-            memory.templates.store_decision(instance, record, metadata_reads, reads, signer, size)
+    if instance is not None and metadata_reads is not None and not is_reused:
+        memory.templates.store_decision(instance, record, metadata_reads, reads, settings.signer, size)
     return record
 
 
@@ -166,6 +175,16 @@ def _unexpected_review(review: wire.Review) -> str:
     if (resource.group, resource.resource) != ("", "pods"):
         return f"expected pods, got {resource.resource or 'no resource'}"
     return ""
+
+
+def _decode_masked(raw: bytes, pod_bytes: PodBytes) -> tuple[Pod | str, bool]:
+    """Returns the pod in the review, or the text of the error; and whether nothing but its required node affinity
+    contains the name of its node that is masked."""
+    if not pod_bytes.node_name:
+        return _decode_pod(raw), False
+    pod = _decode_pod(with_any_node(raw, pod_bytes.node_name))
+    pinned = pod if isinstance(pod, str) else pin_to_node(pod, pod_bytes.node_name)
+    return (_decode_pod(raw), False) if pinned is None else (pinned, not isinstance(pinned, str))
 
 
 def _decode_pod(raw: bytes) -> Pod | str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import compress
 from operator import is_not
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -154,6 +154,64 @@ def apply_patch_in_place(document: Any, operations: Iterable[Operation]) -> Any:
     none of them changes the value that another one has added."""
     for operation in operations:
         document = _apply_operation(document, operation)
+    return document
+
+
+class PreparedOperation(NamedTuple):
+    """An operation of `diff_pods` with the steps of its path as they lead through one document: indices of lists as
+    numbers."""
+
+    op: str
+    steps: tuple[str | int, ...]
+    last: str | int
+    value: Any
+
+
+def prepare_operations(document: Any, operations: Iterable[Operation]) -> tuple[PreparedOperation, ...]:
+    """Returns the operations, prepared for documents of the same form as this one, to which they are applied meanwhile.
+    Raises CannotApply, as `apply_patch_in_place` does."""
+    prepared = []
+    for operation in operations:
+        *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
+        parent, path = document, list[str | int]()
+        for step in steps:
+            path.append(int(step) if isinstance(parent, list) else step)
+            parent = _child_of(parent, step, operation["path"])
+        is_index = isinstance(parent, list) and last != "-"
+        document = _apply_operation(document, operation)
+        prepared.append(
+            PreparedOperation(
+                operation["op"], tuple(path), int(last) if is_index else last, operation.get("value", UNSET)
+            )
+        )
+    return tuple(prepared)
+
+
+def apply_prepared(document: Any, operations: Iterable[PreparedOperation]) -> Any:
+    """Applies the operations to the document itself, and returns it. Raises CannotApply if they were prepared for
+    documents of another form."""
+    try:
+        for op, steps, last, value in operations:
+            parent = document
+            for step in steps:
+                child = parent[step]
+                if type(child) is tuple:
+                    child = parent[step] = list(child)
+                parent = child
+            if type(parent) is list and op == "add":
+                index = len(parent) if last == "-" else int(last)
+                if index > len(parent):
+                    raise CannotApply(f"{index} is not an index of a list of {len(parent)}")
+                parent.insert(index, value)
+            elif op == "add":
+                parent[last] = value
+            elif op == "replace":
+                parent[last]
+                parent[last] = value
+            else:
+                del parent[last]
+    except (LookupError, TypeError, ValueError) as error:
+        raise CannotApply(f"{type(error).__name__}: {error}") from None
     return document
 
 

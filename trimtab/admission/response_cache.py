@@ -4,18 +4,14 @@ A ReplicaSet with fifty replicas causes fifty reviews of the same pod. The decis
 policies, the settings and the facts that it reads. So if all of these are the same, the second response may have the
 same bytes as the first. The checks before sending were made for exactly these bytes, this pod and these facts.
 
-    the pod      byte for byte the same, except the name of its token volume (`normalize_pod_bytes`)
+    the pod      byte for byte the same, except the names of its token volume and of its node (`pod_bytes`)
     policies     the same object, or everything is dropped
     settings     likewise; the signer, which holds a time, is compared only if an annotation was written or read
     facts        each fact read for the decision is unchanged (`policy.decision_reads`); if only the use of a quota or
                  the node shapes changed, only the consequences are checked again
-
-The pods that one ReplicaSet, DaemonSet or Job creates differ only in the name of their token volume: the ServiceAccount
-plugin names it `kube-api-access-` and five random characters before it calls webhooks
-(plugin/pkg/admission/serviceaccount). The decoded pod contains that name at most once, and no decision reads it.
 """
 
-import re
+from collections import Counter
 
 import msgspec
 
@@ -27,11 +23,11 @@ from trimtab.admission.apiserver.resourcequota import (
     find_exceeded_quota,
     quota_increases,
 )
+from trimtab.admission.pod_bytes import ShapeKeys
 from trimtab.admission.pod_decision import find_obstacle, object_to_nodes
 from trimtab.admission.reasons import QUOTA_MAY_REFUSE, QUOTA_WITHHELD
-from trimtab.admission.template_cache import TemplateCache
-from trimtab.cluster.api.meta import UNSET, change
-from trimtab.cluster.api.pod import Pod, Volume
+from trimtab.admission.template_cache import Lookup, TemplateCache
+from trimtab.cluster.api.pod import Pod
 from trimtab.policy import reasons
 from trimtab.policy.changed_annotation import annotation_text
 from trimtab.policy.cluster_facts import ClusterFacts
@@ -40,8 +36,8 @@ from trimtab.policy.decision_reads import FactDependencies, Freshness, track_dep
 from trimtab.policy.pod_context import AdmissionSettings, MarkerSigner, PodBeforeAndAfter, PodContext
 from trimtab.policy.podpolicy import Policies
 
-CacheKey = tuple[str, bytes]
-"""(namespace, the bytes of the pod as `normalize_pod_bytes` returns them)."""
+CacheKey = tuple[str, bytes, ShapeKeys]
+"""(namespace, the bytes of the pod as `mask_pod_bytes` returns them, what a decision may read of its node)."""
 
 MAX_CACHE_BYTES = 48 * 1024 * 1024
 """The maximum size of the cache in estimated bytes; the actual size is about a third larger. It is enough for about
@@ -78,7 +74,9 @@ class ResponseCache:
         """`answers` are the decisions about quotas that siblings of a pod got."""
         self._room = room // 2
         self.answers = answers
-        self.templates = TemplateCache()
+        self.lookups: Counter[Lookup] = Counter()
+        """The number of pods by how their decision was found; it only grows."""
+        self.templates = TemplateCache(self.lookups)
         self._policies: Policies | None = None
         self._settings: AdmissionSettings | None = None
         self._facts: ClusterFacts | None = None
@@ -107,6 +105,7 @@ class ResponseCache:
                 self._young.pop(key)
                 return None
             entry.as_of = self._as_of
+        self.lookups[Lookup.SAME_POD] += 1
         return entry.record
 
     def store_record(
@@ -174,7 +173,7 @@ def _is_still_valid(
         if find_obstacle(pods, answers, (object_to_nodes,)) is not None:
             return False
         entry.reads = msgspec.structs.replace(
-            entry.reads, nodes=facts.nodes, answers={**further_reads.answers, **entry.reads.answers}
+            entry.reads, nodes=facts.nodes, answers=entry.reads.merge(further_reads.answers)
         )
     # The reason contains the use, and where the use fell there may be room now.
     if any(kept_field.reason.code in _QUOTA_CODES for kept_field in decision.fields_kept):
@@ -198,47 +197,3 @@ def _pods_of(
 
 _NODE_CODES = frozenset({reasons.NO_NODE, reasons.NODE_UNKNOWN})
 _QUOTA_CODES = QUOTA_WITHHELD | {QUOTA_MAY_REFUSE}
-
-
-_TOKEN_VOLUME_NAME = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')
-_TOKEN_PREFIX = b'"kube-api-access-'
-_TOKEN_NAME_LENGTH = len(_TOKEN_PREFIX) + 6
-_INVALID_BYTE = b"\xff"
-"""A byte that no JSON text contains, because it is not valid UTF-8."""
-_PLACEHOLDER = _TOKEN_PREFIX + _INVALID_BYTE * 5 + b'"'
-"""Replaces the name of the token volume. It has the same length, so that no bytes have to move."""
-
-
-def normalize_pod_bytes(raw: bytes) -> tuple[bytes, bytes] | None:
-    """Returns the pod's bytes with a placeholder for the name of the token volume, and that name (empty if there is
-    none).
-
-    Two different pods never give the same result. None if the bytes are not a valid JSON text.
-    """
-    if _INVALID_BYTE in raw:
-        return None
-    position = raw.rfind(_TOKEN_PREFIX)
-    name = raw[position : position + _TOKEN_NAME_LENGTH] if position >= 0 else b""
-    if not _TOKEN_VOLUME_NAME.fullmatch(name):
-        return raw, b""
-    return raw.replace(name, _PLACEHOLDER), name
-
-
-def is_shareable(pod: Pod, name: bytes, record: AdmissionRecord) -> bool:
-    """Returns whether the record holds for all pods that differ from this one only in `name`, the name of the token
-    volume in quotes.
-
-    It holds for them if the decoded pod contains the name only once, as the name of a volume whose source is not
-    decoded, and if the record does not contain the name.
-    """
-    if not name:
-        return True
-    volume_name = name[1:-1]
-    if volume_name in record.patch or volume_name in msgspec.json.encode(record.warnings):
-        return False
-    occurrences = msgspec.json.encode(pod).count(volume_name)
-    name_only = Volume(name=volume_name.decode())
-    volumes = (
-        change(volume, projected=UNSET) for volume in pod.spec.volumes
-    )  # no decision reads the parts of a projected volume
-    return occurrences == sum(volume == name_only for volume in volumes) <= 1

@@ -1,7 +1,7 @@
 """Reuses a decision for pods with the same spec whose metadata differ only in values that no policy read.
 
-The next rollout of a Deployment, the next Job of a CronJob and the next replica of a StatefulSet send pods that were
-never sent before: with the name of another owner, other hashes, other values of labels and annotations; often with
+The next rollout of a Deployment, the next Job and the next step of a workflow send pods that were never sent before:
+with the name of another owner, names of their own, other hashes, other values of labels and annotations; often with
 other environment variables and arguments, which Trimtab does not even decode. The decision is the same. It is reused if
 all of these conditions hold:
 
@@ -11,8 +11,9 @@ all of these conditions hold:
                  with options for Windows
     metadata     each value of a label or annotation that was read for the decision is equal (`policy.decision_reads`)
     signs        if the decision read what environments and command lines show, they show the same
-    owners       the chain of owners is equal, except the name of the nearest owner if that has an owner itself; each
-                 test that a policy made of that name has the same result
+    owners       the chain of owners is equal, except the name of the nearest owner; each test that a policy made of
+                 that name, or of the name of a pod without an owner, has the same result
+    rollouts     the same policies are rolled out to the topmost owner, or to the pod without an owner
     reasons      they contain neither a name nor an image that may differ
     facts        each fact that was read is the same, also if it was read by the owner's name
     quotas       no quota was read: whether its usage leaves room depends on the owner
@@ -23,50 +24,65 @@ applied to each pod before it is sent, as every patch is.
 """
 
 import base64
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord
+from trimtab.admission.apiserver import validate_names
 from trimtab.admission.apiserver.validate_pod import metadata_errors
-from trimtab.admission.json_patch import apply_patch_in_place
-from trimtab.cluster.api.meta import UNSET, Labels, Metadata, OwnerReference, UnsetType, change, value_or
-from trimtab.cluster.api.pod import Container, Pod, PodSpec
-from trimtab.cluster.operating_system import mentions_windows_options
+from trimtab.admission.json_patch import PreparedOperation, apply_prepared, prepare_operations
+from trimtab.admission.pod_bytes import encode_texts
+from trimtab.admission.similar_pod import with_changes_of
+from trimtab.admission.template_instance import TemplateInstance, TemplateKey
+from trimtab.cluster.api.meta import Metadata, change, value_or
+from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey, former_stored
 from trimtab.cluster.resources import all_containers
 from trimtab.policy.actions.limits import read_container_signs
-from trimtab.policy.changed_annotation import ANNOTATION, ChangedAnnotation, annotation_text, render_annotation
+from trimtab.policy.changed_annotation import (
+    ANNOTATION,
+    annotation_text,
+    encode_changes,
+    render_annotation,
+    render_changes,
+)
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decision_reads import ContainerSigns, FactDependencies, MetadataReads
-from trimtab.policy.field_owners import names_apply
-from trimtab.policy.match import reads_image_tags
-from trimtab.policy.pod_context import MarkerSigner
-from trimtab.policy.podpolicy import Policies
+from trimtab.policy.match import rollout_place
+from trimtab.policy.pod_context import MarkerSigner, identify_for_rollout, name_owners
 
 MAX_TEMPLATES = 256
 MAX_TEMPLATE_BYTES = 16 * 1024 * 1024
 """The maximum size of all templates together in estimated bytes (`estimate_bytes`). It is enough for `MAX_TEMPLATES`
 pods of ordinary size."""
-_MAX_BYTES = 64 * 1024
-"""The size in bytes from which the decision on a pod is never reused. The annotations of such a pod may come near the
-API server's limit for the size of all annotations."""
-_OWN_PREFIX = "trimtab.dev/"
 _OUTCOMES = frozenset({AdmissionOutcome.CHANGED, AdmissionOutcome.UNCHANGED, AdmissionOutcome.SKIPPED})
 
-TemplateKey = tuple[Any, ...]
 
+class Lookup(StrEnum):
+    """How the decision on a pod was found, or why it had to be made. Metrics use the values as a label."""
 
-class TemplateInstance(msgspec.Struct, frozen=True, eq=False):
-    """A pod under review, with the values that are compared to find a decision for a similar pod."""
-
-    pod: Pod
-    namespace: str
-    key: TemplateKey
-    owners: tuple[OwnerKey, ...]
-    masks_tags: bool
-    """Whether the images of similar pods may have other tags and digests."""
+    SAME_POD = "same-pod"
+    """The pod is the same as an earlier one, but for its token volume and its node."""
+    SIMILAR_POD = "similar-pod"
+    """The pod is of the same template as an earlier one."""
+    FIRST = "first"
+    """No decision on a similar pod is stored, or it holds for its own pod only."""
+    UNLIKE = "unlike"
+    """Decisions on such pods are not shared: see "the pod" in `template_cache`."""
+    METADATA = "metadata"
+    """A label or annotation that was read has another value."""
+    OWNER = "owner"
+    """The owners differ: a policy or a rollout distinguishes their names, or a reason contains one."""
+    SIGNS = "signs"
+    """The environment or the command line shows another runtime."""
+    FACTS = "facts"
+    """A fact about the cluster or the owner is another one."""
+    PATCH = "patch"
+    """The patch of the earlier pod cannot be applied to this one."""
 
 
 class _Template(msgspec.Struct, eq=False, gc=False):
@@ -77,13 +93,27 @@ class _Template(msgspec.Struct, eq=False, gc=False):
     record: AdmissionRecord
     before: Pod
     owners: tuple[OwnerKey, ...]
-    reads: FactDependencies
+    is_of_one_owner: bool
+    """Whether the decision holds for this nearest owner only, because it contains the owner's name."""
+    own_reads: FactDependencies
+    """What was read by the nearest owner's name."""
+    common_reads: FactDependencies
+    """Everything else that was read."""
+    as_of: int
+    """The cache's number for the facts with which `common_reads` were last compared."""
     labels: dict[str, str | None]
     """Label that was read → its value, or None if the pod did not have the label."""
     annotations: dict[str, str | None]
     owner_tests: tuple[tuple[Any, bool], ...]
+    rollouts: tuple[tuple[tuple[str, int], bool], ...]
     container_signs: frozenset[tuple[ContainerSigns, ...]]
     """What the environments and command lines show; empty if the decision did not read it."""
+    changes: bytes
+    """The changes as the annotation contains them; empty if nothing is patched."""
+    operations: tuple[PreparedOperation, ...]
+    """The patch, with `_TEXT` in the place of the annotation's text in one of the operations."""
+    marking: int
+    """The index of this operation."""
     patch: tuple[bytes, bytes]
     """The parts of the patch before and after the text of the annotation; empty if nothing is patched."""
     response: tuple[bytes, bytes]
@@ -105,10 +135,14 @@ class _Candidate(msgspec.Struct, eq=False, gc=False):
 class TemplateCache:
     """The last decision for each template, up to a maximum number and size of templates. Only one thread may use it."""
 
-    def __init__(self, max_templates: int = MAX_TEMPLATES) -> None:
+    def __init__(self, lookups: Counter[Lookup] | None = None, max_templates: int = MAX_TEMPLATES) -> None:
+        """`lookups` counts how decisions are found."""
+        self._lookups: Counter[Lookup] = Counter() if lookups is None else lookups
         self._max_templates = max_templates
         self._templates: dict[TemplateKey, _Template | _Candidate] = {}
         self._estimated_bytes = 0
+        self._facts: ClusterFacts | None = None
+        self._as_of = 0
 
     def __len__(self) -> int:
         return len(self._templates)
@@ -127,19 +161,43 @@ class TemplateCache:
         facts: the facts without a record of what is read from them. reads: the record of what was read to find the
         pod's owners; everything that the reused decision read is added to this record.
         """
+        found = self._find_decision(instance, raw, facts, reads, signer)
+        if isinstance(found, Lookup):
+            self._lookups[found] += 1
+            return None
+        self._lookups[Lookup.SIMILAR_POD] += 1
+        return found
+
+    def _find_decision(
+        self, instance: TemplateInstance, raw: bytes, facts: ClusterFacts, reads: FactDependencies, signer: MarkerSigner
+    ) -> AdmissionRecord | Lookup:
         template = self._template_for(instance.key)
-        if template is None or not _has_same_metadata(template, instance.pod.metadata):
-            return None
-        if not _has_like_owners(template, instance.owners):
-            return None
+        if template is None:
+            return Lookup.FIRST
+        if not _has_same_metadata(template, instance.pod.metadata):
+            return Lookup.METADATA
+        if not _has_like_owners(template, instance):
+            return Lookup.OWNER
         if template.container_signs and read_container_signs(instance.pod, raw) not in template.container_signs:
-            return None
-        answers = template.reads.read_again(facts, _renamed_keys(template.owners[0], instance))
+            return Lookup.SIGNS
+        if self._facts is not facts:
+            self._facts = facts
+            self._as_of += 1
+        if template.as_of != self._as_of:
+            if not template.common_reads.has_same_answers(facts):
+                return Lookup.FACTS
+            template.as_of = self._as_of
+        answers = template.own_reads.read_for_other(facts, _renamed_keys(template.owners, instance))
         if answers is None:
-            return None
+            return Lookup.FACTS
         record = _record_for(template, instance, signer)
-        if record is not None:
-            reads.answers.update(answers)
+        if record is None:
+            return Lookup.PATCH
+        common = template.common_reads
+        read = common.merge(answers) if answers else common.answers
+        # The dicts of a template are shared, and not changed: hardly ever was anything but owners read for this pod.
+        for name, values in read.items():
+            reads.answers[name] = {**values, **reads.answers[name]} if name in reads.answers else values
         return record
 
     def store_decision(
@@ -189,128 +247,65 @@ _MAX_BYTES_PER_CHARACTER = 24
 of 64 bytes."""
 
 
-def estimate_bytes(key_bytes: int, pod: Pod, record: AdmissionRecord) -> int:
+def estimate_bytes(key_bytes: int, pod_bytes: int, record: AdmissionRecord) -> int:
     """Returns the approximate memory in bytes that a cached decision on a pod takes: its key, the decoded pod, and
     about four hundred for each change or reason.
+
+    pod_bytes: the size of what is decoded of the pod, as JSON.
 
     Users who may create pods may write ones whose decoded form takes many times as much as their JSON. So each
     character of a pod above the ordinary size counts as much as it can take at most.
     """
     decision = record.decision
     items = len(decision.changes) + len(decision.fields_kept) + len(decision.would) if decision else 0
-    excess = max(0, len(msgspec.json.encode(pod)) - _SMALL_POD_BYTES)
+    excess = max(0, pod_bytes - _SMALL_POD_BYTES)
     return key_bytes + 2 * len(record.response) + 400 * items + 8192 + _MAX_BYTES_PER_CHARACTER * excess
-
-
-def read_instance(
-    pod: Pod, raw: bytes, token_name: bytes, namespace: str, facts: ClusterFacts, policies: Policies
-) -> TemplateInstance | None:
-    """Returns the pod with the values that are compared to find a decision for a similar pod, or None if no decision
-    may be reused for it.
-
-    raw: the pod's own bytes. token_name: the name of its token volume in quotes, as in these bytes; empty if it has
-    none.
-    """
-    metadata = pod.metadata
-    controller = metadata.controller_owner
-    if controller is None or len(raw) > _MAX_BYTES or names_apply(raw):
-        return None
-    # The key does not contain the security contexts of containers.
-    if mentions_windows_options(raw):
-        return None
-    annotations = value_or(metadata.annotations, {})
-    if any(key.startswith(_OWN_PREFIX) for key in annotations):
-        return None
-    owners = facts.owner_chain(pod, namespace)
-    references = tuple(
-        [_nameless(reference) if reference is controller else reference for reference in metadata.owner_references]
-    )
-    masks_tags = not policies.compute_once(reads_image_tags)
-    remainder = change(
-        pod,
-        metadata=change(
-            metadata, name="", generate_name="", labels=UNSET, annotations=UNSET, owner_references=references
-        ),
-        spec=_without_tags(pod.spec) if masks_tags else pod.spec,
-    )
-    encoded = msgspec.json.encode(remainder)
-    if token_name:
-        encoded = encoded.replace(token_name, _PLACEHOLDER)
-    key = (
-        namespace,
-        encoded,
-        bool(metadata.name),
-        bool(metadata.generate_name),
-        _keys(metadata.labels),
-        _keys(metadata.annotations),
-    )
-    return TemplateInstance(pod, namespace, key, owners, masks_tags)
-
-
-def _without_tags(spec: PodSpec) -> PodSpec:
-    return change(
-        spec,
-        containers=tuple([change(container, image=_name_of(container.image)) for container in spec.containers]),
-        init_containers=tuple(
-            [change(container, image=_name_of(container.image)) for container in spec.init_containers]
-        ),
-    )
-
-
-def _name_of(image: str) -> str:
-    """Returns the image without its tag and digest, but with the character before them. An image with a slash in its
-    digest is returned as it is (distribution/reference: neither a tag nor a digest contains one)."""
-    base, at, digest = image.partition("@")
-    # The API server checks no images, and patterns would take what is before such a slash for a registry.
-    if "/" in digest:
-        return image
-    path, slash, last = base.rpartition("/")
-    name, colon, _ = last.partition(":")
-    return f"{path}{slash}{name}{colon}{at}"
-
-
-_PLACEHOLDER = b'"\xff"'
-"""A name that is not valid UTF-8, so that no pod contains it."""
-
-
-def _nameless(reference: OwnerReference) -> OwnerReference:
-    return change(reference, name="", uid="")
-
-
-def _keys(values: Labels | UnsetType) -> tuple[str, ...] | None:
-    return None if values is UNSET else tuple(values)
 
 
 def _has_same_metadata(template: _Template, metadata: Metadata) -> bool:
     """Returns whether all labels and annotations that were read have the same values in both pods."""
     labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
-    return all(labels.get(key) == value for key, value in template.labels.items()) and all(
-        annotations.get(key) == value for key, value in template.annotations.items()
-    )
+    # Loops, not generators: this runs for every pod that is not the same as an earlier one.
+    for key, value in template.labels.items():
+        if labels.get(key) != value:
+            return False
+    return not template.annotations or all(annotations.get(key) == value for key, value in template.annotations.items())
 
 
-def _has_like_owners(template: _Template, owners: tuple[OwnerKey, ...]) -> bool:
-    """Returns whether the owners are equal. The name of the nearest owner may differ, if every test of that name by a
-    policy has the same result."""
-    if owners == template.owners:
+def _has_like_owners(template: _Template, instance: TemplateInstance) -> bool:
+    """Returns whether the owners are equal. The name of the nearest owner may differ, and that of a pod without an
+    owner, if every test of that name by a policy or a rollout has the same result."""
+    owners, earlier = instance.owners, template.owners
+    if owners and owners == earlier:
         return True
-    # The only owner is the one that users and recommendations know by name.
-    if len(owners) < 2 or owners[0].kind != template.owners[0].kind or owners[1:] != template.owners[1:]:
+    if template.is_of_one_owner or len(owners) != len(earlier) or owners[1:] != earlier[1:]:
         return False
-    name = str(owners[0])
-    return all(is_wanted(name) is result for is_wanted, result in template.owner_tests)
+    if owners and owners[0].kind != earlier[0].kind:
+        return False
+    if template.owner_tests:
+        name = name_owners(owners, instance.pod.metadata)[0]
+        for is_wanted, result in template.owner_tests:
+            if is_wanted(name) is not result:
+                return False
+    if not template.rollouts:
+        return True
+    identity = identify_for_rollout(instance.namespace, owners, instance.pod.metadata)
+    return all((rollout_place(policy, identity) < share) is result for (policy, share), result in template.rollouts)
 
 
-def _renamed_keys(earlier: OwnerKey, instance: TemplateInstance) -> dict[Hashable, Hashable]:
+def _keys_of(owner: OwnerKey) -> tuple[Hashable, ...]:
+    """Returns the keys by which facts about an owner are asked for."""
+    former = former_stored(owner)
+    return (owner, owner.stored) if former is None else (owner, owner.stored, former)
+
+
+def _renamed_keys(earlier: tuple[OwnerKey, ...], instance: TemplateInstance) -> dict[Hashable, Hashable]:
     """Returns, for each fact about the template's nearest owner, its key → the key of the same fact about the pod's
     owner."""
-    current = instance.owners[0]
-    if earlier == current:
+    if earlier[:1] == instance.owners[:1]:
         return {}
-    renamed: dict[Hashable, Hashable] = {earlier: current, earlier.stored: current.stored}
-    if (former := former_stored(earlier)) is not None:
-        renamed[former] = former_stored(current)
-    return renamed
+    # Owners of one kind have the same number of keys.
+    return dict(zip(_keys_of(earlier[0]), _keys_of(instance.owners[0]), strict=True))
 
 
 def _build_template(candidate: _Candidate) -> _Template | None:
@@ -320,10 +315,17 @@ def _build_template(candidate: _Candidate) -> _Template | None:
     if record.outcome not in _OUTCOMES or decision is None or record.problem or decision.failures:
         return None
     # The check before sending finds nothing in a pod that the API server refuses anyway; the next pod may be valid.
-    if any(metadata_errors(instance.pod)):
+    if any(metadata_errors(instance.pod)) or any(metadata_errors(decision.pod)):
         return None
-    if reads.reads_quotas or _is_named(instance, record) or _changes_owners(metadata, decision.pod.metadata):
+    owner = instance.owners[0] if instance.owners else None
+    own_reads, common_reads = reads.split_by_owner(() if owner is None else _keys_of(owner))
+    names, owner_name = _names_of(instance), "" if owner is None else owner.name
+    asked, texts = frozenset(_list_asked(common_reads)), encode_texts(record)
+    if reads.reads_quotas or _changes_owners(metadata, decision.pod.metadata):
         return None
+    if any(name and (_is_in(name, texts) or name in asked) for name in names):
+        return None
+    changes, operations, marking = b"", tuple[PreparedOperation, ...](), 0
     patch, response = (b"", b""), (record.response, b"")
     if record.patch:
         text, marker = annotation_text(decision.pod), decision.marker
@@ -334,20 +336,38 @@ def _build_template(candidate: _Candidate) -> _Template | None:
         if len(parts) != 2 or len(response_parts) != 2:
             return None
         patch, response = (parts[0], parts[1]), (response_parts[0], response_parts[1])
+        changes = encode_changes(marker)
+        plain = msgspec.json.decode(msgspec.json.encode(_TEXT).join(parts))
+        operations = prepare_operations(msgspec.to_builtins(instance.pod), plain)
+        writing = [index for index, operation in enumerate(operations) if _writes_annotation(operation)]
+        if len(writing) != 1:
+            return None
+        [marking] = writing
     labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
     return _Template(
         size=candidate.size,
         record=record,
         before=instance.pod,
         owners=instance.owners,
-        reads=reads,
+        is_of_one_owner=bool(owner_name) and (_is_in(owner_name, texts) or owner_name in asked),
+        own_reads=own_reads,
+        common_reads=common_reads,
+        as_of=-1,
         labels={key: labels.get(key) for key in candidate.metadata_reads.labels},
         annotations={key: annotations.get(key) for key in candidate.metadata_reads.annotations},
         owner_tests=tuple(candidate.metadata_reads.owner_tests.items()),
+        rollouts=tuple(candidate.metadata_reads.rollouts.items()),
         container_signs=frozenset(candidate.metadata_reads.container_signs),
+        changes=changes,
+        operations=operations,
+        marking=marking,
         patch=patch,
         response=response,
     )
+
+
+_TEXT = "\0trimtab.dev/changed\0"
+"""Stands in the place of the annotation's text. A pod that contains it is decided by itself."""
 
 
 def _changes_owners(before: Metadata, after: Metadata) -> bool:
@@ -356,20 +376,29 @@ def _changes_owners(before: Metadata, after: Metadata) -> bool:
     return any(labels.get(key) != changed.get(key) for key in CONTROLLER_BY_HASH_LABEL)
 
 
-def _is_named(instance: TemplateInstance, record: AdmissionRecord) -> bool:
-    """Returns whether the decision contains a name or an image that may differ between similar pods."""
-    decision, metadata = record.decision, instance.pod.metadata
-    assert decision is not None
-    names = [instance.owners[0].name if len(instance.owners) > 1 else "", metadata.name, metadata.generate_name]
+def _names_of(instance: TemplateInstance) -> list[str]:
+    """Returns the pod's names, and the images that may differ between similar pods."""
+    metadata = instance.pod.metadata
+    names = [metadata.name, metadata.generate_name]
     if instance.masks_tags:
         names += [container.image for container in all_containers(instance.pod.spec)]
-    texts = msgspec.json.encode(
-        (decision.changes, decision.fields_kept, decision.would, decision.skipped, record.warnings)
-    )
-    texts += record.patch + record.response
+    return names
+
+
+def _is_in(name: str, texts: bytes) -> bool:
     # As names are written in JSON, without the quotation marks around them: the API server does not check the names of
     # owners, which may contain any character.
-    return any(name and msgspec.json.encode(name)[1:-1] in texts for name in names)
+    return bool(name) and msgspec.json.encode(name)[1:-1] in texts
+
+
+def _list_asked(reads: FactDependencies) -> Iterator[Hashable]:
+    """Yields the keys by which facts were asked for, and the parts of these keys."""
+    for _, key in reads.keys:
+        yield key
+        if isinstance(key, tuple):
+            yield from key
+        elif isinstance(key, str):
+            yield from key.split("/")
 
 
 def _record_for(template: _Template, instance: TemplateInstance, signer: MarkerSigner) -> AdmissionRecord | None:
@@ -378,19 +407,19 @@ def _record_for(template: _Template, instance: TemplateInstance, signer: MarkerS
     decision = record.decision
     assert decision is not None
     if not record.patch:
-        return msgspec.structs.replace(record, decision=change(decision, pod=pod))
-    assert decision.marker is not None
+        return change(record, decision=change(decision, pod=pod))
     try:
-        after, text = _changed_pod(template, instance, decision.marker, signer)
-        patch = msgspec.json.encode(text).join(template.patch)
-        operations = msgspec.json.decode(patch)
-        patched = msgspec.convert(apply_patch_in_place(msgspec.to_builtins(pod), operations), type(pod))
+        text = render_changes(pod, instance.namespace, template.changes, signer)
+        after = with_changes_of(pod, template.before, decision.pod, text)
+        operations = list(template.operations)
+        operations[template.marking] = _with_text(operations[template.marking], text)
+        patched = msgspec.convert(apply_prepared(msgspec.to_builtins(pod), operations), type(pod))
     except (ValueError, msgspec.ValidationError):
         return None  # the pod is decided by itself
-    # The size of all annotations together was checked for the template's own pod.
-    if patched != after or any(metadata_errors(after)):
+    if patched != after or any(_new_errors(after.metadata, decision.pod.metadata)):
         return None
-    return msgspec.structs.replace(
+    patch = msgspec.json.encode(text).join(template.patch)
+    return change(
         record,
         decision=change(decision, pod=after),
         patch=patch,
@@ -398,58 +427,21 @@ def _record_for(template: _Template, instance: TemplateInstance, signer: MarkerS
     )
 
 
-def _changed_pod(
-    template: _Template, instance: TemplateInstance, marker: ChangedAnnotation, signer: MarkerSigner
-) -> tuple[Pod, str]:
-    """Returns the pod with the template's changes, and the text of the pod's own annotation."""
-    assert template.record.decision is not None
-    pod, after = instance.pod, template.record.decision.pod
-    text = render_annotation(pod, instance.namespace, marker, signer)
-    earlier, changed, metadata = template.before.metadata, after.metadata, pod.metadata
-    annotations = _with_changes(metadata.annotations, earlier.annotations, changed.annotations)
-    metadata = change(
-        metadata,
-        labels=_with_changes(metadata.labels, earlier.labels, changed.labels),
-        annotations={**value_or(annotations, {}), ANNOTATION: text},
-    )
-    return change(pod, metadata=metadata, spec=_changed_spec(pod.spec, template.before.spec, after.spec)), text
+def _with_text(operation: PreparedOperation, text: str) -> PreparedOperation:
+    """Returns the operation with the pod's own annotation in the place of `_TEXT`."""
+    op, steps, last, value = operation
+    return PreparedOperation(op, steps, last, {**value, ANNOTATION: text} if isinstance(value, dict) else text)
 
 
-def _with_changes(
-    values: Labels | UnsetType, earlier: Labels | UnsetType, changed: Labels | UnsetType
-) -> Labels | UnsetType:
-    """Returns the values with the changes that turned `earlier` into `changed`; `values` and `earlier` have the same
-    keys."""
-    if changed is earlier:
-        return values
-    before, result = value_or(earlier, {}), value_or(changed, {})
-    own = value_or(values, {})
-    return {key: own[key] if key in own and before.get(key) == value else value for key, value in result.items()}
+def _writes_annotation(operation: PreparedOperation) -> bool:
+    value = operation.value
+    return bool(value == _TEXT or (isinstance(value, dict) and value.get(ANNOTATION) == _TEXT))
 
 
-def _changed_spec(spec: PodSpec, earlier: PodSpec, changed: PodSpec) -> PodSpec:
-    """Returns the changed spec with the images and the token volume of this pod; `spec` and `earlier` differ in nothing
-    else."""
-    if changed is earlier:
-        return spec
-    volumes = tuple(
-        [
-            own if before == after else after
-            for own, before, after in zip(spec.volumes, earlier.volumes, changed.volumes, strict=True)
-        ]
-    )
-    return change(
-        changed,
-        volumes=volumes,
-        containers=_with_own_images(changed.containers, spec.containers),
-        init_containers=_with_own_images(changed.init_containers, spec.init_containers),
-    )
-
-
-def _with_own_images(changed: tuple[Container, ...], own: tuple[Container, ...]) -> tuple[Container, ...]:
-    return tuple(
-        [
-            container if container.image == original.image else change(container, image=original.image)
-            for container, original in zip(changed, own, strict=True)
-        ]
-    )
+def _new_errors(after: Metadata, valid: Metadata) -> Iterator[str]:
+    """Yields errors of labels and annotations that `valid`, which has the same keys and no errors, cannot have."""
+    known, annotations = value_or(valid.labels, {}), value_or(after.annotations, {})
+    others = {key: value for key, value in value_or(after.labels, {}).items() if known.get(key) != value}
+    yield from validate_names.label_errors("metadata.labels", others)
+    if not validate_names.are_surely_small(annotations):
+        yield from validate_names.annotation_errors("metadata.annotations", annotations)

@@ -5,7 +5,6 @@ Trimtab reads back from there, and acts upon, carries a signature: HMAC-SHA256 (
 process that writes it has.
 """
 
-import hashlib
 import hmac
 from dataclasses import dataclass
 
@@ -52,9 +51,7 @@ class SigningKeys:
 
 
 def _signature(key: bytes, purpose: str, parts: tuple[str, ...]) -> str:
-    digest = hmac.new(key, digestmod=hashlib.sha256)
-    for text in (purpose, *parts):
-        encoded = text.encode(errors="surrogatepass")
-        # Without the length, ("ab", "c") and ("a", "bc") would have the same signature.
-        digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return digest.digest()[:_SIGNATURE_BYTES].hex()
+    encoded = [text.encode(errors="surrogatepass") for text in (purpose, *parts)]
+    # Without the length, ("ab", "c") and ("a", "bc") would have the same signature.
+    message = b"".join([part for text in encoded for part in (len(text).to_bytes(8, "big"), text)])
+    return hmac.digest(key, message, "sha256")[:_SIGNATURE_BYTES].hex()

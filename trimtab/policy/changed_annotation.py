@@ -60,15 +60,24 @@ class _AnnotationContent(msgspec.Struct, omit_defaults=True):
     sig: str = ""
 
 
+class _RenderedContent(msgspec.Struct, omit_defaults=True):
+    """The same, with the changes as they are encoded in it."""
+
+    pod: str
+    by: msgspec.Raw
+    at: int = 0
+    sig: str = ""
+
+
 def read_trusted_annotation(pod: Pod, namespace: str, signer: MarkerSigner) -> ChangedAnnotation | None:
     """Returns the annotation if a replica of Trimtab has written and signed it for this very pod within the last 30
     seconds, otherwise None."""
     content = _decode_annotation(pod) if signer.keys is not None else None
     if content is None or not signer.is_recent(content.at):
         return None
-    if not signer.verify_signature(content.sig, content.at, *_signed_parts(pod, namespace, content.by)):
-        return None
-    return ChangedAnnotation(content.by)
+    annotation = ChangedAnnotation(content.by)
+    parts = _signed_parts(pod, _pod_identity(pod, namespace), encode_changes(annotation))
+    return annotation if signer.verify_signature(content.sig, content.at, *parts) else None
 
 
 def read_claimed_annotation(pod: Pod, namespace: str) -> ChangedAnnotation | None:
@@ -117,11 +126,22 @@ def write_annotation(
 
 def render_annotation(pod: Pod, namespace: str, annotation: ChangedAnnotation, signer: MarkerSigner) -> str:
     """Returns the text of the annotation for this pod, which is signed if there are signing keys."""
-    timestamp = signer.timestamp_seconds if signer.keys is not None else 0
-    signature = (
-        signer.sign_parts(timestamp, *_signed_parts(pod, namespace, annotation.by)) if signer.keys is not None else ""
-    )
-    content = _AnnotationContent(pod=pod_fingerprint(pod, namespace), by=annotation.by, at=timestamp, sig=signature)
+    return render_changes(pod, namespace, encode_changes(annotation), signer)
+
+
+def encode_changes(annotation: ChangedAnnotation) -> bytes:
+    """Returns the changes as JSON. Its keys are sorted, so that every replica signs the same bytes."""
+    return msgspec.json.encode(annotation.by, order="sorted")
+
+
+def render_changes(pod: Pod, namespace: str, changes: bytes, signer: MarkerSigner) -> str:
+    """Returns the text of the annotation for this pod, from the changes as `encode_changes` returns them."""
+    identity = _pod_identity(pod, namespace)
+    timestamp, signature = 0, ""
+    if signer.keys is not None:
+        timestamp = signer.timestamp_seconds
+        signature = signer.sign_parts(timestamp, *_signed_parts(pod, identity, changes))
+    content = _RenderedContent(pod=_fingerprint(identity), by=msgspec.Raw(changes), at=timestamp, sig=signature)
     return msgspec.json.encode(content, order="sorted").decode()
 
 
@@ -140,9 +160,13 @@ def pod_fingerprint(pod: Pod, namespace: str) -> str:
 
     It covers nothing that another webhook may change between two calls of Trimtab, such as sidecars or images.
     """
+    return _fingerprint(_pod_identity(pod, namespace))
+
+
+def _fingerprint(identity: list[str]) -> str:
     # Six bytes are enough: the fingerprint only finds annotations that were copied; the signature covers the identity
     # itself.
-    return hashlib.blake2b("\n".join(_pod_identity(pod, namespace)).encode(), digest_size=6).hexdigest()
+    return hashlib.blake2b("\n".join(identity).encode(), digest_size=6).hexdigest()
 
 
 def _pod_identity(pod: Pod, namespace: str) -> list[str]:
@@ -151,12 +175,10 @@ def _pod_identity(pod: Pod, namespace: str) -> list[str]:
     return [namespace, metadata.name, metadata.generate_name, f"{owner.kind_name}/{owner.name}" if owner else ""]
 
 
-def _signed_parts(pod: Pod, namespace: str, by: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+def _signed_parts(pod: Pod, identity: list[str], changes: bytes) -> tuple[str, ...]:
     """Returns the parts that are signed: the pod's identity, the UID of its controller, and all recorded changes."""
     owner = pod.metadata.controller_owner
-    # Sorted keys give every replica the same bytes to sign.
-    text = msgspec.json.encode(by, order="sorted").decode(errors="surrogatepass")
-    return (*_pod_identity(pod, namespace), owner.uid if owner else "", text)
+    return (*identity, owner.uid if owner else "", changes.decode(errors="surrogatepass"))
 
 
 LIMIT_RANGER = "kubernetes.io/limit-ranger"

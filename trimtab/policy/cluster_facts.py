@@ -112,7 +112,8 @@ class ClusterFacts:
         The CronJob of a Job that is not listed yet follows from the Job's name, which ends in the scheduled time (eight
         digits).
         """
-        if owner in self.owners or owner.kind != "Job":
+        # One lookup for nearly every owner: each is recorded.
+        if owner.kind != "Job" or owner in self.owners:
             return self.owners.get(owner)
         # pkg/controller/cronjob/utils.go, `getJobName`: "{name}-{minutes since 1970}".
         base, dash, minute = owner.name.rpartition("-")

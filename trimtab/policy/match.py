@@ -92,13 +92,19 @@ def in_rollout(policy: PodPolicy, pod_context: PodContext) -> bool:
     # Nearly every policy: no hash is computed.
     if policy.spec.rollout >= 100:
         return True
-    return rollout_place(policy.name, pod_context) < policy.spec.rollout
+    is_included = rollout_place(policy.name, pod_context.rollout_identity) < policy.spec.rollout
+    if pod_context.reads is not None:
+        pod_context.reads.rollouts[policy.name, policy.spec.rollout] = is_included
+    return is_included
 
 
-def rollout_place(policy_name: str, pod_context: PodContext) -> int:
-    """Returns the owner's position in a rollout of the policy, from 0 to 99. The owner is included if `rollout` is
-    larger than the position."""
-    digest = hashlib.blake2b(f"{policy_name}\n{pod_context.rollout_identity}".encode(), digest_size=8).digest()
+def rollout_place(policy_name: str, rollout_identity: str) -> int:
+    """Returns the position of an owner in a rollout of the policy, from 0 to 99. The owner is included if `rollout` is
+    larger than the position.
+
+    rollout_identity: see `pod_context.identify_for_rollout`.
+    """
+    digest = hashlib.blake2b(f"{policy_name}\n{rollout_identity}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % 100
 
 

@@ -174,9 +174,8 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
 
     @computed_property
     def owner_names(self) -> tuple[str, ...]:
-        """The owners in the form that policies use, such as `Deployment/web`. A pod without an owner counts as its own
-        owner."""
-        return tuple(map(str, self.owners)) or (f"Pod/{self.pod.metadata.name}",)
+        """The owners in the form that policies use (see `name_owners`)."""
+        return name_owners(self.owners, self.pod.metadata)
 
     def compute_once(self, find: "Callable[[PodContext], T]") -> T:
         """Returns `find(self)`. The result is computed at the first call and kept for each function `find`."""
@@ -354,11 +353,21 @@ class PodContext(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     @property
     def rollout_identity(self) -> str:
         """The text that is hashed for a rollout; it is the same for all pods of one owner."""
-        metadata = self.pod.metadata
-        owner = self.top_owner
-        # Without the group, as before owners had one: the same owners must stay in the rollout.
-        name = f"{kind_name(owner.kind)}/{owner.name}" if owner else f"Pod/{metadata.name or metadata.generate_name}"
-        return f"{self.namespace}/{name}"
+        return identify_for_rollout(self.namespace, self.owners, self.pod.metadata)
+
+
+def identify_for_rollout(namespace: str, owners: tuple[OwnerKey, ...], metadata: Metadata) -> str:
+    """Returns the text that is hashed for a rollout: the topmost of a pod's owners, or the pod if it has none."""
+    if not owners:
+        return f"{namespace}/Pod/{metadata.name or metadata.generate_name}"
+    # Without the group, as before owners had one: the same owners must stay in the rollout.
+    return f"{namespace}/{kind_name(owners[-1].kind)}/{owners[-1].name}"
+
+
+def name_owners(owners: tuple[OwnerKey, ...], metadata: Metadata) -> tuple[str, ...]:
+    """Returns a pod's owners in the form that policies use, such as `Deployment/web`. A pod without an owner counts as
+    its own owner."""
+    return tuple(map(str, owners)) or (f"Pod/{metadata.name}",)
 
 
 def matches_container(

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from trimtab.cluster.control_characters import escape_in_json, replace_control_characters
+from trimtab.runtime.line_batches import LineBatches
 
 Logger = structlog.typing.FilteringBoundLogger
 """The type of the logger that all modules get as a parameter: `log.info("event", name=value)`."""
@@ -19,17 +20,24 @@ Logger = structlog.typing.FilteringBoundLogger
 _SECRET_NAME = re.compile(r"token|password|secret|authorization|private|credential", re.IGNORECASE)
 # Field names are constants of Trimtab's code: few, and checked on every line.
 _names_a_secret = lru_cache(maxsize=1024)(_SECRET_NAME.search)
+# The fields of an event are the same each time.
+_are_plain_names = lru_cache(maxsize=256)(lambda names: not any(map(_SECRET_NAME.search, names)))
 _SECRET_VALUE = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----|^Bearer ", re.IGNORECASE)
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
-def build_logger(level: str = "info", style: str = "auto", stream: TextIO | None = None) -> Logger:
+def build_logger(
+    level: str = "info", style: str = "auto", stream: TextIO | None = None, *, info_delay_seconds: float = 0.0
+) -> Logger:
     """Returns a logger that writes to `stream` (standard error if None).
 
-    `style` is `json`, `console` or `auto`: console on a terminal, JSON elsewhere. Each line is written at once, without
-    a buffer. A value that looks like key material, or whose name is that of a secret, is replaced by `***`.
+    `style` is `json`, `console` or `auto`: console on a terminal, JSON elsewhere. A value that looks like key material,
+    or whose name is that of a secret, is replaced by `***`. Each line is written at once, without a buffer; with
+    `info_delay_seconds`, JSON lines of the level `info` wait so long for others. A process that is killed loses them.
     """
-    stream_or_stderr = stream if stream is not None else sys.stderr
+    stream_or_stderr: Any = stream if stream is not None else sys.stderr
+    if info_delay_seconds:
+        stream_or_stderr = LineBatches(stream_or_stderr, info_delay_seconds)
     is_console = style == "console" or (style == "auto" and stream_or_stderr.isatty())
     filtering_class = structlog.make_filtering_bound_logger(_LEVELS[level])
     logger = structlog.wrap_logger(
@@ -37,23 +45,27 @@ def build_logger(level: str = "info", style: str = "auto", stream: TextIO | None
         processors=_console_processors() if is_console else _json_processors(),
         wrapper_class=filtering_class
         if is_console or _LEVELS[level] > _LEVELS["info"]
-        else _direct_class(filtering_class),
+        else _direct_class(filtering_class, stream_or_stderr if info_delay_seconds else None),
         cache_logger_on_first_use=True,
     )
     return cast("Logger", logger)
 
 
-def _direct_class(filtering: type) -> type:
+def _direct_class(filtering: type, batches: LineBatches | None) -> type:
     """Returns the same logger class with a faster path for plain info lines, because one is written for every changed
-    pod."""
+    pod: to `batches`, if there are."""
 
     class Direct(filtering):  # type: ignore[misc]  # made at run time
         def info(self, event: str, *args: Any, **fields: Any) -> Any:
             if args or self._context or "exc_info" in fields or "stack_info" in fields:
                 return super().info(event, *args, **fields)
             stamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-            event_dict = redact_secrets(None, "info", {**fields, "event": event, "level": "info", "timestamp": stamp})
-            return self._logger.msg(_json_line(event_dict))
+            event_dict = {**fields, "event": event, "level": "info", "timestamp": stamp}
+            line = _json_line(event_dict)
+            # Mostly no field is a secret: then one look at the whole line is enough.
+            if "-----" in line or "bearer " in line.lower() or not _are_plain_names(tuple(fields)):
+                line = _json_line(redact_secrets(None, "info", event_dict))
+            return self._logger.msg(line) if batches is None else batches.add_line(line)
 
     return Direct
 

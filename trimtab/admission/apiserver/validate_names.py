@@ -41,10 +41,16 @@ def annotation_errors(field: str, annotations: Mapping[str, str]) -> Iterator[st
     for key in annotations:
         if errors := _key_errors(key.lower()):
             yield from (format_invalid(field, key, why) for why in errors)
-    if 4 * sum(map(len, annotations.values())) + 4 * sum(map(len, annotations)) <= ANNOTATION_BYTES:
-        return  # UTF-8 needs at most four bytes for a character, so the exact size need not be computed
+    if are_surely_small(annotations):
+        return
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATION_BYTES:
         yield f"{field}: Too long: may not be more than {ANNOTATION_BYTES} bytes"
+
+
+def are_surely_small(annotations: Mapping[str, str]) -> bool:
+    """Returns whether the annotations have at most the permitted size, however their characters are encoded: UTF-8
+    needs at most four bytes for a character, so the exact size need not be computed."""
+    return 4 * sum(map(len, annotations.values())) + 4 * sum(map(len, annotations)) <= ANNOTATION_BYTES
 
 
 def label_key_errors(field: str, key: str) -> Iterator[str]:

@@ -193,7 +193,7 @@ def build_rollout_report(
             continue
         key = (audited.namespace, subject.owner_names[-1] if subject.owners else f"Pod/{audited.name}")
         counts[key] += 1
-        places[key] = rollout_place(policy.name, subject)
+        places[key] = rollout_place(policy.name, subject.rollout_identity)
     owners = [
         RolloutOwner(
             namespace=namespace,

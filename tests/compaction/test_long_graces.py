@@ -11,11 +11,11 @@ from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from tests.compaction.plans import planned
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.pod import PodInfo
-from trimtab.compaction.autoscaler_rules import estimate_drain_time, is_only_stopping, longest_grace
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import ActiveDrains, steps_to_start
 from trimtab.compaction.drain.timeouts import DrainTimeouts
+from trimtab.compaction.long_graces import estimate_drain_time, is_only_stopping, longest_grace
 from trimtab.compaction.plan_types import Plan
 
 SIX_HOURS = {"spec": {"terminationGracePeriodSeconds": 21600}}

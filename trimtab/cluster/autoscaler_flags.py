@@ -182,12 +182,12 @@ MAX_GRACEFUL = AutoscalerFlag(
     default="600",
     effect="A plan names the nodes that are left to the autoscaler and have a pod with a longer grace period. In its "
     "own drains, Trimtab gives every pod its whole grace period; `protect.maxGrace` of the pool limits it.",
-    readers=("trimtab.compaction.autoscaler_rules:note_cut_graces",),
+    readers=("trimtab.compaction.long_graces:note_cut_graces",),
 )
 DRAIN_PRIORITIES = AutoscalerFlag(
     name="drain-priority-config",
     effect="The grace periods by the priority of pods, which replace `--max-graceful-termination-sec`: the same.",
-    readers=("trimtab.compaction.autoscaler_rules:note_cut_graces",),
+    readers=("trimtab.compaction.long_graces:note_cut_graces",),
 )
 UNNEEDED_TIME = AutoscalerFlag(
     name="scale-down-unneeded-time",

@@ -22,8 +22,8 @@ from trimtab.cluster.processes import PROCESSES
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, parse_duration
 from trimtab.compaction import reasons as r
-from trimtab.compaction.autoscaler_rules import RulesOfNodes
 from trimtab.compaction.candidates import keep_reason, unreadable_reason
+from trimtab.compaction.rules_of_nodes import RulesOfNodes
 from trimtab.compaction.second_replica import second_replica_reason
 from trimtab.compaction.unknown_owners import describe_unknown_owner
 

@@ -18,9 +18,10 @@ from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.several_autoscalers import autoscaler_of_node
 from trimtab.compaction import reasons as r
-from trimtab.compaction.autoscaler_rules import has_too_few_replicas, longest_grace, note_cut_graces, note_long_drains
 from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.long_graces import longest_grace, note_cut_graces, note_long_drains
 from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
+from trimtab.compaction.rules_of_nodes import has_too_few_replicas
 from trimtab.compaction.search.drain_order import (
     arrange_waves,
     by_evictions,

@@ -10,7 +10,6 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.reason import Reason, Unreadable
-from trimtab.compaction.autoscaler_rules import is_only_stopping
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, clamp_to_now, is_ahead
@@ -21,6 +20,7 @@ from trimtab.compaction.drain.reasons import AHEAD, CLOSED, FAULT, FORBIDDEN, OD
 from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, describe_strikes, find_successors
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
+from trimtab.compaction.long_graces import is_only_stopping
 from trimtab.compactor.actuator import Actuator, ErrorCollector, EvictionResponse, EvictionResult
 from trimtab.compactor.drain_in_progress import DrainInProgress
 from trimtab.compactor.error_guard import ErrorGuard, Failed

@@ -18,9 +18,9 @@ from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction import reasons as r
-from trimtab.compaction.autoscaler_rules import estimate_drain_time, longest_grace
 from trimtab.compaction.blockers import Blocked, Evictable
 from trimtab.compaction.candidates import CORDONED_BY_US, DO_NOT_DISRUPT, closed_receivers, node_keep_reason
+from trimtab.compaction.long_graces import estimate_drain_time, longest_grace
 from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker

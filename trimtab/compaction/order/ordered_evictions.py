@@ -15,7 +15,6 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction import reasons as r
-from trimtab.compaction.autoscaler_rules import LONG_GRACE_SECONDS
 from trimtab.compaction.blockers import (
     EVICTABLE_OWNERS,
     IGNORED,
@@ -25,6 +24,7 @@ from trimtab.compaction.blockers import (
     EvictionChecker,
     Verdict,
 )
+from trimtab.compaction.long_graces import LONG_GRACE_SECONDS
 from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.unknown_owners import describe_unknown_owner

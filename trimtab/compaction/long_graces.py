@@ -1,5 +1,4 @@
-"""What the cluster autoscaler that looks after a node would do there: which pods it evicts, and how long it waits for a
-pod to stop.
+"""Pods that may take long to stop: what a plan says about their termination grace periods.
 
 A drain lasts at least as long as the longest grace period of its pods, if they use it. It lasts longer if a budget lets
 pods leave only one after another and their controller creates a successor only after the pod is gone, as a StatefulSet
@@ -8,54 +7,15 @@ deletes the node.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from trimtab.cluster import autoscaler_flags as f
-from trimtab.cluster.autoscaler_evictions import DEFAULT_RULES, EvictionRules, read_eviction_rules
 from trimtab.cluster.cluster_autoscaler import Autoscaler
-from trimtab.cluster.cluster_state import ReplicaCounts
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import JOB, REPLICA_SET, REPLICATION_CONTROLLER
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.pool import Pool
 from trimtab.cluster.several_autoscalers import autoscaler_of_node
-
-
-@dataclass(slots=True)
-class RulesOfNodes:
-    """The rules that hold on each node; they are calculated when they are first needed."""
-
-    nodes: tuple[NodeInfo, ...]
-    autoscaler: Autoscaler | None
-    """The cluster autoscaler, whose flags say which pods it evicts; None if it is unknown."""
-    _rules: dict[tuple[int, str], EvictionRules] = field(default_factory=dict)
-    """(id of a pool, node) → rules; the node is empty if the cluster has one autoscaler."""
-    _nodes_by_name: dict[str, NodeInfo] = field(default_factory=dict)
-
-    def on_node(self, node: str, pool: Pool) -> EvictionRules:
-        """Returns the rules of the autoscaler that looks after this node of the pool."""
-        if self.autoscaler is None:
-            return DEFAULT_RULES
-        key = (id(pool), node if self.autoscaler.members else "")
-        if key not in self._rules:
-            if not self._nodes_by_name:
-                self._nodes_by_name.update((one.name, one) for one in self.nodes)
-            one = self._nodes_by_name.get(node)
-            own = self.autoscaler if one is None else autoscaler_of_node(self.autoscaler, one, pool.name)
-            self._rules[key] = read_eviction_rules(own)
-        return self._rules[key]
-
-
-def has_too_few_replicas(pod: PodInfo, owners: Mapping[OwnerKey, ReplicaCounts], rules: EvictionRules) -> bool:
-    """Returns whether the autoscaler keeps the pod's node because the pod's ReplicaSet or ReplicationController wants
-    fewer replicas than the autoscaler's minimum."""
-    if not rules.min_replicas or pod.owner is None or pod.owner.kind not in (REPLICA_SET, REPLICATION_CONTROLLER):
-        return False
-    scale = owners.get(pod.owner)
-    return scale is not None and scale.wanted is not None and scale.wanted < rules.min_replicas
-
 
 LONG_GRACE_SECONDS = 600
 """A grace period that is longer is named in the notes of a plan (the default of the autoscaler's

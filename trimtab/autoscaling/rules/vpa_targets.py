@@ -52,6 +52,26 @@ def several_vpas(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
 
 
 @lint_rule(
+    "L49",
+    LintSeverity.ERROR,
+    "A VPA with several recommenders",
+    why="The VPA's admission controller refuses a VPA with more than one recommender. Where it does not run, each of "
+    "them overwrites the recommendation of the others; Trimtab's leaves such a VPA alone.",
+    source="VPA, pkg/admission-controller/resource/vpa/validation.go: spec.recommenders must have at most 1 item",
+    fix="Name one recommender.",
+)
+def several_recommenders(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields a finding for each VPA that names more than one recommender, in any mode."""
+    for vpa in snapshot.vpas:
+        names = [selector.name for selector in vpa.spec.recommenders]
+        if len(names) > 1:
+            subject = subject_of("VerticalPodAutoscaler", vpa.metadata)
+            yield rule.report_problem(
+                subject, f"{subject} names the recommenders {', '.join(names)}.", path=("spec", "recommenders")
+            )
+
+
+@lint_rule(
     "L25",
     LintSeverity.ERROR,
     "A VPA whose target is not the topmost controller",

@@ -20,7 +20,7 @@ from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.option import Argument, option
 
 PACKAGE = Path(trimtab.__file__).parent
-MAX_DECLARATIONS = 203
+MAX_DECLARATIONS = 200
 OUTPUT = "--output"
 """A report has the formats that its verb can write."""
 

@@ -6,12 +6,11 @@ single verb is declared in the dataclass of that verb. That a flag has one type 
 
 from __future__ import annotations
 
-from trimtab.inputs.option import option
+from trimtab.inputs.option import file_option, option
 
 # The cluster
-KUBECONFIG = option(
+KUBECONFIG = file_option(
     "--kubeconfig",
-    metavar="FILE",
     help="A kubeconfig file. Default: KUBECONFIG, then ~/.kube/config; in a pod, its own account.",
 )
 CONTEXT = option("--context", metavar="NAME", help="A context of the kubeconfig. Default: the current context.")
@@ -59,14 +58,13 @@ HEADER = option(
     repeats=True,
     help="A header to log in or to select a tenant, such as Authorization or X-Scope-OrgID.",
 )
-HEADER_FILE = option(
+HEADER_FILE = file_option(
     "--header-file",
-    metavar="FILE",
     repeats=True,
     help="A file with one header in each line, so that no secret is visible in the list of processes.",
 )
-TOKEN_FILE = option("--token-file", metavar="FILE", help="The file with a bearer token to log in.")
-CA = option("--ca", metavar="FILE", help="A file with the authorities that sign Prometheus' certificate.")
+TOKEN_FILE = file_option("--token-file", help="The file with a bearer token to log in.")
+CA = file_option("--ca", help="A file with the authorities that sign Prometheus' certificate.")
 MATCHER = option("--matcher", metavar="MATCHER", help='A matcher for every query, such as cluster="prod".')
 BY = option("--by", metavar="LABEL", help="Report each value of this label separately.")
 DAYS = option("--days", minimum=1, maximum=366, help="The number of days of history.")
@@ -75,9 +73,8 @@ RATE = option(
     "--rate", metavar="WINDOW", help="The window over which cpu usage is averaged. It must span at least four scrapes."
 )
 RULE = option("--rule", metavar="RULE", help="The rule for requests, as for `trimtab recommend`.")
-SUMMARY = option(
+SUMMARY = file_option(
     "--summary",
-    metavar="FILE",
     repeats=True,
     help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/stats/summary. Several files are several times.",
 )
@@ -131,8 +128,6 @@ IMAGE = option("--image", metavar="IMAGE", help="The container image.")
 LISTEN = option(
     "--listen", metavar="HOST:PORT", help="The address to serve on. With port 0 the system chooses a free port."
 )
-READY_FILE = option(
-    "--ready-file", metavar="FILE", help="A file that the process writes as soon as it serves its HTTP pages."
-)
+READY_FILE = file_option("--ready-file", help="A file that the process writes as soon as it serves its HTTP pages.")
 CERTS = option("--certs", metavar="FOLDER", help="The folder with the certificate.")
 OVERHEAD = option("--overhead", help="The component that writes pod overhead.")

@@ -51,6 +51,16 @@ def option(*names: str, help: str, **more: Any) -> Option:  # noqa: A002 - the w
     return Option(names, help, **more)
 
 
+def file_option(name: str, *, help: str, **more: Any) -> Option:  # noqa: A002 - the word of click
+    """Returns an option that takes the path of a file."""
+    return Option((name,), help, metavar="FILE", **more)
+
+
+def quantity_option(name: str, *, help: str) -> Option:  # noqa: A002 - the word of click
+    """Returns an option that takes an amount in the notation of Kubernetes, such as 500m or 32Gi."""
+    return Option((name,), help, metavar="QUANTITY")
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """What stands in the command line without a name. A field of the type tuple takes any number of them."""

@@ -39,7 +39,7 @@ from trimtab.inputs.lint_objects import read_lint_objects
 from trimtab.inputs.lint_usage import read_usage_history
 from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.node_prices import read_monthly_price
-from trimtab.inputs.option import option
+from trimtab.inputs.option import file_option, option
 from trimtab.inputs.stated_quantities import QUANTITY
 from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 
@@ -81,13 +81,12 @@ class LintOptions:
     ] = None
     baseline_file: Annotated[
         str | None,
-        option("--baseline", metavar="FILE", help="A baseline: report only findings that this file does not contain."),
+        file_option("--baseline", help="A baseline: report only findings that this file does not contain."),
     ] = None
     new_baseline: Annotated[
         str | None,
-        option(
+        file_option(
             "--write-baseline",
-            metavar="FILE",
             help="Write all findings to this file as a baseline, which later runs accept with --baseline.",
         ),
     ] = None

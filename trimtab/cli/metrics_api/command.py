@@ -24,7 +24,7 @@ from trimtab.cluster.reason import NotYet
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.flags import CERTS, DAYS, KUBECONFIG, LISTEN, NAMESPACE, PROMETHEUS, READY_FILE
 from trimtab.inputs.load_history import read_csv_history, read_prometheus_history
-from trimtab.inputs.option import Argument, option
+from trimtab.inputs.option import Argument, file_option, option, quantity_option
 from trimtab.metricsapi.hpa_proposal import HpaProposal, LoadPoint, ProposalTerms, propose_hpa, render_hpa
 from trimtab.metricsapi.process import run
 from trimtab.metricsapi.rule_inputs import find_rule_mistakes
@@ -47,9 +47,8 @@ class MetricsApiOptions:
     ] = None
     rules_file: Annotated[
         Path | None,
-        option(
+        file_option(
             "--rules",
-            metavar="FILE",
             help="A file with the rules of the metrics. Default: the ConfigMap trimtab-metrics.",
         ),
     ] = None
@@ -115,7 +114,7 @@ class LoadHistoryOptions:
     """Where the history of the load comes from."""
 
     file: Annotated[
-        Path | None, option("--history", metavar="FILE", help="A CSV file with the columns time, pod, rate and cores.")
+        Path | None, file_option("--history", help="A CSV file with the columns time, pod, rate and cores.")
     ] = None
     prometheus: Annotated[
         str | None, PROMETHEUS.with_help("Read the history from this Prometheus instead of a file.")
@@ -143,9 +142,7 @@ class ProposeHpaOptions:
     metric: Annotated[
         str, option("--metric", metavar="NAME", help="The name of the metric, which is the name of a rule.")
     ]
-    cpu_request: Annotated[
-        str, option("--cpu-request", metavar="QUANTITY", help="The cpu request of one pod, such as 500m.")
-    ]
+    cpu_request: Annotated[str, quantity_option("--cpu-request", help="The cpu request of one pod, such as 500m.")]
     utilization_percent: Annotated[
         int,
         option(

@@ -31,7 +31,7 @@ from trimtab.inputs.flags import (
     USAGE,
 )
 from trimtab.inputs.live_cluster import ClusterOptions
-from trimtab.inputs.option import option
+from trimtab.inputs.option import file_option, option, quantity_option
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.inputs.prometheus_login import PrometheusLogin
 from trimtab.inputs.stated_quantities import QUANTITY
@@ -115,18 +115,16 @@ class SourceOptions:
     login: PrometheusLogin
     certificate: Annotated[
         str | None,
-        option(
+        file_option(
             "--certificate",
-            metavar="FILE",
             variable="TRIMTAB_RECOMMENDER_PROMETHEUS_CERTIFICATE_FILE",
             help="Your client certificate, for a server that requires one.",
         ),
     ] = None
     key: Annotated[
         str | None,
-        option(
+        file_option(
             "--key",
-            metavar="FILE",
             variable="TRIMTAB_RECOMMENDER_PROMETHEUS_KEY_FILE",
             help="The key of the client certificate, if the key is in another file.",
         ),
@@ -192,9 +190,8 @@ class ChoiceOptions:
     ] = ()
     against: Annotated[
         str | None,
-        option(
+        file_option(
             "--against",
-            metavar="FILE",
             type=click.Path(dir_okay=False),
             help="Show the changes since an earlier report, which was written with -o json.",
         ),
@@ -226,10 +223,8 @@ class SizingOptions:
             "requests for that pod, `typical` does so only if at least a tenth of the pods use as much.",
         ),
     ] = "typical"
-    least_cpu: Annotated[str, option("--least-cpu", metavar="QUANTITY", help="The smallest request for cpu.")] = "10m"
-    least_memory: Annotated[
-        str, option("--least-memory", metavar="QUANTITY", help="The smallest request for memory.")
-    ] = "16Mi"
+    least_cpu: Annotated[str, quantity_option("--least-cpu", help="The smallest request for cpu.")] = "10m"
+    least_memory: Annotated[str, quantity_option("--least-memory", help="The smallest request for memory.")] = "16Mi"
     allow_hpa: Annotated[
         bool,
         option("--allow-hpa", help="Also change requests on which an HPA depends, and report how the HPA would react."),
@@ -274,9 +269,8 @@ class ExportOptions:
     ] = 0.5
     vpa_checkpoints: Annotated[
         str | None,
-        option(
+        file_option(
             "--export-vpa",
-            metavar="FILE",
             type=click.Path(dir_okay=False, writable=True),
             help="Write checkpoints to this file, from which a new VPA can start.",
         ),

@@ -25,7 +25,7 @@ from trimtab.inputs.node_shapes import (
     size_shape,
     type_shape,
 )
-from trimtab.inputs.option import option
+from trimtab.inputs.option import option, quantity_option
 from trimtab.reservations.profile import Profile
 from trimtab.reservations.read_profile import read_profiles, shipped_profiles
 
@@ -43,10 +43,8 @@ class ReservedFormulaOptions:
             "that Trimtab includes.",
         ),
     ] = ()
-    cpu: Annotated[str | None, option("--cpu", metavar="QUANTITY", help="The cores of the node, such as 8.")] = None
-    memory: Annotated[
-        str | None, option("--memory", metavar="QUANTITY", help="The memory of the node, such as 32Gi.")
-    ] = None
+    cpu: Annotated[str | None, quantity_option("--cpu", help="The cores of the node, such as 8.")] = None
+    memory: Annotated[str | None, quantity_option("--memory", help="The memory of the node, such as 32Gi.")] = None
     max_pods: Annotated[
         int | None,
         MAX_PODS.with_help(
@@ -59,9 +57,8 @@ class ReservedFormulaOptions:
     cluster: ClusterOptions
     disk: Annotated[
         str | None,
-        option(
+        quantity_option(
             "--disk",
-            metavar="QUANTITY",
             help="The size of the boot disk, such as 100Gi: the report then shows its reservation too.",
         ),
     ] = None

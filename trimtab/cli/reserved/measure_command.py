@@ -23,7 +23,7 @@ from trimtab.inputs import kubelet_sources as measure_sources
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.kubelet_sources import Measurements
 from trimtab.inputs.live_cluster import LIVE, ClusterOptions
-from trimtab.inputs.option import option
+from trimtab.inputs.option import file_option, option
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.inputs.usage_sources import note_warning, parse_headers
 from trimtab.reservations.measure import ReservationChange
@@ -52,9 +52,8 @@ class ReservedMeasureOptions:
     ] = ()
     configurations: Annotated[
         tuple[str, ...],
-        option(
+        file_option(
             "--configz",
-            metavar="FILE",
             help="The output of kubectl get --raw /api/v1/nodes/NODE/proxy/configz, from which the present reservation "
             "is read.",
         ),

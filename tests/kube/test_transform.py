@@ -35,7 +35,7 @@ def said(pod: PodInfo) -> Told:
     """All of it but its number, which only tells pods of one reader apart."""
     own = {name: getattr(pod, name) for name in pod.__struct_fields__ if name not in ("requirements", "likeness")}
     return own | {
-        f"requirements.{name}": getattr(pod.requirements, name) for name in pod.requirements.__dataclass_fields__
+        f"requirements.{name}": getattr(pod.requirements, name) for name in pod.requirements.__struct_fields__
     }
 
 

@@ -35,7 +35,7 @@ _PIN = b'"matchFields":[{"key":"metadata.name","operator":"In","values":["'
 _NODE_NAME = re.compile(rb'[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?(?="\]\})')
 """The name of a node (RFC 1123), with what the API server writes after it."""
 _NODE_PLACEHOLDER = _INVALID_BYTE
-_ANY_NODE = "trimtab.dev/any"
+_ANY_NODE = "/any node/"
 """Stands in the place of the node's name while the bytes are decoded. It is the name of no node."""
 
 

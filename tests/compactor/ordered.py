@@ -16,6 +16,7 @@ from trimtab.compaction.order.next_round import (
     drains_of,
     next_round,
 )
+from trimtab.compaction.order.node_history import OrderNodeHistory, extend_history
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.record import ORDER_ANNOTATION, OrderRecord, encode_record, read_record
@@ -35,6 +36,8 @@ class OrderedDrain:
     moved_twice: list[str] = field(default_factory=list)
     """Pods that came to be on a node that the order empties."""
     writes: int = 0
+    history: dict[str, OrderNodeHistory] = field(default_factory=dict)
+    """What the process has seen; gone with it."""
     dies_after: int | None = None
     """The number of a write after which the process is gone."""
 
@@ -65,7 +68,16 @@ class OrderedDrain:
             model = build_cluster_model(view.inventory)
             return plan_order(model, names, self.order.rules, view.now, self.order.nodes, self.order.name)
 
-        return next_round(self.order, view, self.records(), plan, self.times, stop)  # type: ignore[arg-type]
+        self.history = extend_history(self.history, self.order.nodes, view.inventory.nodes, self.records())
+        return next_round(
+            self.order,
+            view,
+            self.records(),
+            plan,
+            self.times,
+            stop,  # type: ignore[arg-type]
+            self.history,
+        )
 
     def run(self, rounds: int = 200, *, stop: object = None) -> OrderRound:
         """Rounds until the order is over, time passing between them."""
@@ -102,5 +114,6 @@ class OrderedDrain:
                 )
             self.writes += 1
             if self.writes == self.dies_after:
+                self.history = {}
                 return False
         return True

@@ -83,6 +83,41 @@ def test_a_node_that_another_client_uncordons_is_not_cordoned_again() -> None:
     assert not result.is_done
 
 
+def give_back(drain: OrderedDrain, name: str, **metadata: str) -> None:
+    """As --release does it, or a node that registers again."""
+    item = drain.played.nodes[name]
+    item["metadata"]["annotations"] = {}
+    item["metadata"].update(metadata)
+    item["spec"]["unschedulable"] = False
+
+
+@pytest.mark.parametrize(
+    ("metadata", "phase", "code"),
+    [({}, OrderPhase.FAILED, {"order-record-removed"}), ({"uid": "another"}, OrderPhase.LEFT, set())],
+)
+def test_a_node_that_is_released_or_created_again_is_not_cordoned_again(
+    metadata: dict[str, str], phase: OrderPhase, code: set[str]
+) -> None:
+    drain = OrderedDrain.of(world(), "a", "b")
+    drain._write(drain.decide())
+    drain.decide()
+    give_back(drain, "b", **metadata)
+    result = drain.run()
+    assert (result.phases["b"], codes(result)) == (phase, code)
+    assert "b" not in drain.played.cordoned
+
+
+def test_a_node_that_is_released_when_it_is_empty_is_left() -> None:
+    drain = OrderedDrain.of(world(), "a", "b")
+    while (result := drain.decide()).phases["a"] is not OrderPhase.EMPTY:
+        drain._write(result)
+        drain._pass_time()
+    give_back(drain, "a")
+    result = drain.run()
+    assert result.phases == {"a": OrderPhase.LEFT, "b": OrderPhase.EMPTY}
+    assert drain.played.cordoned == ["b"]
+
+
 def test_a_node_that_disappears_is_left() -> None:
     drain = OrderedDrain.of(world(), "a", "b")
     drain._write(drain.decide())

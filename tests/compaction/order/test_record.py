@@ -32,6 +32,13 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert read_record({}, "a") is None
 
 
+def test_a_record_that_names_a_surge_is_none_of_ours() -> None:
+    """An order scales nothing, and would wait for ever until the surge is undone."""
+    drain = DrainAnnotation("d1", "", NOW, surges={"default/web": 1}, surged={"default/web": NOW})
+    text = encode_record(OrderRecord(order="o1", since=NOW, drain=drain))
+    assert isinstance(read_record({ORDER_ANNOTATION: text}, "a"), Unreadable)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[" * 9999, '{"order":"../x","since":1}', '{"order":"x","since":-1}', '{"order":"x","since":1,"v":9}'],

@@ -4,6 +4,7 @@ order_rules            what the user permits, such as the eviction of pods witho
 ordered_evictions      whether a pod may be evicted for an order, and what would permit it
 order_plan             the waves of an order, the target of each pod, what waits, and where room is missing
 record                 the annotation that an order writes on a node in the same patch as the cordon
+node_history           what one run has observed of the nodes of the order
 next_round             the next writes of an order, from the cluster as it is now
 
 The steps of a drain itself (turns, budgets, successors that have to be ready first) are those of `compaction.drain`.

@@ -7,8 +7,8 @@ where the first one ended.
     waiting    the node is to be cordoned; or it is cordoned, and waits for its wave
     draining   pods of the node move, and their successors are not ready yet
     empty      the node has no more pods to evict, and all successors are ready
-    left       the node is gone, another client is deleting it, or it cannot be part of the order
-    failed     another client uncordoned the node, or its pods cannot leave; the reason says why
+    left       the node is gone, was created again, is being deleted, or was released after it was empty
+    failed     another client uncordoned or released the node, or its pods cannot leave; the reason says why
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +31,7 @@ from trimtab.compaction.drain.start import create_annotation
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order import reasons as o
+from trimtab.compaction.order.node_history import OrderNodeHistory
 from trimtab.compaction.order.order_plan import OrderPlan
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker
@@ -119,13 +120,18 @@ def next_round(
     plan: PlanRemaining,
     timeouts: DrainTimeouts,
     stop: Reason | None = None,
+    history: Mapping[str, OrderNodeHistory] | None = None,
+    denials: Mapping[str, Reason] | None = None,
 ) -> OrderRound:
     """Returns the next writes of the order.
 
     records: node → its record, for the nodes of this order; those of other orders are left out. stop: why nothing new
-    may be begun, although the cluster would allow it. The annotations of `view` must be the drains in `records`
-    (`drains_of`)."""
-    return _RoundDecision(order, view, records, plan, timeouts, OrderRound(stop=stop)).decide()
+    may be begun, although the cluster would allow it. history: what this run has observed of the nodes before. denials:
+    uid of a pod → why it cannot be evicted, which only the API server knows. The annotations of `view` must be the
+    drains in `records` (`drains_of`)."""
+    return _RoundDecision(
+        order, view, records, plan, timeouts, OrderRound(stop=stop), history or {}, denials or {}
+    ).decide()
 
 
 def drains_of(records: Mapping[str, OrderRecord]) -> dict[str, DrainAnnotation]:
@@ -141,6 +147,8 @@ class _RoundDecision:
     plan: PlanRemaining
     timeouts: DrainTimeouts
     result: OrderRound
+    history: Mapping[str, OrderNodeHistory]
+    denials: Mapping[str, Reason]
     nodes: dict[str, NodeInfo] = field(init=False)
     planner: DrainPlanner = field(init=False)
     checker: OrderedEvictionChecker = field(init=False)
@@ -180,8 +188,16 @@ class _RoundDecision:
 
     def _phase_of(self, name: str) -> OrderPhase:
         node, record = self.nodes.get(name), self.records.get(name)
-        if node is None or node.removal_taint is not None:
+        before = self.history.get(name)
+        if node is None or node.removal_taint is not None or (before is not None and before.uid != node.uid):
             return OrderPhase.LEFT
+        if record is None and before is not None and before.had_record:
+            if before.was_emptied:
+                return OrderPhase.LEFT
+            self.result.failures[name] = o.RECORD_REMOVED(
+                f"another client removed the record of the order from node {name}, as `trimtab drain --release` does"
+            )
+            return OrderPhase.FAILED
         if record is None and any(order_of_taint(taint) == self.order.name for taint in node.taints):
             self.result.failures[name] = o.SKIPPED(f"node {name} could not be emptied when the order began")
             return OrderPhase.FAILED
@@ -263,6 +279,10 @@ class _RoundDecision:
         if release is not None:
             self.result.failures[name] = release.reason
             return
+        for pod in self.planner.pods_on_node[name]:
+            if pod.uid in self.denials and pod.deletion_requested_at is None:
+                self.result.failures[name] = self.denials[pod.uid]
+                return
         for pod in self._terminating_pods(name):
             seconds = self.view.now - (pod.deletion_requested_at or self.view.now)
             if seconds > self.timeouts.end:

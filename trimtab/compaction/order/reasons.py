@@ -108,7 +108,28 @@ SKIPPED = Code(
     "`trimtab drain NODE --dry-run` says what keeps it.",
 )
 LEFT_ALONE = Code(
-    "order-node-left", "Another client is deleting the node, so the order leaves the node to it.", "Nothing."
+    "order-node-left",
+    "Another client is deleting the node, has created it again, or has released it after the order emptied it. The "
+    "order leaves the node to that client.",
+    "Nothing.",
+)
+RECORD_REMOVED = Code(
+    "order-record-removed",
+    "Another client removed the record of the order from the node, as `trimtab drain --release` does, before the node "
+    "was empty. The order does not cordon the node again.",
+    "Ask who released the node. `trimtab drain --resume` goes on with the other nodes of the order.",
+)
+NOT_PERMITTED = Code(
+    "order-eviction-not-permitted",
+    "The login may not evict pods in the namespace of the pod, so a further attempt would fail as well.",
+    "Give the login the right to create pods/eviction in the namespace; `trimtab drain --resume` goes on.",
+)
+EVICTION_DENIED = Code(
+    "order-eviction-denied",
+    "The API server denies the eviction for another reason than the budget of the pod: an admission webhook or policy "
+    "denies it or does not answer, its namespace is being deleted, or several budgets select the pod. A denial that "
+    "may end is waited for as long as --pod-timeout.",
+    "The message has the words of the API server. Remove the cause; `trimtab drain --resume` goes on.",
 )
 STOPPED = Code(
     "order-stopped",

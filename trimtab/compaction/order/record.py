@@ -20,11 +20,13 @@ ORDER_MANAGER = "trimtab-drain"
 """The field manager of the writes of an order."""
 ORDER_TAINT = "trimtab.dev/drain-order-pending"
 """The key of the soft taint on nodes that an order could not begin; its value is the name of the order."""
+MAX_TEXT = 500
+"""The largest number of characters of a text in a record."""
 MAX_ORDER_NODES = 500
 """The largest number of nodes of one order: each record names them all."""
 VERSION = 1
 
-Text = Annotated[str, msgspec.Meta(max_length=500)]
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 
 
 class OrderRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,6 +69,9 @@ def read_record(annotations: Mapping[str, str], node: str) -> OrderRecord | Unre
         record = msgspec.json.decode(text, type=OrderRecord)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Unreadable(where, str(error))
+    if record.drain is not None and (record.drain.surges or record.drain.surged):
+        # An order scales nothing. With a surge that another client wrote, the order would wait for ever to undo it.
+        return Unreadable(where, "the record names a Deployment that was scaled, which no order does")
     if record.v != VERSION:
         return Unreadable(where, f"the record has the version {record.v}, but this Trimtab reads version {VERSION}")
     return record

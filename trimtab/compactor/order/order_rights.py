@@ -64,8 +64,20 @@ def list_missing_rights(client: Client, namespaces: Iterable[str]) -> list[str]:
     return missing
 
 
+def may_evict(client: Client, namespace: str, name: str) -> bool:
+    """Returns whether the login may evict this pod. Raises KubeFault."""
+    return _is_allowed(client, "create", "pods", subresource="eviction", namespace=namespace, name=name)
+
+
 def _is_allowed(
-    client: Client, verb: str, resource: str, *, group: str = "", subresource: str = "", namespace: str = ""
+    client: Client,
+    verb: str,
+    resource: str,
+    *,
+    group: str = "",
+    subresource: str = "",
+    namespace: str = "",
+    name: str = "",
 ) -> bool:
     attributes: dict[str, Any] = {
         "verb": verb,
@@ -73,6 +85,7 @@ def _is_allowed(
         "resource": resource,
         "subresource": subresource,
         "namespace": namespace,
+        "name": name,
     }
     body = {
         "apiVersion": "authorization.k8s.io/v1",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain import actions as a
+from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.next_round import (
@@ -23,19 +24,22 @@ from trimtab.compaction.order.next_round import (
     WriteRecord,
     next_round,
 )
+from trimtab.compaction.order.node_history import OrderNodeHistory, extend_history
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
 from trimtab.compaction.order.record import order_of_taint
-from trimtab.compactor.order import order_writes
+from trimtab.compactor.order import order_rights, order_writes
 from trimtab.compactor.order.order_reader import OrderReader, OrderView
 from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED
-from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotFound
-from trimtab.kube.evict import EvictionOutcome
+from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotFound, RequestRefused
+from trimtab.kube.evict import EvictionStatus
 from trimtab.kube.objects import Writer
 from trimtab.scheduling.cluster_model import Again, build_cluster_model
 
 POLL_SECONDS = 0.5
 RETRY_SECONDS = 5.0
 """The seconds until a rejected eviction is tried again if the server does not say when (kubectl drain does so, too)."""
+MAX_RETRY_SECONDS = 60.0
+"""The seconds after which a rejected eviction is tried again even if the server, or a proxy, names a longer time."""
 UNOBSERVED_SECONDS = 180.0
 """An eviction that the watched data has not shown after this many seconds counts as failed."""
 
@@ -46,7 +50,8 @@ class OrderEvent:
 
     at: Seconds
     what: str
-    """One word: cordoned, begun, evicted, refused, waiting, emptied, skipped, failed, left, retried, stopped."""
+    """One word: cordoned, begun, evicted, refused, waiting, emptied, skipped, failed, left, retried, stopped; and for a
+    release: recorded, released."""
     node: str = ""
     pod: str = ""
     """The pod as namespace/name."""
@@ -79,7 +84,14 @@ class OrderRunner:
     """Node → the version in which it was last written. While it is observed in this version, the write is not observed
     yet."""
     cordoned: tuple[str, ...] = ()
-    """The nodes that the order has cordoned, as observed last."""
+    """The nodes that the order has cordoned, as observed last or written since."""
+    history: dict[str, OrderNodeHistory] = field(default_factory=dict)
+    denied_since: dict[str, float] = field(default_factory=dict)
+    """Uid of a pod → when its eviction was denied first, for a reason other than its budget."""
+    denials: dict[str, Reason] = field(default_factory=dict)
+    """Uid of a pod → why its eviction is not tried again."""
+    phases: dict[str, OrderPhase] = field(default_factory=dict)
+    """How far the order is, as decided last."""
     _reported: set[tuple[str, ...]] = field(default_factory=set)
     """What was reported and is not reported again."""
 
@@ -90,14 +102,19 @@ class OrderRunner:
             observed = self.reader.read_view(self.order.name, frozenset(self.evicted_at))
             if isinstance(observed, NotYet):
                 self._report_once("waiting", reason=o.UNSEEN(str(observed)))
-                if self.is_stopping():
-                    return OrderRound(stop=o.UNSEEN(str(observed)), is_over=True)
+                if self.is_stopping() or self._is_past_deadline():
+                    waiting = dict.fromkeys(self.order.nodes, OrderPhase.WAITING)
+                    stop = o.UNSEEN(str(observed))
+                    return OrderRound(waiting | self.phases, stop=stop, cordoned=self.cordoned, is_over=True)
             elif not self._has_unobserved_writes(observed):
                 round_ = self._run_round(observed)
                 if round_.is_over:
                     self._remove_taints(observed)
                     return round_
             self.wait(POLL_SECONDS)
+
+    def _is_past_deadline(self) -> bool:
+        return self.order.deadline is not None and self.reader.now() >= self.order.deadline
 
     def plan(self, observed: OrderView, names: Sequence[str]) -> OrderPlan:
         """Returns the plan of these nodes of the order in this view. The other nodes of the order are closed."""
@@ -109,10 +126,18 @@ class OrderRunner:
         view, now = observed.view, self.elapsed()
         self._forget_observed(observed, now)
         stop = o.STOPPED("the command was stopped, so no further pod is evicted") if self.is_stopping() else None
+        self.history = extend_history(self.history, self.order.nodes, view.inventory.nodes, observed.records)
         round_ = next_round(
-            self.order, view, observed.records, lambda names: self.plan(observed, names), self.timeouts, stop
+            self.order,
+            view,
+            observed.records,
+            lambda names: self.plan(observed, names),
+            self.timeouts,
+            stop,
+            self.history,
+            self.denials,
         )
-        self.cordoned = round_.cordoned
+        self.cordoned, self.phases = round_.cordoned, round_.phases
         self._report_round(round_)
         for name, write in round_.writes:
             # A stop takes effect before the next write, not before the next round.
@@ -131,6 +156,8 @@ class OrderRunner:
                 return
             self.written_versions[name] = version
             if isinstance(write, CordonForOrder):
+                # Before the write: if it is interrupted, the node may be cordoned.
+                self.cordoned = (*self.cordoned, name)
                 order_writes.cordon_for_order(self.writer, node, version, write.record)
                 text = "was cordoned by another client already" if node.is_cordoned else "is cordoned"
                 self._report("cordoned", name, text=f"node {name} {text}")
@@ -145,6 +172,8 @@ class OrderRunner:
                 self._report("skipped", name, text=f"node {name} cannot be emptied, and has a soft taint")
         except (Conflict, NotFound):
             self.written_versions.pop(name, None)
+            if isinstance(write, CordonForOrder):
+                self.cordoned = tuple(each for each in self.cordoned if each != name)
         except NotAllowed:
             raise
         except KubeFault as error:
@@ -156,15 +185,36 @@ class OrderRunner:
         move = action.move
         if self.retry_at.get(move.uid, 0.0) > now:
             return
-        outcome: EvictionOutcome = order_writes.evict_for_order(self.writer, move)
+        self.retry_at[move.uid] = now + RETRY_SECONDS
+        try:
+            outcome = order_writes.evict_for_order(self.writer, move)
+        except NotAllowed:
+            raise
+        except RequestRefused as error:
+            self._count_denial(move, now, error.message, is_final=False)
+            raise
         if outcome.is_done:
             self.evicted_at[move.uid] = now
             self._report("evicted", node, move.pod, EVICTED(f"pod {move.pod} was evicted to drain node {node}"))
             return
-        self.retry_at[move.uid] = now + (outcome.retry_after or RETRY_SECONDS)
+        self.retry_at[move.uid] = now + min(outcome.retry_after or RETRY_SECONDS, MAX_RETRY_SECONDS)
         self._report_once(
             "refused", node, move.pod, REFUSED(f"pod {move.pod} was not evicted for now: {outcome.message}")
         )
+        if outcome.eviction_status is EvictionStatus.TWO_BUDGETS:
+            self._count_denial(move, now, outcome.message, is_final=True)
+        elif outcome.eviction_status is not EvictionStatus.DENIED:
+            self.denied_since.pop(move.uid, None)
+        elif not order_rights.may_evict(self.writer.client, *move.pod.split("/", 1)):
+            self.denials[move.uid] = o.NOT_PERMITTED(f"the login may not evict pod {move.pod}: {outcome.message}")
+        else:
+            self._count_denial(move, now, outcome.message, is_final=False)
+
+    def _count_denial(self, move: PodToEvict, now: float, message: str, *, is_final: bool) -> None:
+        """Records that the eviction was denied. It is not tried again if the denial is final, or lasts too long."""
+        seconds = now - self.denied_since.setdefault(move.uid, now)
+        if is_final or seconds > self.timeouts.end:
+            self.denials[move.uid] = o.EVICTION_DENIED(f"the eviction of pod {move.pod} is denied: {message}")
 
     def _has_unobserved_writes(self, observed: OrderView) -> bool:
         versions = observed.view.versions
@@ -198,7 +248,11 @@ class OrderRunner:
                 self._report("failed", node, reason=reason)
         for node, phase in round_.phases.items():
             if phase is OrderPhase.LEFT:
-                self._report_once("left", node, reason=o.LEFT_ALONE(f"node {node} is gone or being deleted"))
+                self._report_once(
+                    "left",
+                    node,
+                    reason=o.LEFT_ALONE(f"node {node} is gone, is being deleted, or was released by another client"),
+                )
         for node, reason in round_.waits.items():
             self._report_once("waiting", node, reason=reason)
         if round_.stop is not None:

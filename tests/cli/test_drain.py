@@ -45,10 +45,18 @@ def run(tmp_path: Path, *words: str, items: list[Item] | None = None) -> tuple[i
         ("a", "--pod-timeout", "-1s"),
         ("a", "--at-once", "0"),
         ("a", "--yes"),
+        ("a", "--why", "x" * 501),
     ],
 )
 def test_a_mistake_ends_with_2_and_nothing_is_done(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert run(tmp_path, *words, "--dry-run")[0] == 2
+
+
+@pytest.mark.parametrize("words", [("--yes", "--dry-run"), ("-o", "csv"), ("--resume",), ("-l", "nodepool=web")])
+def test_what_contradicts_a_release_is_a_mistake_before_any_request(words: tuple[str, ...]) -> None:
+    done = trimtab("drain", "a", "--release", *words, "--kubeconfig", "/nowhere/config")
+    assert done.exit_code == 2
+    assert "command line" in done.output
 
 
 def test_a_snapshot_cannot_be_drained(tmp_path: Path) -> None:
@@ -103,6 +111,24 @@ def test_the_only_order_that_is_not_finished_is_resumed() -> None:
     assert (order.name, order.nodes, order.emptied) == ("o1", ("a", "b"), {"a"})
     assert any("c" in note.split() or "c," in note for note in order.notes)
     assert choose_order(nodes, ("a", "c")).nodes == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("labels", [{"node-role.kubernetes.io/control-plane": ""}, {"karpenter.sh/nodepool": "x"}])
+def test_a_forged_record_makes_no_node_of_the_control_plane_or_of_karpenter_part_of_an_order(
+    labels: dict[str, str],
+) -> None:
+    forged = node("k", cordoned=True, labels=labels, annotations={ORDER_ANNOTATION: encode_record(record("o1", "k"))})
+    nodes = cluster(recorded("a", record("o1", "a")), forged).nodes
+    order = choose_order(nodes, ())
+    assert order.nodes == ("a",)
+    assert any("k" in note.split() for note in order.notes)
+    with pytest.raises(UsageError):
+        choose_order(nodes, ("a", "k"))
+
+
+def test_the_reason_of_an_order_goes_on_with_it() -> None:
+    why = OrderRecord(order="o1", since=NOW, why="kernel 6.12", nodes=("a",))
+    assert choose_order(cluster(recorded("a", why)).nodes, ()).why == "kernel 6.12"
 
 
 @pytest.mark.parametrize("names", [(), ("a", "b"), ("x",), ("c",)])

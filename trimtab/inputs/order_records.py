@@ -16,10 +16,12 @@ from trimtab.cluster.format_count import join_first
 from trimtab.cluster.node import NodeInfo, node_from_api
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds, format_timestamp
+from trimtab.compaction.order.order_plan import wrong_target_reason
 from trimtab.compaction.order.record import OrderRecord, order_of_taint, read_record
 from trimtab.compactor.order.order_writes import order_writer, read_cordoned_node, release_from_order
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.live_cluster import ClusterOptions, connect_live
+from trimtab.inputs.order_targets import list_wrong_targets
 from trimtab.kube.client import Client
 from trimtab.kube.errors import Conflict
 from trimtab.kube.listing import list_kinds
@@ -39,6 +41,8 @@ class OrderToResume:
     """The nodes with a record of the order, and those that the command line names."""
     emptied: frozenset[str]
     """The nodes that the order has emptied already."""
+    why: str
+    """The reason that the user who began it gave."""
     notes: tuple[str, ...]
 
 
@@ -53,7 +57,7 @@ class OrderedNode:
     """Whether the node itself proves that an order cordoned it, so that it would be uncordoned."""
 
     def __str__(self) -> str:
-        return f"{self.node.name}: {_describe_record(self.record)}; {self._outcome()}"
+        return f"{self.node.name}: {describe_record(self.record)}; {self._outcome()}"
 
     def _outcome(self) -> str:
         if self.node.removal_taint is not None:
@@ -78,11 +82,16 @@ def choose_order(nodes: Sequence[NodeInfo], names: Sequence[str]) -> OrderToResu
     known = {node.name: node for node in nodes}
     if unknown := [name for name in names if name not in known]:
         raise UsageError([ConfigError(file="NODE", expected="a node of the cluster", got=name) for name in unknown])
-    records = {
+    if mistakes := list(list_wrong_targets(known[name] for name in names)):
+        raise UsageError(mistakes)
+    readable = {
         node.name: record
         for node in nodes
         if isinstance(record := read_record(node.annotations, node.name), OrderRecord)
     }
+    # An order never writes a record on such a node, so another client has written it.
+    foreign = sorted(name for name in readable if wrong_target_reason(known[name]))
+    records = {name: record for name, record in readable.items() if name not in foreign}
     considered = [records[name] for name in names or records if name in records]
     orders = sorted({record.order for record in considered if names or not _is_finished(record.order, records)})
     if len(orders) != 1:
@@ -101,8 +110,12 @@ def choose_order(nodes: Sequence[NodeInfo], names: Sequence[str]) -> OrderToResu
             f"the record also names {join_first(left_out, MAX_NAMED_NODES)}, which have no record themselves: name "
             "them on the command line if they are part of the order"
         )
+    notes += [
+        f"node {name} has a record of an order and {wrong_target_reason(known[name])}, so it is left out"
+        for name in foreign[:MAX_NAMED_NODES]
+    ]
     emptied = frozenset(name for name, record in members.items() if record.is_emptied)
-    return OrderToResume(first.order, first.since, chosen, emptied, tuple(notes))
+    return OrderToResume(first.order, first.since, chosen, emptied, first.why, tuple(notes))
 
 
 def _is_finished(order: str, records: dict[str, OrderRecord]) -> bool:
@@ -129,10 +142,10 @@ def find_ordered_nodes(client: Client, names: Sequence[str]) -> list[OrderedNode
     return ordered
 
 
-def release_ordered_nodes(client: Client, ordered: Sequence[OrderedNode]) -> Iterator[str]:
-    """Undoes the orders on these nodes one by one, and yields each outcome as text. Raises KubeFault."""
+def release_ordered_nodes(client: Client, ordered: Sequence[OrderedNode]) -> Iterator[tuple[OrderedNode, str]]:
+    """Undoes the orders on these nodes one by one, and yields each node with the outcome as text. Raises KubeFault."""
     for each in ordered:
-        yield f"{each.node.name}: {_release_node(client, each.node.name)}"
+        yield each, f"{each.node.name}: {_release_node(client, each.node.name)}"
 
 
 def _release_node(client: Client, name: str) -> str:
@@ -153,7 +166,8 @@ def _read_nodes(client: Client) -> list[NodeInfo]:
     return [node_from_api(shape) for shape in shapes]
 
 
-def _describe_record(record: OrderRecord | Unreadable | None) -> str:
+def describe_record(record: OrderRecord | Unreadable | None) -> str:
+    """Returns what the record of an order says; None: the node has only the soft taint of an order."""
     if record is None:
         return "soft taint of an order"
     if isinstance(record, Unreadable):

@@ -30,7 +30,7 @@ def choose_order_nodes(
         assert pool is not None
         chosen, mistakes = _nodes_of_pool(nodes, pools, pool)
     by_name = {node.name: node for node in nodes}
-    mistakes += _wrong_targets(by_name[name] for name in chosen if name in by_name)
+    mistakes += list_wrong_targets(by_name[name] for name in chosen if name in by_name)
     if len(chosen) > MAX_ORDER_NODES:
         expected = f"at most {MAX_ORDER_NODES} nodes in one order"
         mistakes.append(ConfigError(file="command line", expected=expected, got=str(len(chosen))))
@@ -45,7 +45,8 @@ def _unknown_nodes(names: Iterable[str], known: Sequence[str]) -> Iterator[Confi
             yield ConfigError(file="NODE", expected="a node of the cluster", got=name, todo=suggest_name(name, known))
 
 
-def _wrong_targets(nodes: Iterable[NodeInfo]) -> Iterator[ConfigError]:
+def list_wrong_targets(nodes: Iterable[NodeInfo]) -> Iterator[ConfigError]:
+    """Yields a mistake for each node that may never be part of an order."""
     for node in nodes:
         if reason := wrong_target_reason(node):
             expected = "a node that a user may drain"

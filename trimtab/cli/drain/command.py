@@ -29,6 +29,7 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order.next_round import DrainOrder, OrderPhase, OrderRound
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
 from trimtab.compaction.order.order_rules import OrderRules
+from trimtab.compaction.order.record import MAX_TEXT, OrderRecord
 from trimtab.compactor.order.order_reader import OrderReader, create_order_informers
 from trimtab.compactor.order.order_rights import list_missing_rights, read_own_name
 from trimtab.compactor.order.order_runner import OrderEvent, OrderRunner
@@ -37,6 +38,7 @@ from trimtab.inputs import flags, order_records, plan_inputs
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import LIVE, ClusterOptions, connect_live
 from trimtab.inputs.option import Argument, option
+from trimtab.inputs.order_records import OrderedNode
 from trimtab.inputs.order_targets import choose_order_nodes
 from trimtab.inputs.plan_inputs import PlanInputs, PlanOptions
 from trimtab.kube.client import Client
@@ -167,7 +169,7 @@ def verb(options: DrainOptions) -> None:
         name=name,
         nodes=names,
         since=resumed.since if resumed is not None else now,
-        why=options.why,
+        why=options.why or (resumed.why if resumed is not None else ""),
         rules=options.rules,
         until=until,
         deadline=None if limits.timeout is None else now + limits.timeout,
@@ -194,12 +196,16 @@ def _check_options(options: DrainOptions) -> None:
         refuse("names of nodes with --resume and --release", "--selector or --pool")
     if options.yes and not options.release:
         refuse("--yes with --release", "--yes alone")
+    if options.yes and options.dry_run:
+        refuse("--yes or --dry-run", "both")
+    if len(options.why) > MAX_TEXT:
+        refuse(f"at most {MAX_TEXT} characters in --why", str(len(options.why)))
     is_live = LIVE in options.live_cluster.paths
     if not options.dry_run and not is_live:
         refuse("--dry-run with a snapshot, because a file cannot be drained", "no --dry-run")
     if (options.resume or options.release) and not is_live:
         refuse("the live cluster with --resume and --release", "a snapshot")
-    if not options.dry_run and not options.release and options.output.form not in ("table", "wide", "json"):
+    if (options.release or not options.dry_run) and options.output.form not in ("table", "wide", "json"):
         refuse("-o table, wide or json without --dry-run", options.output.form)
     if mistakes:
         raise UsageError(mistakes)
@@ -289,7 +295,7 @@ def _carry_out(
                 print_text(f"The command ended without waiting. {_describe_cordons(runner.cordoned)}", err=True)
                 sys.exit(EXIT_FAILED)
             except KubeFault as error:
-                raise RuntimeFailure(f"{error}\n`trimtab drain --resume` goes on.") from None
+                raise RuntimeFailure(f"{error}\n{_describe_cordons(runner.cordoned)}") from None
     sentence = _describe_end(last)
     report(OrderEvent(at=now(), what="done" if last.is_done else "ended", text=sentence))
     if not last.is_done:
@@ -303,7 +309,7 @@ def _check_rights(client: Client, plan: OrderPlan) -> None:
 
 
 def _with_author(order: DrainOrder, client: Client) -> DrainOrder:
-    return replace(order, by=read_own_name(client)[:500])
+    return replace(order, by=read_own_name(client)[:MAX_TEXT])
 
 
 def _describe_order(order: DrainOrder, plan: OrderPlan) -> str:
@@ -339,11 +345,19 @@ def _release(options: DrainOptions) -> None:
     with connect_live(options.live_cluster) as client:
         ordered = order_records.find_ordered_nodes(client, options.names)
         for node in ordered:
-            print_text(str(node))
-        if not ordered:
-            print_text("no node has a record of an order")
-        elif not options.yes:
-            print_text("Nothing was changed. To undo this, run the command with --yes.")
-        else:
-            for outcome in order_records.release_ordered_nodes(client, ordered):
-                print_text(outcome)
+            _print_release(options, "recorded", node, str(node))
+        if options.yes:
+            for node, outcome in order_records.release_ordered_nodes(client, ordered):
+                _print_release(options, "released", node, outcome)
+    if options.output.form != "json" and not ordered:
+        print_text("no node has a record of an order")
+    elif options.output.form != "json" and not options.yes:
+        print_text("Nothing was changed. To undo this, run the command with --yes.")
+
+
+def _print_release(options: DrainOptions, what: str, node: OrderedNode, text: str) -> None:
+    if options.output.form != "json":
+        print_text(text)
+        return
+    event = OrderEvent(at=int(clock.utc_now().timestamp()), what=what, node=node.node.name, text=text)
+    print_event(event, node.record.order if isinstance(node.record, OrderRecord) else "", as_json=True)

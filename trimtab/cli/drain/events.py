@@ -21,7 +21,7 @@ class DrainEvent(ReportPart, frozen=True, kw_only=True):
     order: str
     event: str
     """One of: planned, cordoned, begun, evicted, refused, waiting, emptied, skipped, failed, left, retried, stopped,
-    ended, done."""
+    ended, done; with --release: recorded, released."""
     node: str
     pod: str
     text: str

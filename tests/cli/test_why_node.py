@@ -16,6 +16,7 @@ from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, encode_annotation
 from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.compaction.order.record import ORDER_ANNOTATION, OrderRecord, encode_record
 
 NOW = 1_800_000_000
 LABELS = {"cloud.google.com/gke-nodepool": "web"}
@@ -130,3 +131,11 @@ def report_of_gone(folder: Path, *items: Any) -> Any:
     result = why(folder, *items, name="web-7")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
+
+
+def test_the_record_of_an_order_says_who_ordered_the_drain_and_how_to_undo_it(tmp_path: Path) -> None:
+    text = encode_record(OrderRecord(order="o1", since=NOW, by="ann", why="kernel 6.12", nodes=("n1",)))
+    cordon = report(tmp_path, node("n1", cordoned=True, annotations={ORDER_ANNOTATION: text}))["cordon"]
+    assert cordon["by"] == "other"
+    assert has_facts(cordon["text"], "order o1", "by ann", "kernel 6.12")
+    assert [undo.split()[1:3] for undo in cordon["undo"]] == [["drain", "--release"]]

@@ -22,8 +22,10 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, read_annotation
 from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.compaction.order.record import read_record
 from trimtab.compactor.soft_taint import LEAVING
 from trimtab.inputs.compactor_state import CompactorState
+from trimtab.inputs.order_records import describe_record
 
 
 class NodeCordonReport(ReportPart, frozen=True, kw_only=True):
@@ -112,12 +114,15 @@ def describe_cordon(
         )
     if not node.is_cordoned:
         return NodeCordonReport(by="none", text="no client cordoned this node", since="", undo=[])
-    writer = find_cordon_writer(document)
+    writer, record = find_cordon_writer(document), read_record(node.annotations, node.name)
     text = "a client other than Trimtab's compactor cordoned this node" + (
         f": the field manager {writer.manager}" if writer is not None else "; the node does not show which client"
     )
     return NodeCordonReport(
-        by="other", text=text, since=writer.time if writer is not None else "", undo=[f"kubectl uncordon {node.name}"]
+        by="other",
+        text=f"{text}; according to its record: {describe_record(record)}" if record is not None else text,
+        since=writer.time if writer is not None else "",
+        undo=[f"trimtab drain --release --yes {node.name}" if record is not None else f"kubectl uncordon {node.name}"],
     )
 
 

@@ -14,7 +14,8 @@ from trimtab.compaction.order.record import ORDER_ANNOTATION, OrderRecord, encod
 from trimtab.compactor.cluster_reader import WATCHED_KINDS
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.live_cluster import WITH_POLICIES
-from trimtab.inputs.order_records import choose_order
+from trimtab.inputs.order_records import OrderedNode, choose_order, release_ordered_nodes
+from trimtab.kube.errors import refusal_of_response
 from trimtab.kube.resources import list_sources
 
 
@@ -136,6 +137,19 @@ def test_no_order_or_more_than_one_is_a_mistake(names: tuple[str, ...]) -> None:
     nodes = cluster(recorded("a", record("o1", "a")), recorded("b", record("o2", "b")), node("c")).nodes
     with pytest.raises(UsageError):
         choose_order(nodes, names)
+
+
+class NodesThatDisappear:
+    """A client whose nodes are deleted between the list and the release."""
+
+    def get(self, path: str, *, doing: str) -> bytes:
+        raise refusal_of_response(doing, 404, b"")
+
+
+def test_a_node_that_disappears_does_not_keep_the_others_from_their_release() -> None:
+    nodes = [OrderedNode(node, None, True) for node in cluster(node("a"), node("b")).nodes]
+    outcomes = release_ordered_nodes(NodesThatDisappear(), nodes)  # type: ignore[arg-type]
+    assert [each.node.name for each, _ in outcomes] == ["a", "b"]
 
 
 def test_the_role_of_the_page_has_every_list_that_is_read() -> None:

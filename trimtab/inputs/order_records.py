@@ -23,7 +23,7 @@ from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.live_cluster import ClusterOptions, connect_live
 from trimtab.inputs.order_targets import list_wrong_targets
 from trimtab.kube.client import Client
-from trimtab.kube.errors import Conflict
+from trimtab.kube.errors import Conflict, NotFound
 from trimtab.kube.listing import list_kinds
 from trimtab.kube.resources import LIST_SOURCES
 
@@ -157,6 +157,8 @@ def _release_node(client: Client, name: str) -> str:
             if attempt == MAX_ATTEMPTS:
                 raise
             continue
+        except NotFound:
+            return "the node no longer exists"
         return "uncordoned" if uncordoned else "the record was removed, and the cordon was not changed"
     raise AssertionError("unreachable")
 

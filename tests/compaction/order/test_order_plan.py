@@ -73,6 +73,15 @@ def test_two_budgets_for_one_pod_block() -> None:
     assert codes(plan(node("a"), pod("web-0", "a"), *twice)) == ["two-budgets"]
 
 
+@pytest.mark.parametrize(
+    ("more", "way_out"),
+    [([budget("web", 0, most=0)], "maxUnavailable"), ([budget("web", 1), budget("web", 1, name="other")], "delete")],
+)
+def test_a_budget_that_blocks_is_named_with_the_way_out(more: list[Item], way_out: str) -> None:
+    [blocked] = plan(node("a"), pod("web-0", "a"), pod("web-1", "z"), *more).unmovable
+    assert way_out in blocked.reason.sentence
+
+
 def test_a_pod_that_stays_unready_under_a_spent_budget_is_named_with_the_way_out() -> None:
     items = [pod("web-0", "a", ready=False), budget("web", 0, most=1)]
     items[1]["status"]["currentHealthy"] = 1

@@ -31,6 +31,11 @@ from trimtab.compaction.unknown_owners import describe_unknown_owner
 
 ORDER_POOL = Pool(name="order", everything=True, min_nodes=0, single_replicas=True, jobs=True)
 """The settings with which the compactor's rules are asked: they permit what an order permits."""
+_WAYS_OUT = {
+    r.BUDGET_NEVER: "raise its maxUnavailable, or run one replica more",
+    r.TWO_BUDGETS: "delete all but one of them, or narrow their selectors",
+    r.BUDGET_BROKEN: "correct the selector",
+}
 
 
 @dataclass(slots=True)
@@ -139,4 +144,7 @@ class OrderedEvictionChecker(EvictionChecker):
                 )
             if budget.max_allowed > 0:
                 return Evictable(over[0])
-        return EvictionChecker._budget_verdict(self, pod, pool, over)
+        verdict = EvictionChecker._budget_verdict(self, pod, pool, over)
+        if isinstance(verdict, Blocked) and (way_out := _WAYS_OUT.get(verdict.reason.code)) is not None:
+            return Blocked(verdict.reason.code(f"{verdict.reason}: {way_out}"))
+        return verdict

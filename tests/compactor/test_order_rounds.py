@@ -3,11 +3,14 @@
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from tests.compactor.ordered import OrderedDrain
 from tests.compactor.played import Played
+from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.order.next_round import OrderPhase
 from trimtab.compaction.order.reasons import STOPPED
+from trimtab.compaction.order.record import ORDER_ANNOTATION, encode_record
 
 
 def world(**more: object) -> Played:
@@ -116,6 +119,17 @@ def test_a_node_that_is_released_when_it_is_empty_is_left() -> None:
     result = drain.run()
     assert result.phases == {"a": OrderPhase.LEFT, "b": OrderPhase.EMPTY}
     assert drain.played.cordoned == ["b"]
+
+
+def test_a_forged_end_does_not_make_a_node_with_pods_empty() -> None:
+    drain = OrderedDrain.of(world(), "a", "b")
+    drain._write(drain.decide())
+    end = DrainAnnotation(drain="d1", pool="", since=drain.played.now, emptied=drain.played.now)
+    forged = replace(drain.records()["b"], drain=end)
+    drain.played.nodes["b"]["metadata"]["annotations"][ORDER_ANNOTATION] = encode_record(forged)
+    result = drain.run()
+    assert codes(result) == {"order-node-not-empty"}
+    assert not result.is_done
 
 
 def test_a_node_that_disappears_is_left() -> None:

@@ -322,7 +322,13 @@ def _describe_order(order: DrainOrder, plan: OrderPlan) -> str:
 
 def _describe_end(last: OrderRound) -> str:
     if last.is_done:
-        return "all nodes of the order are empty and stay cordoned; `trimtab drain --release` uncordons them"
+        left = [name for name, phase in last.phases.items() if phase is OrderPhase.LEFT]
+        subject = (
+            f"{join_first(left, MAX_NAMED_NODES)} left to other clients; the other nodes"
+            if left
+            else "all nodes of the order"
+        )
+        return f"{subject} are empty and stay cordoned; `trimtab drain --release` uncordons them"
     rest = [name for name, phase in last.phases.items() if phase not in (OrderPhase.EMPTY, OrderPhase.LEFT)]
     return (
         f"{format_count(len(rest), 'node is', 'nodes are')} not empty: {join_first(rest, MAX_NAMED_NODES)}. "

@@ -202,11 +202,24 @@ class _RoundDecision:
             self.result.failures[name] = o.SKIPPED(f"node {name} could not be emptied when the order began")
             return OrderPhase.FAILED
         if record is not None and record.is_emptied:
-            return OrderPhase.EMPTY
+            return self._phase_after_end(node)
         if record is not None and not node.is_cordoned:
             self.result.failures[name] = UNCORDONED(f"another client uncordoned node {name}")
             return OrderPhase.FAILED
         return OrderPhase.DRAINING if record is not None and record.drain is not None else OrderPhase.WAITING
+
+    def _phase_after_end(self, node: NodeInfo) -> OrderPhase:
+        """Returns the phase of a node whose record says that it is empty, which any client that may patch nodes can
+        write: the pods decide."""
+        if not node.is_cordoned:
+            return OrderPhase.LEFT
+        for pod in self.planner.pods_on_node[node.name]:
+            if isinstance(self.checker.judge_ordered(pod), (Evictable, Blocked)):
+                self.result.failures[node.name] = o.NOT_EMPTY(
+                    f"the record of node {node.name} says that it is empty, but pod {pod.key} runs on it"
+                )
+                return OrderPhase.FAILED
+        return OrderPhase.EMPTY
 
     def _in_phase(self, phase: OrderPhase) -> list[str]:
         return [name for name in self.order.nodes if self.result.phases[name] is phase]

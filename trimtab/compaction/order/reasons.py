@@ -119,6 +119,12 @@ RECORD_REMOVED = Code(
     "was empty. The order does not cordon the node again.",
     "Ask who released the node. `trimtab drain --resume` goes on with the other nodes of the order.",
 )
+NOT_EMPTY = Code(
+    "order-node-not-empty",
+    "The record on the node says that the order emptied it, but a pod runs on it: it was bound there in spite of the "
+    "cordon, or another client wrote the record.",
+    "End the order on the node (`trimtab drain --release --yes NODE`), and drain the node again.",
+)
 NOT_PERMITTED = Code(
     "order-eviction-not-permitted",
     "The login may not evict pods in the namespace of the pod, so a further attempt would fail as well.",

@@ -27,8 +27,8 @@ from trimtab.runtime.files import shipped_policies
 from trimtab.scheduling.cluster_model import build_cluster_model
 
 MAX_FILES_OF_AN_ADMISSION = 41
-MAX_FILES_OF_A_PLAN = 44
-MAX_FILES_FROM_MODEL_TO_PLAN = 28
+MAX_FILES_OF_A_PLAN = 45
+MAX_FILES_FROM_MODEL_TO_PLAN = 29
 
 _FOLDERS = tuple(f"{ROOT / package}/" for package in PACKAGES)
 

@@ -28,7 +28,8 @@ from tests.bench.full_cluster import full_cluster
 from tests.bench.node_drains import DrainSimulation
 from tests.bench.results import choose_size, report_result
 from tests.bench.synthetic_cluster import encode_list, generate_cluster
-from trimtab.cluster.cluster_state import snapshot_inventory, without_garbage_collection
+from trimtab.cluster.cluster_state import snapshot_inventory
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import Goal, Headroom, pool_from_preset, pool_name
 from trimtab.cluster.snapshot import load_snapshot
 from trimtab.compaction.candidates import PlanningContext

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from trimtab.cluster.cluster_state import without_garbage_collection
+from trimtab.cluster.garbage_collection import without_garbage_collection
 
 
 def test_nothing_is_collected_meanwhile_even_where_reading_fails() -> None:

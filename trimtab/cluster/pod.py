@@ -153,7 +153,10 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Whether a scheduler found no node for the pod (condition PodScheduled with reason Unschedulable)."""
     is_daemon: bool = False
     """Whether the pod runs once per node, as a DaemonSet's: it does not move, and it does not block a drain. A plan
-    asks it several times for each pod."""
+    asks this and `is_static` several times for each pod."""
+    is_static: bool = False
+    """Whether the kubelet runs the pod without the API server: the pod mirrors a manifest file, or its owner is its
+    node."""
 
     @property
     def key(self) -> str:
@@ -172,12 +175,6 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False, gc=False):
         - it has scheduling gates;
         - its priority is below `EXPENDABLE_PRIORITY_CUTOFF`, so that it only keeps capacity free for other pods."""
         return not (self.node or self.is_gated or self.priority < EXPENDABLE_PRIORITY_CUTOFF)
-
-    @property
-    def is_static(self) -> bool:
-        """Whether the kubelet runs the pod without the API server: the pod mirrors a manifest file, or its owner is its
-        node."""
-        return MIRROR_ANNOTATION in self.annotations or (self.owner is not None and self.owner.kind == NODE)
 
 
 _SpecParts = tuple[object, ...]
@@ -266,6 +263,7 @@ class PodReader:
             # A pod that is bound may still have the condition of an earlier attempt.
             not spec.node_name and _is_unschedulable(status),
             (owner is not None and owner.kind == DAEMON_SET) or annotations.get(DAEMON_ANNOTATION) == "true",
+            (owner is not None and owner.kind == NODE) or MIRROR_ANNOTATION in annotations,
         )
 
     def _shared_owner(self, reference: OwnerReference | None, namespace: str) -> OwnerKey | None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_autoscaler import with_options
-from trimtab.cluster.cluster_state import without_garbage_collection
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, Precedence
 from trimtab.cluster.reason import Reason

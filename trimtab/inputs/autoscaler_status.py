@@ -11,6 +11,7 @@ from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document
 
 AUTOSCALER_BINARY = "cluster-autoscaler"
+_NAME, _ESCAPE = AUTOSCALER_BINARY.encode(), b"\\u"
 
 
 def read_autoscaler(
@@ -63,19 +64,15 @@ def _autoscaler_notes(autoscaler: Autoscaler) -> list[str]:
 def find_autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
     """Yields the arguments of every container that runs the cluster autoscaler's executable."""
     for document in documents:
-        if document.text is not None and not _may_name_autoscaler(bytes(document.text)):
+        # To look at the text is many times as fast as to decode every pod of a large cluster for this question alone.
+        # With an escape in it, the name may be written in another way.
+        if document.text is not None and _NAME not in (text := bytes(document.text)) and _ESCAPE not in text:
             continue
         for container in _pod_containers(document.value):
             words = [*_filter_texts(container.get("command")), *_filter_texts(container.get("args"))]
             # The command may be a path: the autoscaler's example manifests start ./cluster-autoscaler.
             if any(word.rpartition("/")[2] == AUTOSCALER_BINARY for word in words):
                 yield [word for word in words if word.rpartition("/")[2] != AUTOSCALER_BINARY]
-
-
-def _may_name_autoscaler(text: bytes) -> bool:
-    """Returns whether the JSON may have the name, which may be written with escapes. To look at the text is many times
-    as fast as to decode every pod of a large cluster for this question alone."""
-    return AUTOSCALER_BINARY.encode() in text or b"\\u" in text
 
 
 def _pod_containers(value: Any) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from trimtab.cluster.cluster_state import without_garbage_collection
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.pool import PoolIndex
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.compaction.drain.savings import HOURS_PER_MONTH

@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from trimtab.cluster.cluster_state import Inventory, snapshot_inventory, without_garbage_collection
+from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError, first_mistakes
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node import REGION_LABEL, NodeInfo
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.snapshot import build_snapshot

@@ -13,9 +13,10 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.autoscaler_processes import Processes, split_processes
 from trimtab.cluster.cluster_autoscaler import wrong_flags
-from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory, without_garbage_collection
+from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.cluster.pool import Pool, schedulers_of

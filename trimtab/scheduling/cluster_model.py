@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trimtab.cluster.cluster_state import DaemonPods, Inventory, ReservedPods, without_garbage_collection
+from trimtab.cluster.cluster_state import DaemonPods, Inventory, ReservedPods
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.measured_use import owner_key
 from trimtab.cluster.next_pod import largest_requests, template_key
 from trimtab.cluster.node import NodeInfo

@@ -15,8 +15,8 @@ from trimtab.cli.autoscaler.report import VIEW, build_autoscaler_report
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.options import takes
 from trimtab.cli.reporting.emit import ReportOutput, write_report
-from trimtab.cluster.cluster_state import without_garbage_collection
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.inputs.autoscaler_history import parse_duration, read_cluster_history
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import AUTOSCALER_FLAGS, PRICES, USAGE

@@ -31,8 +31,8 @@ from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.emit import ReportOutput, output_form, write_report
 from trimtab.cli.selection import NamespaceOptions
-from trimtab.cluster.cluster_state import without_garbage_collection
 from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import FILENAME, STRICT, USAGE, WITHOUT
 from trimtab.inputs.lint_objects import read_lint_objects

@@ -17,6 +17,8 @@ from kubernetes.client import ApiClient, Configuration
 from prometheus_client import CollectorRegistry
 
 from tests.build import owner_key
+from tests.recommender.played import World as UsageWorld
+from tests.recommender.played import moments
 from tests.sizing.vpa_worlds import NOW, entry, use, vpa
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
@@ -156,6 +158,15 @@ def test_it_is_computed_again_when_the_spec_is_another_or_the_interval_is_over(w
     assert world.writer.write_changes(NOW + 600) == 0, "it is computed, and is the same"
 
 
+def test_it_is_computed_again_when_an_annotation_is_another(world: World) -> None:
+    world.see(named("web"))
+    world.writer.write_changes(NOW)
+    stored = _with(named("web"), world.server.patches[-1][1]["status"])
+    chosen = named("web", annotations={"trimtab.dev/vpa-cpu": "max +100%"}).metadata
+    world.see(change(stored, metadata=chosen))
+    assert world.writer.write_changes(NOW + 60) == 1, "the generation is the same, and the interval is not over"
+
+
 def _with(autoscaler: Any, status: dict[str, Any]) -> Any:
     shape = msgspec.convert({"status": status}, type(autoscaler))
     return change(autoscaler, status=shape.status)
@@ -185,12 +196,24 @@ def test_the_age_is_that_of_the_oldest_status_with_pods(world: World) -> None:
     world.writer.write_changes(NOW)
     status = world.server.patches[-1][1]["status"]
     world.see(_with(named("web"), status))
-    world.writer.write_changes(NOW + 60)
+    world.writer.report_age(NOW + 60)
     assert world.metric("vpa_status_age_seconds") == 660
     nobody = {"type": "NoPodsMatched", "status": "True"}
     world.see(_with(named("web"), {**status, "conditions": [*status["conditions"], nobody]}))
-    world.writer.write_changes(NOW + 120)
+    world.writer.report_age(NOW + 120)
     assert world.metric("vpa_status_age_seconds") == 0
+
+
+def test_the_age_is_reported_even_if_no_usage_was_read_since_the_start(world: World) -> None:
+    """A recommender that starts again while Prometheus is gone writes nothing; the VPAs apply what it wrote before."""
+    world.see(named("web"))
+    world.writer.write_changes(NOW)
+    world.see(_with(named("web"), world.server.patches[-1][1]["status"]))
+    process = moments(UsageWorld(now=NOW + 3 * 3600, silent=True))
+    process.loop.vpa_status = world.writer
+    process.lives(600)
+    assert len(world.server.patches) == 1
+    assert world.metric("vpa_status_age_seconds") == 3 * 3600 + 600
 
 
 def test_until_vpas_are_read_nothing_is_written(world: World) -> None:

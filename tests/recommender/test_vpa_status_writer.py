@@ -23,6 +23,7 @@ from tests.sizing.vpa_worlds import NOW, entry, use, vpa
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.kube.client import Client
+from trimtab.kube.errors import TooManyRequests
 from trimtab.kube.objects import Writer
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.recommender.pod_watcher import PodWatchState, ownership_with_containers
@@ -39,6 +40,7 @@ class Server:
     """(path, body) of each."""
     conflicts: set[str] = field(default_factory=set)
     """The VPAs that have changed meanwhile."""
+    is_overloaded: bool = False
 
 
 @contextmanager
@@ -48,7 +50,9 @@ def serving(server: Server) -> Iterator[Client]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             path = self.path.partition("?")[0]
             server.patches.append((path, body))
-            if path.split("/")[-2] in server.conflicts:
+            if server.is_overloaded:
+                self._answer(429, {"kind": "Status", "reason": "TooManyRequests", "message": "later"})
+            elif path.split("/")[-2] in server.conflicts:
                 self._answer(409, {"kind": "Status", "reason": "Conflict", "message": "it has changed"})
             else:
                 self._answer(200, {"metadata": {"resourceVersion": "2"}})
@@ -180,6 +184,16 @@ def test_one_that_has_changed_meanwhile_holds_up_no_other_and_is_tried_again(wor
     world.server.conflicts = set()
     assert world.writer.write_changes(NOW) >= 1
     assert not world.writer.refused
+
+
+def test_an_api_server_that_is_overloaded_gets_no_further_writes_in_this_round(world: World) -> None:
+    world.server.is_overloaded = True
+    world.see(*(named(f"web-{number}") for number in range(50)))
+    with pytest.raises(TooManyRequests):
+        world.writer.write_changes(NOW)
+    assert {path.split("/")[-2] for path, _ in world.server.patches} == {"web-0"}
+    world.server.is_overloaded = False
+    assert world.writer.write_changes(NOW + 60) == 50
 
 
 def test_a_vpa_that_is_gone_or_names_another_is_forgotten(world: World) -> None:

@@ -16,7 +16,7 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.timestamps import Seconds
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.kube import objects
-from trimtab.kube.errors import InvalidResponse, RequestRefused
+from trimtab.kube.errors import InvalidResponse, RequestRefused, TooManyRequests
 from trimtab.kube.objects import Writer
 from trimtab.policy.cluster_facts import vpa_target
 from trimtab.recommender.pod_watcher import PodWatchState
@@ -84,7 +84,8 @@ class VpaStatusWriter:
         """Writes the statuses that have changed. Returns how many were written.
 
         If the API server refuses one, because the VPA has changed or was deleted in the meantime, the reason is in
-        `refused`, and the others are written nevertheless. Raises every other KubeFault.
+        `refused`, and the others are written nevertheless. Raises TooManyRequests and every other KubeFault; the next
+        call continues.
         """
         state = self.read_vpas()
         if state is None:
@@ -99,6 +100,9 @@ class VpaStatusWriter:
             target = vpa_target(vpa)
             try:
                 written += self._write_status(key, vpa, pods[target], usages.get(targets[target]), now)
+            except TooManyRequests:
+                # It concerns no VPA: thousands more of the same requests would only add to it.
+                raise
             except (RequestRefused, InvalidResponse) as error:
                 refused[key] = str(error)
                 if key not in self.refused:

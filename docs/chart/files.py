@@ -161,6 +161,15 @@ def _yaml(value: Any) -> str:
 
 
 _NOTES = """\
+{{- if eq .Values.mode "vpa" -}}
+The recommender of Trimtab {{ .Chart.AppVersion }} is installed in {{ .Release.Namespace }}. It writes the status of
+VPAs whose only recommender is `trimtab`, and changes nothing else. Check the installation:
+
+    kubectl -n {{ .Release.Namespace }} get pods
+    trimtab doctor --namespace {{ .Release.Namespace }}
+
+Before `helm uninstall`, remove `spec.recommenders` from these VPAs: otherwise they keep their last recommendation.
+{{- else -}}
 Trimtab {{ .Chart.AppVersion }} is installed in {{ .Release.Namespace }}. No pod changes until you apply a PodPolicy,
 and no node is drained until a pool has `mode: act`. Check the installation:
 
@@ -177,4 +186,5 @@ the second line is for Kubernetes 1.36 and newer:
 
     kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies -l trimtab.dev/policy
     kubectl delete mutatingadmissionpolicybindings,mutatingadmissionpolicies -l trimtab.dev/policy
+{{- end }}
 """

@@ -25,7 +25,8 @@ _NAMESPACE = text(".Release.Namespace")
 _NOT_ALONE = f'ne .Values.mode "{VPA_MODE}"'
 """Whether more than the recommender is installed, as a template's condition."""
 
-HELPERS = """\
+HELPERS = (
+    """\
 {{- define "trimtab.image" -}}
 {{ .Values.image.repository }}
 {{- if .Values.image.digest }}@{{ .Values.image.digest }}
@@ -55,12 +56,17 @@ egress:
 {{- $values := .Values }}
 groups:
 {{- range (.Files.Get "rules.yaml" | replace "RUNBOOKS" $values.rules.runbooks | fromYaml).groups }}
-{{- if ne (toString (index $values (index (splitList "." .name) 1)).enabled) "false" }}
+{{- $process := index (splitList "." .name) 1 }}
+{{- $enabled := ne (toString (index $values $process).enabled) "false" }}
+{{- if ternary (eq $process "RECOMMENDER") $enabled (eq $values.mode "VPA_MODE") }}
 - {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- end }}
 """.replace("RUNBOOKS", RUNBOOKS)
+    .replace("VPA_MODE", VPA_MODE)
+    .replace("RECOMMENDER", RECOMMENDER.name)
+)
 
 
 def templates() -> dict[str, str]:
@@ -127,8 +133,12 @@ def _values(cert_manager: bool) -> InstallValues:
 
 
 def _conditions(kind: str, component: str) -> list[str]:
-    found = [] if component in ("namespace", "webhook") else [f".Values.{values_key(component)}.enabled"]
-    found += [] if component in ("namespace", RECOMMENDER.name) else [_NOT_ALONE]
+    enabled = f".Values.{values_key(component)}.enabled"
+    if component == RECOMMENDER.name:
+        found = [f'or {enabled} (eq .Values.mode "{VPA_MODE}")']
+    else:
+        found = [] if component in ("namespace", "webhook") else [enabled]
+        found += [] if component == "namespace" else [_NOT_ALONE]
     named = {
         "Namespace": ".Values.namespace.create",
         "NetworkPolicy": ".Values.networkPolicy.enabled",

@@ -87,7 +87,7 @@ def _mode() -> Schema:
     return _text(
         "What changes pods: `webhook`, or `policies` that the API server evaluates itself (`trimtab policies compile`, "
         "from Kubernetes 1.36; the chart does not apply them), or `both`. With `policies` no webhook is registered for "
-        "pods. With `vpa` only the recommender is installed, for VPAs that name it.",
+        "pods. With `vpa` only the recommender is installed, for VPAs that name it, even if it is not `enabled`.",
         DEFAULTS.mode,
         enum=["webhook", "policies", "both", VPA_MODE],
     )

@@ -21,7 +21,7 @@ These annotations of a VPA choose how its recommendation is computed. A value th
 |---|---|---|---|
 | `{RULE_ANNOTATIONS["cpu"]}` | `p95 +10%` | `adaptive` | the [rule](../how-to/size-requests.md) for cpu |
 | `{RULE_ANNOTATIONS["memory"]}` | `max +15%` | `adaptive` | the rule for memory, of the peaks of six hours |
-| `{WINDOW_ANNOTATION}` | `7` | all days | the days that count, up to `TRIMTAB_RECOMMENDER_HISTORY_DAYS` |
+| `{WINDOW_ANNOTATION}` | `7` | all days | the last days that count: from 2 to `TRIMTAB_RECOMMENDER_HISTORY_DAYS` |
 
 An amount that the VPA already has is not lowered before there are {FULL_HISTORY_DAYS} days of usage, or all days of a
 shorter window.

@@ -83,6 +83,60 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path, items: tuple[Item, ...]
     assert (row["cpu"]["proposed"], row["cpu"]["reason"]["code"]) == (None, code)
 
 
+def limit_range_of_pods(minimum: Item) -> Item:
+    limits = [{"type": "Pod", "min": minimum}]
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "sizes", "namespace": "shop"},
+        "spec": {"limits": limits},
+    }
+
+
+def limited_pod(limit: str) -> Item:
+    """Each container has a limit of memory, which the API server takes for its request if it has none."""
+    shape = pod()
+    for container in shape["spec"]["containers"]:
+        container["resources"] = {"requests": {"cpu": "1", "memory": "200Mi"}, "limits": {"memory": limit}}
+    return shape
+
+
+def with_init_container(cpu: str) -> Item:
+    shape = pod()
+    shape["spec"]["initContainers"] = [{"name": "migrate", "resources": {"requests": {"cpu": cpu}}}]
+    return shape
+
+
+@pytest.mark.parametrize(
+    ("resource", "items"),
+    [
+        ("memory", (limited_pod("2Gi"),)),
+        ("cpu", (with_init_container("4"),)),
+        ("cpu", (pod(), limit_range_of_pods({"cpu": "1200m"}))),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_not_proposed(
+    tmp_path: Path, resource: str, items: tuple[Item, ...]
+) -> None:
+    [row] = pods(tmp_path, DEPLOYMENT, kubelet(), *items)
+    assert (row[resource]["proposed"], row[resource]["reason"]["code"]) == (None, "request-refused")
+    other = {"cpu": "memory", "memory": "cpu"}[resource]
+    assert row[other]["reason"]["code"] == "from-sum-of-containers"
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        (limited_pod("300Mi"),),
+        (with_init_container("500m"),),
+        (pod(), limit_range_of_pods({"cpu": "200m"})),
+    ],
+)
+def test_what_the_api_server_accepts_is_proposed(tmp_path: Path, items: tuple[Item, ...]) -> None:
+    [row] = pods(tmp_path, DEPLOYMENT, kubelet(), *items)
+    assert row["cpu"]["reason"]["code"] == "from-sum-of-containers"
+
+
 def test_a_pod_of_which_one_container_is_not_measured_is_not_summed(tmp_path: Path) -> None:
     [row] = pods(tmp_path, path=usage(tmp_path, sidecar=False))
     assert row["cpu"]["reason"]["code"] == "no-usage"

@@ -46,6 +46,7 @@ def test_chart_kustomize_base_and_install_are_the_same_objects(helm: Helm, built
         ({"recommender": {"vpa": True}}, InstallValues(vpa_recommender=True)),
         ({"mode": "vpa"}, InstallValues(mode="vpa")),
         ({"mode": "vpa", "uninstall": {"hook": False}}, InstallValues(mode="vpa")),
+        ({"mode": "vpa", "recommender": {"enabled": False}}, InstallValues(mode="vpa")),
     ],
 )
 def test_a_recommender_of_vpas_alone_or_with_the_rest_is_what_install_gives(
@@ -166,6 +167,13 @@ def test_alerts_are_of_the_processes_that_are_there_and_lead_to_where_the_pages_
     assert names == [one["name"] for one in observed.groups() if one["name"] not in absent]
     alerts = [rule for group in groups for rule in group["rules"] if "alert" in rule]
     assert [one["annotations"]["runbook_url"] for one in alerts] == [f"{page}#{one['alert'].lower()}" for one in alerts]
+
+
+@pytest.mark.parametrize("chosen", [{}, {"recommender": {"enabled": False}}])
+def test_a_recommender_alone_has_no_alert_for_a_webhook_that_is_absent(helm: Helm, chosen: dict[str, Any]) -> None:
+    values = {"mode": "vpa", "rules": {"enabled": True}, **chosen}
+    groups = objects(helm.rendered(values))["PrometheusRule", NAMESPACE, "trimtab"]["spec"]["groups"]
+    assert [group["name"] for group in groups] == ["trimtab.recommender.alerts"]
 
 
 def test_the_namespace_is_left_to_who_installs(helm: Helm) -> None:

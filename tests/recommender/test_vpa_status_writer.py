@@ -17,10 +17,13 @@ from kubernetes.client import ApiClient, Configuration
 from prometheus_client import CollectorRegistry
 
 from tests.build import owner_key
+from tests.recommender.played import World as UsageWorld
+from tests.recommender.played import moments
 from tests.sizing.vpa_worlds import NOW, entry, use, vpa
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.api.pod import Pod
 from trimtab.kube.client import Client
+from trimtab.kube.errors import TooManyRequests
 from trimtab.kube.objects import Writer
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.recommender.pod_watcher import PodWatchState, ownership_with_containers
@@ -37,6 +40,7 @@ class Server:
     """(path, body) of each."""
     conflicts: set[str] = field(default_factory=set)
     """The VPAs that have changed meanwhile."""
+    is_overloaded: bool = False
 
 
 @contextmanager
@@ -46,7 +50,9 @@ def serving(server: Server) -> Iterator[Client]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             path = self.path.partition("?")[0]
             server.patches.append((path, body))
-            if path.split("/")[-2] in server.conflicts:
+            if server.is_overloaded:
+                self._answer(429, {"kind": "Status", "reason": "TooManyRequests", "message": "later"})
+            elif path.split("/")[-2] in server.conflicts:
                 self._answer(409, {"kind": "Status", "reason": "Conflict", "message": "it has changed"})
             else:
                 self._answer(200, {"metadata": {"resourceVersion": "2"}})
@@ -156,6 +162,15 @@ def test_it_is_computed_again_when_the_spec_is_another_or_the_interval_is_over(w
     assert world.writer.write_changes(NOW + 600) == 0, "it is computed, and is the same"
 
 
+def test_it_is_computed_again_when_an_annotation_is_another(world: World) -> None:
+    world.see(named("web"))
+    world.writer.write_changes(NOW)
+    stored = _with(named("web"), world.server.patches[-1][1]["status"])
+    chosen = named("web", annotations={"trimtab.dev/vpa-cpu": "max +100%"}).metadata
+    world.see(change(stored, metadata=chosen))
+    assert world.writer.write_changes(NOW + 60) == 1, "the generation is the same, and the interval is not over"
+
+
 def _with(autoscaler: Any, status: dict[str, Any]) -> Any:
     shape = msgspec.convert({"status": status}, type(autoscaler))
     return change(autoscaler, status=shape.status)
@@ -169,6 +184,16 @@ def test_one_that_has_changed_meanwhile_holds_up_no_other_and_is_tried_again(wor
     world.server.conflicts = set()
     assert world.writer.write_changes(NOW) >= 1
     assert not world.writer.refused
+
+
+def test_an_api_server_that_is_overloaded_gets_no_further_writes_in_this_round(world: World) -> None:
+    world.server.is_overloaded = True
+    world.see(*(named(f"web-{number}") for number in range(50)))
+    with pytest.raises(TooManyRequests):
+        world.writer.write_changes(NOW)
+    assert {path.split("/")[-2] for path, _ in world.server.patches} == {"web-0"}
+    world.server.is_overloaded = False
+    assert world.writer.write_changes(NOW + 60) == 50
 
 
 def test_a_vpa_that_is_gone_or_names_another_is_forgotten(world: World) -> None:
@@ -185,12 +210,24 @@ def test_the_age_is_that_of_the_oldest_status_with_pods(world: World) -> None:
     world.writer.write_changes(NOW)
     status = world.server.patches[-1][1]["status"]
     world.see(_with(named("web"), status))
-    world.writer.write_changes(NOW + 60)
+    world.writer.report_age(NOW + 60)
     assert world.metric("vpa_status_age_seconds") == 660
     nobody = {"type": "NoPodsMatched", "status": "True"}
     world.see(_with(named("web"), {**status, "conditions": [*status["conditions"], nobody]}))
-    world.writer.write_changes(NOW + 120)
+    world.writer.report_age(NOW + 120)
     assert world.metric("vpa_status_age_seconds") == 0
+
+
+def test_the_age_is_reported_even_if_no_usage_was_read_since_the_start(world: World) -> None:
+    """A recommender that starts again while Prometheus is gone writes nothing; the VPAs apply what it wrote before."""
+    world.see(named("web"))
+    world.writer.write_changes(NOW)
+    world.see(_with(named("web"), world.server.patches[-1][1]["status"]))
+    process = moments(UsageWorld(now=NOW + 3 * 3600, silent=True))
+    process.loop.vpa_status = world.writer
+    process.lives(600)
+    assert len(world.server.patches) == 1
+    assert world.metric("vpa_status_age_seconds") == 3 * 3600 + 600
 
 
 def test_until_vpas_are_read_nothing_is_written(world: World) -> None:

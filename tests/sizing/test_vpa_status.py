@@ -24,6 +24,7 @@ from tests.sizing.vpa_worlds import (
     written,
 )
 from trimtab.cluster import quantity
+from trimtab.cluster.api.meta import change
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.histogram.time_buckets import DAY
 from trimtab.sizing.vpa.status import (
@@ -83,6 +84,7 @@ def test_a_target_that_another_controller_owns_is_not_supported() -> None:
         {"trimtab.dev/vpa-cpu": "p101"},
         {"trimtab.dev/vpa-memory": "enough"},
         {"trimtab.dev/vpa-window-days": "0"},
+        {"trimtab.dev/vpa-window-days": "1"},
         {"trimtab.dev/vpa-window-days": "15"},
         {"trimtab.dev/vpa-window-days": "9" * 5000},
         {"trimtab.dev/vpa-window-days": "0001" + "0" * 5000},
@@ -114,6 +116,25 @@ def test_an_amount_that_is_no_amount_changes_nothing_and_is_named(field: str, va
     assert has_facts(result.conditions["ConfigUnsupported"].sentence, field)
 
 
+def test_of_thousands_of_invalid_fields_a_status_names_a_few() -> None:
+    names = ("a" * 5000, *(f"app-{number}" for number in range(3000)))
+    result = sure(vpa(*({"containerName": name, "minAllowed": {"cpu": "-1"}} for name in names)))
+    sentence = result.conditions["ConfigUnsupported"].sentence
+    assert len(sentence) < 1000
+    assert has_facts(sentence, "app-3")
+    assert not has_facts(sentence, "app-4")
+
+
+@pytest.mark.parametrize(("names", "maximum"), [(("app", "app"), "1"), (("*", "*"), "2"), (("app", "*"), "1")])
+def test_of_several_policies_the_one_that_the_vpas_processes_obey_counts(names: tuple[str, str], maximum: str) -> None:
+    first, second = names
+    policies = (
+        {"containerName": first, "minAllowed": {"cpu": "1"}},
+        {"containerName": second, "minAllowed": {"cpu": "2"}},
+    )
+    assert entry(written(vpa(*policies)))["target"]["cpu"] == maximum
+
+
 # ── how much ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -131,6 +152,14 @@ def test_rule_and_window_are_the_vpas_own() -> None:
     assert targets["more"] == pytest.approx(1500, rel=0.05)
     peaks = {name: one.amounts["app"]["memory"].target // MI for name, one in status.items() if one.amounts}
     assert peaks["three days"] < 700 < 2900 < peaks["more"]
+
+
+def test_the_shortest_window_has_a_day_of_usage_at_any_hour() -> None:
+    for hour in range(24):
+        now, history = NOW + hour * 3600, LiveHistory()
+        add_use(history, days=3, cpu=0.4, memory=800, end=now)
+        result = sure(vpa(annotations={"trimtab.dev/vpa-window-days": "2"}), history, now=now)
+        assert result.used_until is not None, hour
 
 
 def test_a_shorter_window_is_a_copy_and_a_longer_one_is_the_window() -> None:
@@ -282,6 +311,24 @@ def test_the_time_of_the_usage_is_written_once_an_hour() -> None:
     assert not needs_write(stored, sure(stored, history, now=NOW + 1800), 0.05)
     add_use(history, days=0.05, cpu=0.4, memory=800, end=NOW + 4800)
     assert needs_write(stored, sure(stored, history, now=NOW + 4800), 0.05)
+
+
+def test_a_time_ahead_of_the_usage_is_written_again() -> None:
+    """A clock that was two days ahead, or another writer: with such a time no status would ever count as old."""
+    stored = after(vpa(), written(vpa()))
+    ahead = [change(one, message=one.message.replace("2024-10-04", "2024-10-06")) for one in stored.status.conditions]
+    skewed = change(stored, status=change(stored.status, conditions=tuple(ahead)))
+    assert read_used_until(skewed) == NOW - 600 + 2 * DAY
+    assert needs_write(skewed, sure(skewed), 0.05)
+
+
+def test_what_is_not_supported_is_named_again_when_it_is_another_field() -> None:
+    """The annotations of a VPA change without its generation."""
+    both = {"trimtab.dev/vpa-cpu": "p101", "trimtab.dev/vpa-memory": "enough"}
+    stored = after(vpa(annotations=both), written(vpa(annotations=both)))
+    assert not needs_write(stored, sure(stored), 0.05)
+    corrected = change(stored, metadata=vpa(annotations={"trimtab.dev/vpa-memory": "enough"}).metadata)
+    assert needs_write(corrected, sure(corrected), 0.05)
 
 
 def test_of_a_status_that_another_wrote_no_time_is_read() -> None:

@@ -5,7 +5,7 @@ from trimtab.cluster.processes import PROCESSES
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.installation.deployments import render_guards, render_workers
 from trimtab.installation.installed_processes import ALWAYS_INSTALLED, render_account_policies
-from trimtab.installation.names import VPA_MODE, InstallValues, Manifest, component_labels
+from trimtab.installation.names import POLICIES_MODE, VPA_MODE, InstallValues, Manifest, component_labels
 from trimtab.installation.processes.metrics_api import render_metrics_api
 from trimtab.installation.processes.recommender import render_access_on_request
 from trimtab.installation.processes.webhook import render_webhook, render_webhook_configurations
@@ -38,12 +38,18 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
 
 
 def _is_in_mode(manifest: Manifest, values: InstallValues) -> bool:
-    """Returns whether the manifest belongs to the installation's mode: in mode `policies` the webhook validates
-    documents, but changes no pod; in mode `vpa` there is the recommender in its namespace, and nothing else."""
+    """Returns whether the manifest belongs to the installation's mode:
+
+    - `vpa`: the namespace and the processes that serve VPAs, and nothing else;
+    - `policies`: all but the webhook that changes pods, because it only validates documents;
+    - `webhook` and `both`: everything.
+    """
+    kind, component = manifest["kind"], manifest["metadata"]["labels"].get("app.kubernetes.io/component")
     if values.mode == VPA_MODE:
-        component: str = manifest["metadata"]["labels"].get("app.kubernetes.io/component", "")
-        return manifest["kind"] == "Namespace" or component in SERVING_VPAS
-    return values.mode != "policies" or manifest["kind"] != "MutatingWebhookConfiguration"
+        return kind == "Namespace" or component in SERVING_VPAS
+    if values.mode == POLICIES_MODE:
+        return bool(kind != "MutatingWebhookConfiguration")
+    return True
 
 
 def render_namespace(values: InstallValues) -> Manifest:

@@ -7,6 +7,8 @@ from typing import Any
 from trimtab.cluster import processes
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, STATUS_NAMESPACE
 
+POLICIES_MODE = "policies"
+"""The mode of an installation in which the API server changes pods by compiled policies, and no webhook does."""
 VPA_MODE = "vpa"
 """The mode of an installation that consists of the recommender alone: a VPA changes pods by its numbers."""
 

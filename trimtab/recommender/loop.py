@@ -92,8 +92,10 @@ class Loop:
         # In every round: what a LimitRange or a quota says counts from the next one.
         if self._collected and self.parameters is not None:
             self._guarded("parameters", self._write_parameters)
-        if self._collected and (vpa_status := self.vpa_status) is not None:
-            self._guarded("vpa-status", lambda: self._write_vpa_status(vpa_status))
+        if (vpa_status := self.vpa_status) is not None:
+            if self._collected:
+                self._guarded("vpa-status", lambda: self._write_vpa_status(vpa_status))
+            self._guarded("vpa-status", lambda: vpa_status.report_age(self.now()))
         self._guarded("checkpoint", lambda: self._store(everything=False))
         if self._collected and (daily := self.daily_history) is not None:
             self._guarded("daily-history", lambda: self._write_days(daily))

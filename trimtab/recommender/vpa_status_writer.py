@@ -16,12 +16,13 @@ from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.timestamps import Seconds
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.kube import objects
-from trimtab.kube.errors import InvalidResponse, RequestRefused
+from trimtab.kube.errors import InvalidResponse, RequestRefused, TooManyRequests
 from trimtab.kube.objects import Writer
 from trimtab.policy.cluster_facts import vpa_target
 from trimtab.recommender.pod_watcher import PodWatchState
 from trimtab.recommender.vpa_watcher import KIND, Key, VpaWatchState
 from trimtab.runtime.log import Logger
+from trimtab.sizing.vpa.settings import annotations_of
 from trimtab.sizing.vpa.status import (
     NO_PODS,
     PROVIDED,
@@ -35,6 +36,9 @@ from trimtab.sizing.vpa.status import (
     why_left_alone,
 )
 from trimtab.sizing.vpa.target_usage import TargetPods, TargetUsage, group_by_owner
+
+Version = tuple[int, tuple[str | None, ...]]
+"""What a VPA's author has written, for comparison: the generation of its spec, and its annotations."""
 
 
 class VpaStatusMetrics:
@@ -73,14 +77,15 @@ class VpaStatusWriter:
     refused: Mapping[Key, str] = field(default_factory=dict)
     """VPA → why the API server refused the last write of its status."""
     _reason_codes: dict[Key, str] = field(default_factory=dict)
-    _computed: dict[Key, tuple[int, float]] = field(default_factory=dict)
-    """VPA → the generation of its spec that was last computed, and when."""
+    _computed: dict[Key, tuple[Version, float]] = field(default_factory=dict)
+    """VPA → its version that was last computed, and when."""
 
     def write_changes(self, now: Seconds) -> int:
         """Writes the statuses that have changed. Returns how many were written.
 
         If the API server refuses one, because the VPA has changed or was deleted in the meantime, the reason is in
-        `refused`, and the others are written nevertheless. Raises every other KubeFault.
+        `refused`, and the others are written nevertheless. Raises TooManyRequests and every other KubeFault; the next
+        call continues.
         """
         state = self.read_vpas()
         if state is None:
@@ -95,15 +100,25 @@ class VpaStatusWriter:
             target = vpa_target(vpa)
             try:
                 written += self._write_status(key, vpa, pods[target], usages.get(targets[target]), now)
+            except TooManyRequests:
+                # It concerns no VPA: thousands more of the same requests would only add to it.
+                raise
             except (RequestRefused, InvalidResponse) as error:
                 refused[key] = str(error)
                 if key not in self.refused:
                     self.log.warning("vpa-status.refused", vpa="/".join(key), error=str(error))
                 continue
-            self._computed[key] = (vpa.metadata.generation, self.elapsed())
+            self._computed[key] = (_version_of(vpa), self.elapsed())
         self.refused = refused
-        self._set_metrics(state, now)
+        self._count_reasons()
         return written
+
+    def report_age(self, now: Seconds) -> None:
+        """Sets the metric of the age of the statuses. Apart from the writes: the statuses become older even while no
+        usage can be read or nothing can be written."""
+        state = self.read_vpas()
+        if state is not None:
+            self.metrics.age.set(max(_ages(state, now), default=0))
 
     def _forget_others(self, state: VpaWatchState) -> None:
         """Forgets what is known of VPAs that no longer exist or no longer name Trimtab."""
@@ -112,10 +127,10 @@ class VpaStatusWriter:
                 del known[key]
 
     def _is_due(self, key: Key, vpa: VerticalPodAutoscaler) -> bool:
-        """Returns whether the status must be computed: for the first time, because the spec is another, because another
-        client wrote the status, or because the interval is over."""
-        generation, computed_at = self._computed.get(key, (-1, 0.0))
-        if generation != vpa.metadata.generation or self.elapsed() - computed_at >= self.interval_seconds:
+        """Returns whether the status must be computed: for the first time, because the spec or an annotation has
+        changed, because another client wrote the status, or because the interval is over."""
+        version, computed_at = self._computed.get(key, (None, 0.0))
+        if version != _version_of(vpa) or self.elapsed() - computed_at >= self.interval_seconds:
             return True
         return names_trimtab(vpa) and not any(one.type == PROVIDED for one in vpa.status.conditions)
 
@@ -139,11 +154,14 @@ class VpaStatusWriter:
             self.log.info("vpa-status.decided", vpa="/".join(key), reason=reason.code.name, text=str(reason))
         self._reason_codes[key] = reason.code.name
 
-    def _set_metrics(self, state: VpaWatchState, now: Seconds) -> None:
+    def _count_reasons(self) -> None:
         self.metrics.vpas.clear()
         for code, count in Counter(self._reason_codes.values()).items():
             self.metrics.vpas.labels(code).set(count)
-        self.metrics.age.set(max(_ages(state, now), default=0))
+
+
+def _version_of(vpa: VerticalPodAutoscaler) -> Version:
+    return vpa.metadata.generation, annotations_of(vpa)
 
 
 def _ages(state: VpaWatchState, now: Seconds) -> Iterator[int]:

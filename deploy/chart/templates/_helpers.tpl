@@ -28,7 +28,9 @@ egress:
 {{- $values := .Values }}
 groups:
 {{- range (.Files.Get "rules.yaml" | replace "docs/how-to/runbooks.md" $values.rules.runbooks | fromYaml).groups }}
-{{- if ne (toString (index $values (index (splitList "." .name) 1)).enabled) "false" }}
+{{- $process := index (splitList "." .name) 1 }}
+{{- $enabled := ne (toString (index $values $process).enabled) "false" }}
+{{- if ternary (eq $process "recommender") $enabled (eq $values.mode "vpa") }}
 - {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}

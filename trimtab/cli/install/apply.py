@@ -8,7 +8,14 @@ from trimtab.cli.install.cleanup import Uninstaller, clear_renamed_taints
 from trimtab.cli.install.cleanup_step import CleanupStep
 from trimtab.cli.install.compiled_removal import remove_compiled_policies, remove_parameters
 from trimtab.installation.manifests import KEPT
-from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, WEBHOOK_NAME, InstallValues, Manifest
+from trimtab.installation.names import (
+    CERTIFICATE_SECRET,
+    CONFIGURATION_NAME,
+    POLICIES_MODE,
+    WEBHOOK_NAME,
+    InstallValues,
+    Manifest,
+)
 from trimtab.kube import certificate_rotation, objects
 from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.client import Client
@@ -39,6 +46,18 @@ def find_other_installation(client: Client, namespace: str) -> str | None:
     return None
 
 
+def has_webhook(client: Client) -> bool:
+    """Returns whether this cluster has a webhook configuration of Trimtab, as far as the user may read them. Raises any
+    other KubeFault."""
+    for kind in cert_manager.CONFIGURATIONS:
+        try:
+            if objects.get_plain(client, kind, CONFIGURATION_NAME) is not None:
+                return True
+        except NotAllowed:
+            continue
+    return False
+
+
 def apply_manifests(writer: Writer, manifests: Sequence[Manifest], values: InstallValues) -> Iterator[CleanupStep]:
     """Apply the manifests in order, and yield a step for each.
 
@@ -61,7 +80,7 @@ def apply_manifests(writer: Writer, manifests: Sequence[Manifest], values: Insta
 def leave_mode(writer: Writer, values: InstallValues) -> Iterator[CleanupStep]:
     """Remove the objects that the installation's mode does not need, and yield a step for each. Raises any
     KubeFault."""
-    if values.mode == "policies":
+    if values.mode == POLICIES_MODE:
         kind = "MutatingWebhookConfiguration"
         is_deleted = objects.delete(writer, kind, CONFIGURATION_NAME, "")
         yield CleanupStep(

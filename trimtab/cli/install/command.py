@@ -18,7 +18,7 @@ from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import Login
 from trimtab.inputs.option import option
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import InstallValues
+from trimtab.installation.names import POLICIES_MODE, VPA_MODE, InstallValues
 from trimtab.installation.processes.metrics_api import find_other_providers
 
 if TYPE_CHECKING:
@@ -254,6 +254,13 @@ def _apply_or_remove(values: InstallValues, options: InstallOptions) -> Iterator
                 "provider's answers"
             )
             raise UsageError([ConfigError(file="cluster", expected=expected, got=", ".join(others), todo=todo)])
+        if values.mode == VPA_MODE and not options.removes and apply.has_webhook(client):
+            expected = "no webhook of Trimtab in this cluster: with --mode vpa nothing but the recommender is installed"
+            todo = (
+                "trimtab install --remove --keep-usage first; or, to keep what is installed, --vpa-recommender in "
+                "place of --mode vpa"
+            )
+            raise UsageError([ConfigError(file="cluster", expected=expected, got="a webhook", todo=todo)])
         writer = Writer(client=client, dry_run=options.dry_run)
         if options.removes:
             yield from _remove(writer, values, options.removal)
@@ -286,7 +293,7 @@ def require_mutating_policies(client: "Client", values: InstallValues) -> None:
     from trimtab.kube.errors import NotFound
     from trimtab.kube.resources import LIST_SOURCES
 
-    if values.mode not in ("policies", "both"):
+    if values.mode not in (POLICIES_MODE, "both"):
         return
     try:
         client.get(
@@ -302,8 +309,13 @@ def require_mutating_policies(client: "Client", values: InstallValues) -> None:
 def _remove(writer: "Writer", values: InstallValues, removal: RemovalScope) -> Iterator[CleanupStep]:
     if removal.traces:
         return Uninstaller(writer=writer, namespace=values.namespace, keep_usage=removal.keep_usage).remove_all()
-    # Everything that may have been installed, whatever the options are now.
-    manifests = render_manifests(replace(values, metrics_api=True, resize=True, vpa_recommender=True))
+    manifests = render_manifests(extend_to_everything(values))
     return apply.remove_manifests(
         writer, manifests, values, everything=removal.everything, keep_usage=removal.keep_usage
     )
+
+
+def extend_to_everything(values: InstallValues) -> InstallValues:
+    """Returns the values of an installation with everything that may have been installed, whatever the options are
+    now."""
+    return replace(values, mode=DEFAULTS.mode, metrics_api=True, resize=True, vpa_recommender=True)

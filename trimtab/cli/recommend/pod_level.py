@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trimtab.admission.whole_pod import refuse_whole_request
 from trimtab.cli.output import ReasonReport, ReportPart, report_reason
 from trimtab.cli.recommend.fit_decisions import Decisions
 from trimtab.cluster import quantity
@@ -98,6 +99,32 @@ def _propose(
     settings: SizingSettings,
     now: Seconds | None,
 ) -> PodLevelProposal | Reason | NotYet:
+    result = _propose_from_usage(owner, resource, separate, decisions, history, cluster, settings, now)
+    if not isinstance(result, PodLevelProposal):
+        return result
+    known = [cluster.containers[key] for key in decisions if key in cluster.containers]
+    refusal = refuse_whole_request(
+        cluster.find_pod(owner, decisions) or known[0].pod_context.pod,
+        known[0].pod_context.facts,
+        owner.namespace,
+        resource=resource,
+        request=result.request,
+        containers={one.container_ref.container.name for one in known if one.container_ref.role is not Role.INIT},
+    )
+    return refusal or result
+
+
+def _propose_from_usage(
+    owner: OwnerKey,
+    resource: str,
+    separate: int,
+    decisions: Decisions,
+    history: BatchHistory,
+    cluster: CurrentRequests,
+    settings: SizingSettings,
+    now: Seconds | None,
+) -> PodLevelProposal | Reason | NotYet:
+    """Returns the proposal before the API server's own rules."""
     subject = read_pod_level_subject(cluster, decisions, resource, separate)
     assert subject is not None, "the caller has seen two containers of it"
     key = whole_pod_key(owner)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from trimtab.cluster import quantity, usage_rule
 from trimtab.cluster.api.autoscaling import ContainerPolicy, VerticalPodAutoscaler
 from trimtab.cluster.api.meta import UnsetType, value_or
+from trimtab.cluster.format_count import join_first
 from trimtab.cluster.quantity import NotAQuantity, Written
 from trimtab.cluster.recommendation import RESOURCES
 from trimtab.cluster.usage_rule import ADAPTIVE, UsageRule
@@ -20,6 +21,12 @@ RULE_ANNOTATIONS = {"cpu": "trimtab.dev/vpa-cpu", "memory": "trimtab.dev/vpa-mem
 """Resource → the annotation of a VPA with the rule for it, such as `p95 +10%`."""
 WINDOW_ANNOTATION = "trimtab.dev/vpa-window-days"
 """The annotation of a VPA with the number of days of usage from which its recommendation is computed."""
+MIN_WINDOW_DAYS = 2
+"""The shortest window: today and yesterday. Today alone has a day of usage only shortly before midnight."""
+MAX_PROBLEMS = 5
+"""The number of problems that a VPA's status names. A VPA may have thousands of policies, and a status has a size."""
+MAX_NAME_LENGTH = 63
+"""The length of the longest name of a container. A policy may have a longer one, which matches none."""
 _WHOLE_NUMBER = re.compile("[1-9][0-9]{0,3}")
 ANY_CONTAINER = "*"
 
@@ -48,6 +55,18 @@ class UnreadableSettings:
 
     problems: tuple[str, ...]
 
+    @property
+    def sentence(self) -> str:
+        """The first problems in one sentence."""
+        return join_first(self.problems, MAX_PROBLEMS)
+
+
+def annotations_of(vpa: VerticalPodAutoscaler) -> tuple[str | None, ...]:
+    """Returns the annotations that choose how the VPA's recommendation is computed; None for one that is absent. A
+    change of them does not change the VPA's generation."""
+    annotations = value_or(vpa.metadata.annotations, {})
+    return tuple(annotations.get(name) for name in (*RULE_ANNOTATIONS.values(), WINDOW_ANNOTATION))
+
 
 def read_settings(vpa: VerticalPodAutoscaler, max_days: int) -> VpaSettings | UnreadableSettings:
     """Returns the VPA's settings; UnreadableSettings if an annotation or an amount in a policy is not valid. `max_days`
@@ -61,8 +80,10 @@ def read_settings(vpa: VerticalPodAutoscaler, max_days: int) -> VpaSettings | Un
             except ValueError as error:
                 problems.append(f"annotation {name}: expected {error}")
     days = annotations.get(WINDOW_ANNOTATION, str(max_days))
-    if _WHOLE_NUMBER.fullmatch(days) is None or int(days) > max_days:
-        problems.append(f"annotation {WINDOW_ANNOTATION}: expected a whole number from 1 to {max_days}")
+    if WINDOW_ANNOTATION in annotations and not (
+        _WHOLE_NUMBER.fullmatch(days) and MIN_WINDOW_DAYS <= int(days) <= max_days
+    ):
+        problems.append(f"annotation {WINDOW_ANNOTATION}: expected a whole number from {MIN_WINDOW_DAYS} to {max_days}")
     problems += [problem for policy in vpa.spec.resource_policy.container_policies for problem in _problems_of(policy)]
     return UnreadableSettings(tuple(problems)) if problems else VpaSettings(window_days=int(days), rules=rules)
 
@@ -75,17 +96,19 @@ def _problems_of(policy: ContainerPolicy) -> list[str]:
         **{f"maxAllowed.{resource}": policy.max_allowed.get(resource) for resource in RESOURCES},
     }
     return [
-        f"{name} of container {policy.container_name}: expected a quantity of at least 0"
+        f"{name} of container {policy.container_name:.{MAX_NAME_LENGTH}}: expected a quantity of at least 0"
         for name, amount in amounts.items()
         if amount is not None and not (quantity.is_quantity(amount) and quantity.to_milli(amount) >= 0)
     ]
 
 
 def policy_of(vpa: VerticalPodAutoscaler, container: str) -> ContainerPolicy:
-    """Returns the policy of a container: its own, else that of `*`, else the VPA's defaults."""
+    """Returns the policy of a container: the first of its own, else the last of `*`, else the VPA's defaults. The VPA's
+    own processes choose in the same way among several (pkg/utils/vpa/api.go)."""
     policies = vpa.spec.resource_policy.container_policies
-    by_name = {policy.container_name: policy for policy in reversed(policies)}
-    return by_name.get(container) or by_name.get(ANY_CONTAINER) or ContainerPolicy()
+    own = (policy for policy in policies if policy.container_name == container)
+    of_any = (policy for policy in reversed(policies) if policy.container_name == ANY_CONTAINER)
+    return next(own, None) or next(of_any, None) or ContainerPolicy()
 
 
 def controls(policy: ContainerPolicy, resource: str) -> bool:

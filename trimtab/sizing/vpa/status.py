@@ -100,7 +100,7 @@ def build_status(
         return left_alone
     settings, unsupported = read_settings(vpa, max_days), _why_unsupported(vpa, pods)
     if isinstance(settings, UnreadableSettings):
-        unsupported = unsupported or reasons.BAD_SETTINGS("; ".join(settings.problems))
+        unsupported = unsupported or reasons.BAD_SETTINGS(settings.sentence)
     if unsupported is not None or isinstance(settings, UnreadableSettings):
         assert unsupported is not None
         provided = bool(vpa.status.recommendation.container_recommendations)
@@ -296,7 +296,8 @@ def _recommendation(amounts: Amounts) -> dict[str, Any]:
 
 def needs_write(vpa: VerticalPodAutoscaler, wanted: WantedStatus, tolerance: float) -> bool:
     """Returns whether the status differs from the wanted one by more than `tolerance`, a share of an amount. A higher
-    target is written however small the difference is, and the time of the usage once an hour."""
+    target is written however small the difference is, the time of the usage once an hour or if it is in the future, and
+    what is not supported whenever it is another sentence."""
     conditions = {one.type: one for one in vpa.status.conditions}
     # A definition before VPA 1.8 has no field for the generation, and the API server drops it.
     if conditions.keys() != wanted.conditions.keys() or vpa.status.observed_generation not in (None, wanted.generation):
@@ -306,7 +307,10 @@ def needs_write(vpa: VerticalPodAutoscaler, wanted: WantedStatus, tolerance: flo
         present = conditions[kind]
         if (present.status, present.reason) != ("True" if is_true else "False", condition_reason(reason.code)):
             return True
-    if (wanted.used_until or 0) - (read_used_until(vpa) or 0) >= REFRESH_SECONDS:
+        if kind == UNSUPPORTED and present.message != reason.sentence:
+            return True
+    # Either way: a time ahead of the usage, by a clock that was wrong, would hide how old the recommendation becomes.
+    if abs((wanted.used_until or 0) - (read_used_until(vpa) or 0)) >= REFRESH_SECONDS:
         return True
     return wanted.amounts is not None and any(_differences(vpa, wanted.amounts, tolerance))
 

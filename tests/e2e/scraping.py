@@ -42,6 +42,7 @@ QUIET = {
         ("pool_week:trimtab_cost:dollars_per_hour_max", "pool_week:trimtab_cost:dollars_per_hour_min"),
         "a week has not passed",
     ),
+    "trimtab_recommender_vpas": "no VPA names trimtab",
     "trimtab_compactor_drains_total": _NOTHING_YET,
     "trimtab_compactor_evictions_total": _NOTHING_YET,
     "trimtab_compactor_savings": _NOTHING_YET,

@@ -112,6 +112,8 @@ def scene(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> I
         stack.callback(own.clean_up)
         stack.callback(where.clean_up)
         for definition in real_vpa.definitions():
+            # What comes after sees a cluster without the VPA.
+            stack.callback(where.delete, "CustomResourceDefinition", definition["metadata"]["name"])
             install_crd(where, definition)
         allow(whole_cluster, own)
         _allow_status(own)

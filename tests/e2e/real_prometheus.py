@@ -69,6 +69,27 @@ class Used:
         return self.held * (2 if at % 86400 == 10 * 3600 else 1)
 
 
+MAIN_CORES = 0.2
+"""Cores of each `MainContainer`; three times as much for six hours a day."""
+
+
+@dataclass(frozen=True)
+class MainContainer(Used):
+    """A container `main` of a Deployment in a namespace of the cluster's."""
+
+    namespace: str = ""
+    name: str = "web"
+
+    @property
+    def labels(self) -> str:
+        pod = f"{self.name}-7d4b9c6f5d-x2x4k"
+        return f'namespace="{self.namespace}",pod="{pod}",container="main",image="i",job="cadvisor"'
+
+    @property
+    def base(self) -> float:
+        return MAIN_CORES
+
+
 def everybody() -> list[Used]:
     return [Used(number) for number in range(CONTAINERS)]
 

@@ -18,7 +18,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.e2e import vpa
 from tests.e2e.ours import Ours, following, install_crd
-from tests.e2e.real_prometheus import CONTAINERS, DAYS, MI, Used, everybody, missing, serving
+from tests.e2e.real_prometheus import CONTAINERS, DAYS, MAIN_CORES, MI, MainContainer, everybody, missing, serving
 from tests.e2e.recommenders import Recommender, allow, once, recommender
 from tests.e2e.test_live_vpa import endpoints
 from trimtab.cluster import quantity
@@ -30,26 +30,7 @@ from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, USAGE_LABEL
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/how-to/install-in-a-cluster.md"
-BASE = 0.2
-"""Cores of web; three times as much for six hours a day."""
 RULES = "{requests: {cpu: {from: usage, rule: p95, otherwise: 55m, when: always}}, limits: {cpu: remove}}"
-
-
-@dataclass(frozen=True)
-class Named(Used):
-    """A container `main` of a Deployment in a namespace of the cluster's."""
-
-    namespace: str = ""
-    name: str = "web"
-
-    @property
-    def labels(self) -> str:
-        pod = f"{self.name}-7d4b9c6f5d-x2x4k"
-        return f'namespace="{self.namespace}",pod="{pod}",container="main",image="i",job="cadvisor"'
-
-    @property
-    def base(self) -> float:
-        return BASE
 
 
 @dataclass(frozen=True)
@@ -86,7 +67,10 @@ def town(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     start = now - now % 1800 - DAYS * 86400
     where = whole_cluster.in_namespace(f"usage-{home.stat().st_ino % 100_000:05}")
     last_scrape = start + DAYS * 86400  # one scrape of `new`, at any time of day
-    named = [Named(0, namespace=where.namespace), Named(1, last_scrape, namespace=where.namespace, name="new")]
+    named = [
+        MainContainer(0, namespace=where.namespace),
+        MainContainer(1, last_scrape, namespace=where.namespace, name="new"),
+    ]
     with ExitStack() as stack:
         prometheus = stack.enter_context(serving(tmp_path_factory.mktemp("prometheus"), [*everybody(), *named], start))
         ours = stack.enter_context(following(whole_cluster, tmp_path_factory.mktemp("ours")))
@@ -135,10 +119,10 @@ def test_a_thousand_containers_are_published_within_the_error_of_a_sketch(town: 
 
 
 def test_a_deployments_pods_get_p95(town: Town) -> None:
-    town.where.eventually(lambda: cpu(owned(town, "web")) == about(3 * BASE), what="P95")
+    town.where.eventually(lambda: cpu(owned(town, "web")) == about(3 * MAIN_CORES), what="P95")
     town.where.deployment("web", replicas=2)
     pods = town.where.eventually(lambda: two(town.where.list("Pod", selector="app=web")))
-    assert [cpu(pod) for pod in pods] == [about(3 * BASE)] * 2
+    assert [cpu(pod) for pod in pods] == [about(3 * MAIN_CORES)] * 2
     text = json.dumps(pods[0]["metadata"].get("annotations", {}))
     assert "trimtab.dev/changed" in text
 
@@ -152,9 +136,9 @@ def test_under_a_vpa_they_get_p5_and_p95_again_when_its_webhook_is_dead(town: To
     with vpa.webhook(names=[f"a-vpa.{town.where.namespace}.svc"]) as hook:
         vpa.registered(town.where, "a-vpa", hook, by="service")
         endpoints(town.where, "a-vpa", ready=True)
-        town.where.eventually(lambda: cpu(owned(town, "web")) == about(BASE), what="P5")
+        town.where.eventually(lambda: cpu(owned(town, "web")) == about(MAIN_CORES), what="P5")
         endpoints(town.where, "a-vpa", ready=False)
-        town.where.eventually(lambda: cpu(owned(town, "web")) == about(3 * BASE), what="P95 again")
+        town.where.eventually(lambda: cpu(owned(town, "web")) == about(3 * MAIN_CORES), what="P95 again")
         town.where.delete("MutatingWebhookConfiguration", f"{town.where.namespace}-a-vpa")
     town.where.delete("VerticalPodAutoscaler", "web")
 

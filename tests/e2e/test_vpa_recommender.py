@@ -18,7 +18,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.e2e import real_vpa
 from tests.e2e.ours import install_crd
-from tests.e2e.real_prometheus import DAYS, Used, missing, serving
+from tests.e2e.real_prometheus import DAYS, MAIN_CORES, MainContainer, Used, missing, serving
 from tests.e2e.real_vpa import KIND, conditions, entry, until_used
 from tests.e2e.recommenders import GROUP as RBAC
 from tests.e2e.recommenders import USER, Recommender, allow, recommender
@@ -31,29 +31,11 @@ from trimtab.sizing.vpa.fields import VPA_FIELDS
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 Object = dict[str, Any]
-BASE, MI = 0.2, 1 << 20
-"""Cores that each workload uses; three times as much for six hours a day."""
+MI = 1 << 20
 USING = ("fresh", "off", "bounded", "done", "infeasible", "deferred", "evicted", "gone", "beside")
 POOL = "sizes"
 DEAD_SECONDS, DEFERRED_SECONDS = 600, 300
 """For how long we are dead; after which time the updater evicts a pod whose resize is deferred."""
-
-
-@dataclass(frozen=True)
-class InMain(Used):
-    """A container `main` of a Deployment in a namespace of the cluster's."""
-
-    namespace: str = ""
-    name: str = ""
-
-    @property
-    def labels(self) -> str:
-        pod = f"{self.name}-7d4b9c6f5d-x2x4k"
-        return f'namespace="{self.namespace}",pod="{pod}",container="main",image="i",job="cadvisor"'
-
-    @property
-    def base(self) -> float:
-        return BASE
 
 
 @dataclass
@@ -94,7 +76,9 @@ def scene(whole_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> I
     where, own = whole_cluster.in_namespace(f"vpa-{tag}"), whole_cluster.in_namespace(f"ours-{tag}")
     now = int(time.time())
     start = now - now % 1800 - DAYS * 86400
-    used: list[Used] = [InMain(number, namespace=where.namespace, name=name) for number, name in enumerate(USING)]
+    used: list[Used] = [
+        MainContainer(number, namespace=where.namespace, name=name) for number, name in enumerate(USING)
+    ]
     usage: dict[str, int] = {}
 
     def told(namespace: str) -> dict[str, int] | None:
@@ -169,7 +153,7 @@ def test_a_new_pod_gets_our_target(scene: Scene) -> None:
     scene.where.apply(real_vpa.autoscaler("fresh", mode="Initial"))
     vpa = until_used(scene.where, "fresh")
     assert conditions(vpa) == {"RecommendationProvided": "True"}
-    assert target(vpa) == pytest.approx(1000 * 3 * BASE, rel=0.1)
+    assert target(vpa) == pytest.approx(1000 * 3 * MAIN_CORES, rel=0.1)
     assert vpa["status"]["observedGeneration"] == vpa["metadata"]["generation"]
     before = {pod["metadata"]["uid"] for pod in scene.pods("fresh")}
     scene.where.patch("Deployment", "fresh", {"spec": {"replicas": 3}})

@@ -161,12 +161,12 @@ class TemplateCache:
         facts: the facts without a record of what is read from them. reads: the record of what was read to find the
         pod's owners; everything that the reused decision read is added to this record.
         """
-        found = self._find_decision(instance, raw, facts, reads, signer)
-        if isinstance(found, Lookup):
-            self._lookups[found] += 1
+        outcome = self._find_decision(instance, raw, facts, reads, signer)
+        if isinstance(outcome, Lookup):
+            self._lookups[outcome] += 1
             return None
         self._lookups[Lookup.SIMILAR_POD] += 1
-        return found
+        return outcome
 
     def _find_decision(
         self, instance: TemplateInstance, raw: bytes, facts: ClusterFacts, reads: FactDependencies, signer: MarkerSigner
@@ -320,10 +320,10 @@ def _build_template(candidate: _Candidate) -> _Template | None:
     owner = instance.owners[0] if instance.owners else None
     own_reads, common_reads = reads.split_by_owner(() if owner is None else _keys_of(owner))
     names, owner_name = _names_of(instance), "" if owner is None else owner.name
-    asked, texts = frozenset(_list_asked(common_reads)), encode_texts(record)
+    fact_keys, texts = frozenset(_list_asked(common_reads)), encode_texts(record)
     if reads.reads_quotas or _changes_owners(metadata, decision.pod.metadata):
         return None
-    if any(name and (_is_in(name, texts) or name in asked) for name in names):
+    if any(name and (_is_in(name, texts) or name in fact_keys) for name in names):
         return None
     changes, operations, marking = b"", tuple[PreparedOperation, ...](), 0
     patch, response = (b"", b""), (record.response, b"")
@@ -349,7 +349,7 @@ def _build_template(candidate: _Candidate) -> _Template | None:
         record=record,
         before=instance.pod,
         owners=instance.owners,
-        is_of_one_owner=bool(owner_name) and (_is_in(owner_name, texts) or owner_name in asked),
+        is_of_one_owner=bool(owner_name) and (_is_in(owner_name, texts) or owner_name in fact_keys),
         own_reads=own_reads,
         common_reads=common_reads,
         as_of=-1,

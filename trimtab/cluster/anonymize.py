@@ -425,7 +425,7 @@ def _replace_text(field: str, text: str, rename: Any) -> str:
         group, slash, version = text.rpartition("/")
         is_version = _VERSION.fullmatch(version) is not None
         is_public = group in GROUPS_BY_KIND.values() or any(
-            group == known or group.endswith(f".{known}") for known in PLATFORM
+            group == project or group.endswith(f".{project}") for project in PLATFORM
         )
         if is_version and is_public:
             return text

@@ -79,10 +79,10 @@ def read_order_to_resume(cluster: ClusterOptions, names: Sequence[str]) -> Order
 
 def choose_order(nodes: Sequence[NodeInfo], names: Sequence[str]) -> OrderToResume:
     """Returns the order to resume, by the records of these nodes. Raises UsageError as `read_order_to_resume`."""
-    known = {node.name: node for node in nodes}
-    if unknown := [name for name in names if name not in known]:
+    nodes_by_name = {node.name: node for node in nodes}
+    if unknown := [name for name in names if name not in nodes_by_name]:
         raise UsageError([ConfigError(file="NODE", expected="a node of the cluster", got=name) for name in unknown])
-    if mistakes := list(list_wrong_targets(known[name] for name in names)):
+    if mistakes := list(list_wrong_targets(nodes_by_name[name] for name in names)):
         raise UsageError(mistakes)
     readable = {
         node.name: record
@@ -90,7 +90,7 @@ def choose_order(nodes: Sequence[NodeInfo], names: Sequence[str]) -> OrderToResu
         if isinstance(record := read_record(node.annotations, node.name), OrderRecord)
     }
     # An order never writes a record on such a node, so another client has written it.
-    foreign = sorted(name for name in readable if wrong_target_reason(known[name]))
+    foreign = sorted(name for name in readable if wrong_target_reason(nodes_by_name[name]))
     records = {name: record for name, record in readable.items() if name not in foreign}
     considered = [records[name] for name in names or records if name in records]
     orders = sorted({record.order for record in considered if names or not _is_finished(record.order, records)})
@@ -100,8 +100,8 @@ def choose_order(nodes: Sequence[NodeInfo], names: Sequence[str]) -> OrderToResu
     members = {name: record for name, record in records.items() if record.order == orders[0]}
     first = min(members.values(), key=lambda record: record.since)
     chosen = tuple(dict.fromkeys([*members, *names]))
-    listed = [name for record in members.values() for name in record.nodes]
-    left_out = sorted({name for name in listed if name not in chosen and name in known})
+    node_names = [name for record in members.values() for name in record.nodes]
+    left_out = sorted({name for name in node_names if name not in chosen and name in nodes_by_name})
     by = f" by {first.by}" if first.by else ""
     why = f" ({first.why})" if first.why else ""
     notes = [f"order {first.order} was begun at {format_timestamp(first.since)}{by}{why}; its record is not signed"]
@@ -111,7 +111,7 @@ def choose_order(nodes: Sequence[NodeInfo], names: Sequence[str]) -> OrderToResu
             "them on the command line if they are part of the order"
         )
     notes += [
-        f"node {name} has a record of an order and {wrong_target_reason(known[name])}, so it is left out"
+        f"node {name} has a record of an order and {wrong_target_reason(nodes_by_name[name])}, so it is left out"
         for name in foreign[:MAX_NAMED_NODES]
     ]
     emptied = frozenset(name for name, record in members.items() if record.is_emptied)

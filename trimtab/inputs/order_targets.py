@@ -69,9 +69,11 @@ def _nodes_of_pool(
     chosen = tuple(
         node.name for node in nodes if (pool.has_node(node) if pool is not None else pool_name(node) == name)
     )
-    known = sorted({*(each.name for each in pools), *(pool_name(node) for node in nodes)} - {""})
+    pool_names = sorted({*(each.name for each in pools), *(pool_name(node) for node in nodes)} - {""})
     if pool is None and not chosen:
-        hint = suggest_name(name, known) or (f"the pools are {join_first(known, 5)}" if known else "no node names one")
+        hint = suggest_name(name, pool_names) or (
+            f"the pools are {join_first(pool_names, 5)}" if pool_names else "no node names one"
+        )
         return (), [ConfigError(file="--pool", expected=f"a pool of the cluster ({hint})", got=name)]
     return chosen, _check_extent("--pool", name, chosen, nodes)
 

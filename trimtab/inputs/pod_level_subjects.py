@@ -29,8 +29,8 @@ def read_pod_level_subject(
 ) -> PodLevelSubject | None:
     """Returns what is known of one resource of the pods of a workload; None if the snapshot does not have it.
     `containers` are all containers of the workload, and `separate` is what they would request together."""
-    known = [current.containers[key] for key in containers if key in current.containers]
-    lasting = [one for one in known if one.container_ref.role is not Role.INIT]
+    of_workload = [current.containers[key] for key in containers if key in current.containers]
+    lasting = [one for one in of_workload if one.container_ref.role is not Role.INIT]
     if not lasting:
         return None
     context = lasting[0].pod_context

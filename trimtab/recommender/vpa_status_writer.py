@@ -122,9 +122,9 @@ class VpaStatusWriter:
 
     def _forget_others(self, state: VpaWatchState) -> None:
         """Forgets what is known of VPAs that no longer exist or no longer name Trimtab."""
-        for known in (self._computed, self._reason_codes):
-            for key in known.keys() - state.vpas.keys():
-                del known[key]
+        for memory in (self._computed, self._reason_codes):
+            for key in memory.keys() - state.vpas.keys():
+                del memory[key]
 
     def _is_due(self, key: Key, vpa: VerticalPodAutoscaler) -> bool:
         """Returns whether the status must be computed: for the first time, because the spec or an annotation has

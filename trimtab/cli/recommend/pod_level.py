@@ -19,7 +19,7 @@ from trimtab.inputs.pod_sums import whole_pod_key
 from trimtab.sizing.pod_level import PodLevelProposal, propose_pod_level
 from trimtab.sizing.reasons import NO_USAGE
 from trimtab.sizing.request import SizingSettings
-from trimtab.sizing.statistics import required_history, summarize_usage
+from trimtab.sizing.statistics import UsageStatistics, required_history, summarize_usage
 
 
 class WholePodResourceReport(ReportPart, frozen=True, kw_only=True):
@@ -99,49 +99,35 @@ def _propose(
     settings: SizingSettings,
     now: Seconds | None,
 ) -> PodLevelProposal | Reason | NotYet:
-    result = _propose_from_usage(owner, resource, separate, decisions, history, cluster, settings, now)
-    if not isinstance(result, PodLevelProposal):
-        return result
-    known = [cluster.containers[key] for key in decisions if key in cluster.containers]
-    refusal = refuse_whole_request(
-        cluster.find_pod(owner, decisions) or known[0].pod_context.pod,
-        known[0].pod_context.facts,
-        owner.namespace,
-        resource=resource,
-        request=result.request,
-        containers={one.container_ref.container.name for one in known if one.container_ref.role is not Role.INIT},
-    )
-    return refusal or result
-
-
-def _propose_from_usage(
-    owner: OwnerKey,
-    resource: str,
-    separate: int,
-    decisions: Decisions,
-    history: BatchHistory,
-    cluster: CurrentRequests,
-    settings: SizingSettings,
-    now: Seconds | None,
-) -> PodLevelProposal | Reason | NotYet:
-    """Returns the proposal before the API server's own rules."""
     subject = read_pod_level_subject(cluster, decisions, resource, separate)
     assert subject is not None, "the caller has seen two containers of it"
     key = whole_pod_key(owner)
     window = history.compressed_window(key, resource)
-    if not window.last:
+    if window.last:
+        statistics: UsageStatistics | NotYet = summarize_usage(
+            resource,
+            window,
+            now,
+            kind=owner.kind,
+            pods=history.pod_averages.recent_uses((key, resource)),
+            percentiles=settings.extra_percentiles(resource),
+        )
+    else:
         missing = NO_USAGE(f"the source has no moments of which the {resource} usage of each container is known")
         statistics = NotYet(reason=missing, have="nothing", need=required_history(resource))
-        return propose_pod_level(subject, statistics, settings.rule_of(resource))
-    summary = summarize_usage(
-        resource,
-        window,
-        now,
-        kind=owner.kind,
-        pods=history.pod_averages.recent_uses((key, resource)),
-        percentiles=settings.extra_percentiles(resource),
+    result = propose_pod_level(subject, statistics, settings.rule_of(resource))
+    if not isinstance(result, PodLevelProposal):
+        return result
+    of_workload = [cluster.containers[key] for key in decisions if key in cluster.containers]
+    refusal = refuse_whole_request(
+        cluster.find_pod(owner, decisions) or of_workload[0].pod_context.pod,
+        of_workload[0].pod_context.facts,
+        owner.namespace,
+        resource=resource,
+        request=result.request,
+        containers={one.container_ref.container.name for one in of_workload if one.container_ref.role is not Role.INIT},
     )
-    return propose_pod_level(subject, summary, settings.rule_of(resource))
+    return refusal or result
 
 
 def _cost(cluster: CurrentRequests, saved: Mapping[str, int]) -> float:

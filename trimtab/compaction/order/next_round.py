@@ -302,9 +302,9 @@ class _RoundDecision:
                 self.result.failures[name] = STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
                 return
         moved_owners = {move.owner_key for move in drain.moves if move.owner}
-        known = {move.uid for move in drain.moves}
+        moved_uids = {move.uid for move in drain.moves}
         for pod in self.planner.pods_on_node[name]:
-            is_new = pod.uid not in known and pod.created is not None and pod.created > drain.since
+            is_new = pod.uid not in moved_uids and pod.created is not None and pod.created > drain.since
             if is_new and pod.owner in moved_owners and not (pod.is_daemon or pod.is_static):
                 self.result.failures[name] = o.RETURNS(
                     f"pod {pod.key} was created on the cordoned node {name} again after a pod of its owner was evicted"
@@ -359,11 +359,11 @@ class _RoundDecision:
     def _with_new_pods(self, name: str, drain: DrainAnnotation) -> DrainAnnotation:
         """Returns the drain with the pods that came to the node after it began, such as one that was being bound when
         the node was cordoned; the same drain if there are none."""
-        known = {move.uid for move in drain.moves}
+        moved_uids = {move.uid for move in drain.moves}
         added = [
             pod
             for pod in self.planner.pods_on_node[name]
-            if pod.uid not in known and isinstance(self.checker.judge_ordered(pod), Evictable)
+            if pod.uid not in moved_uids and isinstance(self.checker.judge_ordered(pod), Evictable)
         ]
         if not added:
             return drain

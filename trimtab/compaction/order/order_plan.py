@@ -196,8 +196,8 @@ class _OrderPlanner:
                 "with that order, and --release ends it)"
             )
         keys = () if self.rules.overrides_protection else (KEEP_ANNOTATION, RENAMED_KEEP, DO_NOT_DISRUPT)
-        if (kept := node_keep_reason(node, keys)) is not None:
-            return o.PROTECTED_NODE(f"{kept} (--override-protection drains it)")
+        if (reason := node_keep_reason(node, keys)) is not None:
+            return o.PROTECTED_NODE(f"{reason} (--override-protection drains it)")
         return None
 
     def _prepare_capacity(self, closed: Sequence[int]) -> FreeCapacity:

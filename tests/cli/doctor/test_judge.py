@@ -22,6 +22,7 @@ from tests.cli.doctor.worlds import (
     configuration,
     hook,
     settings,
+    vpas,
 )
 from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
 from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
@@ -53,7 +54,6 @@ from trimtab.diagnosis.observed import (
 )
 from trimtab.diagnosis.reasons import NOT_CHECKED
 from trimtab.diagnosis.references import ReferencesState
-from trimtab.diagnosis.vpa.state import VpaStatusState
 from trimtab.machines.expander_map import MAP_KEY
 from trimtab.sizing.ranking.demotion import BASE_ANNOTATION, MANAGED_ANNOTATION
 
@@ -138,15 +138,6 @@ RESTORED_LIMIT = RuleFinding(
     fix="Remove it.",
 )
 BESIDE = EstafetteState(running=("Deployment tools/estafette-k8s-node-compactor",), stranded=("a",))
-RECOMMENDS = settings("recommender", TRIMTAB_RECOMMENDER_WRITE_VPA_STATUS="true")
-
-
-def vpas(**other: Any) -> dict[str, Any]:
-    """A VPA that names us, and a recommender that writes its status."""
-    state = VpaStatusState(name="shop/web", used_until=NOW - timedelta(minutes=30))
-    return {"processes": RECOMMENDS, "vpa_statuses": (replace(state, **other),)}
-
-
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("vpa-without-recommender", "error", {"vpa_statuses": vpas()["vpa_statuses"]}),
     ("vpa-names-several-recommenders", "warn", vpas(is_only_recommender=False)),
@@ -492,18 +483,3 @@ def test_kubelets_need_no_metrics_api_and_cannot_be_looked_at() -> None:
 def test_the_overhead_setting_is_right_where_the_server_does_not_fill_it_in() -> None:
     assert CLASS_UNKNOWN.status == 403
     assert bad(runtime_class_trial=CREATED) == {"overhead-setting-mismatch": "error"}
-
-
-@pytest.mark.parametrize(
-    "other", [vpas(), vpas(has_pods=False, used_until=NOW - timedelta(days=3)), vpas(used_until=None)]
-)
-def test_a_vpa_that_is_served_and_one_without_pods_are_well(other: dict[str, Any]) -> None:
-    assert bad(**other) == {}
-
-
-def test_the_recommender_alone_is_an_installation_and_is_judged_as_one() -> None:
-    alone = {name: state if name == "recommender" else None for name, state in RECOMMENDS.items()}
-    cluster = replace(WELL, processes=alone, mutating=(), validating=None, crd=None, secret=None, pool_status_crd=None)
-    assert [result for result in judge_cluster(cluster) if result.finding.severity != FindingSeverity.OK] == []
-    off = replace(cluster, processes={**alone, "recommender": DeploymentState(replicas=2, ready_replicas=2)})
-    assert "process-missing" in {result.finding.reason.code.name for result in judge_cluster(off)}

@@ -31,6 +31,7 @@ from trimtab.diagnosis.observed import (
     WebhookState,
 )
 from trimtab.diagnosis.references import PROTECTING_KINDS, ReferencesState
+from trimtab.diagnosis.vpa.state import VpaStatusState
 from trimtab.inputs.compiled_policy_state import CompiledPolicyState
 from trimtab.installation.names import PROCESSES, WORKERS
 
@@ -118,3 +119,12 @@ def bad(**other: Any) -> dict[str, str]:
     return {
         each.finding.reason.code.name: each.finding.severity.value for each in results if each.finding.severity != "ok"
     }
+
+
+RECOMMENDS = settings("recommender", TRIMTAB_RECOMMENDER_WRITE_VPA_STATUS="true")
+
+
+def vpas(**other: Any) -> dict[str, Any]:
+    """A VPA that names us, and a recommender that writes its status."""
+    state = VpaStatusState(name="shop/web", used_until=NOW - timedelta(minutes=30))
+    return {"processes": RECOMMENDS, "vpa_statuses": (replace(state, **other),)}

@@ -9,12 +9,17 @@ import pytest
 
 import certs
 from tests.cli.doctor.worlds import (
+    ADAPTER,
+    AVAILABLE,
     CLASS_UNKNOWN,
     CREATED,
     HIDDEN,
+    NO_POD,
     NOW,
     OURS,
     PAIR,
+    RESTORED_LIMIT,
+    UNAVAILABLE,
     UNBOUND,
     VALIDATING,
     WELL,
@@ -24,7 +29,6 @@ from tests.cli.doctor.worlds import (
     settings,
     vpas,
 )
-from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
 from trimtab.cli.doctor.command import CHECKS, is_well, judge_cluster
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.config_error import ConfigError
@@ -38,7 +42,6 @@ from trimtab.diagnosis.finding import FindingSeverity
 from trimtab.diagnosis.lease_state import LeaseState
 from trimtab.diagnosis.observed import (
     AccountPolicy,
-    ApiServiceState,
     AutoscalerState,
     CrdState,
     DeploymentState,
@@ -61,12 +64,6 @@ OTHER = certs.issue(["x"], now=NOW)
 OLD = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=4000))
 AGED = certs.issue([f"trimtab-webhook.{OURS}.svc"], now=NOW - timedelta(days=300))
 RUNS = DeploymentState(replicas=2, ready_replicas=2)
-AVAILABLE = ApiServiceState(
-    name="v1beta2.custom.metrics.k8s.io", service=f"{OURS}/trimtab-metrics-api", is_available=True
-)
-UNAVAILABLE = replace(AVAILABLE, is_available=False)
-ADAPTER = ApiServiceState(name="v1beta1.custom.metrics.k8s.io", service="monitoring/adapter", is_available=True)
-NO_POD = DryRunResult(status=403, message='pods is forbidden: User "x" cannot create resource "pods"')
 SCALER = Autoscaler(updated=int(NOW.timestamp()))
 
 
@@ -129,14 +126,6 @@ SCALING = Pool(name="web", single_replicas=True)
 SIGNED = WELL.signatures
 assert isinstance(SIGNED, SignatureState)
 FORGED = NotAuthentic("n1", "it carries no signature", DrainAnnotation(drain="d1", pool="web", since=1))
-RESTORED_LIMIT = RuleFinding(
-    rule="N13",
-    severity=LintSeverity.WARNING,
-    subject=LintSubject("LimitRange", "shop", "limits"),
-    sentence="LimitRange shop/limits sets a cpu limit.",
-    outcome="The policy has no effect.",
-    fix="Remove it.",
-)
 BESIDE = EstafetteState(running=("Deployment tools/estafette-k8s-node-compactor",), stranded=("a",))
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("vpa-without-recommender", "error", {"vpa_statuses": vpas()["vpa_statuses"]}),

@@ -6,6 +6,7 @@ from typing import Any
 
 import certs
 from tests.cluster_of import cluster, node
+from trimtab.autoscaling.rule import LintSeverity, LintSubject, RuleFinding
 from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.pool import Pool
@@ -16,6 +17,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotations
 from trimtab.diagnosis.lease_state import LeaseState
 from trimtab.diagnosis.observed import (
     AccountPolicy,
+    ApiServiceState,
     AutoscalerState,
     CrdState,
     DeploymentState,
@@ -128,3 +130,19 @@ def vpas(**other: Any) -> dict[str, Any]:
     """A VPA that names us, and a recommender that writes its status."""
     state = VpaStatusState(name="shop/web", used_until=NOW - timedelta(minutes=30))
     return {"processes": RECOMMENDS, "vpa_statuses": (replace(state, **other),)}
+
+
+AVAILABLE = ApiServiceState(
+    name="v1beta2.custom.metrics.k8s.io", service=f"{OURS}/trimtab-metrics-api", is_available=True
+)
+UNAVAILABLE = replace(AVAILABLE, is_available=False)
+ADAPTER = ApiServiceState(name="v1beta1.custom.metrics.k8s.io", service="monitoring/adapter", is_available=True)
+NO_POD = DryRunResult(status=403, message='pods is forbidden: User "x" cannot create resource "pods"')
+RESTORED_LIMIT = RuleFinding(
+    rule="N13",
+    severity=LintSeverity.WARNING,
+    subject=LintSubject("LimitRange", "shop", "limits"),
+    sentence="LimitRange shop/limits sets a cpu limit.",
+    outcome="The policy has no effect.",
+    fix="Remove it.",
+)

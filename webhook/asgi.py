@@ -93,6 +93,16 @@ class WebhookASGI:
         else:
             await send({"type": "websocket.close", "code": 1000})
 
+    def answer_at_once(self, scope: Scope, body: bytes) -> HttpReply | None:
+        """Returns the reply to the review of a pod whose whole body has arrived, as nearly every one does; None if it
+        is served as any other request: also if it waits for an owner, or is the last one of its connection."""
+        if scope["path"] != MUTATE or scope["method"] != "POST" or len(body) > MAX_BYTES_BY_PATH[MUTATE]:
+            return None
+        if self._service.stop.is_requested or not self._is_known(scope):
+            return None
+        reply = attempt_review(self._service, _content_type(scope), body)
+        return reply if isinstance(reply, HttpReply) else None
+
     async def _handle_http(self, scope: Scope, receive: request_body.Receive, send: Send) -> None:
         if not self._is_known(scope) and (scope["method"], scope["path"]) not in _PUBLIC_ROUTES:
             await self._reject_client(scope, send)

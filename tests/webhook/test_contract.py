@@ -10,6 +10,7 @@ from tests.webhook.asgi_client import ask
 from tests.webhook.worlds import review, service
 from webhook.app import create_app
 from webhook.asgi import WebhookASGI
+from webhook.handlers import DeferredReply
 from webhook.request_body import MAX_BODY_BYTES, MAX_CHECKED_BYTES
 
 
@@ -66,6 +67,34 @@ def test_both_doors_answer_the_same(case: Case) -> None:
     assert (direct.status, direct.body) == (slow.status_code, slow.data)
     assert direct.headers["content-type"] == slow.headers["Content-Type"]
     assert direct.status == case.status
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_is_answered_at_once_is_the_same(case: Case) -> None:
+    headers = [] if case.content_type is None else [(b"content-type", case.content_type.encode())]
+    scope = {"method": case.method, "path": case.path, "headers": headers}
+    reply = WebhookASGI(service()).answer_at_once(scope, case.body)
+    direct = ask(WebhookASGI(service()), case.method, case.path, content_type=case.content_type, chunks=(case.body,))
+    assert direct is not None
+    is_pod_review = (case.method, case.path) == ("POST", "/mutate") and len(case.body) <= MAX_BODY_BYTES
+    assert (reply is not None) == is_pod_review
+    if reply is not None:
+        assert (reply.status, reply.body, reply.content_type) == (
+            direct.status,
+            direct.body,
+            direct.headers["content-type"],
+        )
+
+
+def test_nothing_is_answered_at_once_when_the_process_stops_or_the_client_is_unknown() -> None:
+    scope = {"method": "POST", "path": "/mutate", "headers": [(b"content-type", b"application/json")]}
+    stopping = WebhookASGI(service())
+    assert stopping.answer_at_once(scope, review()) is not None
+    stopping.drain()
+    assert stopping.answer_at_once(scope, review()) is None
+    assert WebhookASGI(service(), lambda _: False).answer_at_once(scope, review()) is None
+    waiting = WebhookASGI(service(attempt=lambda _: DeferredReply(lambda: False, "shop")))
+    assert waiting.answer_at_once(scope, review()) is None
 
 
 def test_a_body_in_pieces_is_the_same_body() -> None:

@@ -1,6 +1,7 @@
 """The real server over TLS: pairs swapped on disk, rude clients, and a stop that loses nothing."""
 
 import json
+import re
 import signal
 import socket
 import ssl
@@ -59,6 +60,25 @@ def test_many_reviews_share_one_connection(server: Server) -> None:
     before = connection.sock.getsockname()
     assert {post(connection, review(f"u-{i}"))[0] for i in range(200)} == {200}
     assert connection.sock.getsockname() == before
+
+
+def test_a_request_that_comes_in_pieces_gets_the_bytes_of_one_that_comes_whole(server: Server) -> None:
+    body = review()
+    head = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
+    for last in (b"\r\n", b"Connection: close\r\n\r\n"):
+        whole, pieces = (answer_to(server, *sent) for sent in ([head + last + body], [head, last, body[:9], body[9:]]))
+        assert whole.startswith(b"HTTP/1.1 200")
+        assert whole == pieces
+
+
+def answer_to(server: Server, *pieces: bytes) -> bytes:
+    """The response to a request in these pieces, without its date."""
+    connection = server.connect()
+    connection.connect()
+    for piece in pieces:
+        connection.sock.sendall(piece)
+        time.sleep(0.05)
+    return re.sub(rb"Date: [^\r]+\r\n", b"", connection.sock.recv(65536))
 
 
 def test_reviews_over_64_kb_keep_their_connection(server: Server) -> None:

@@ -88,6 +88,31 @@ class HasBodyBudget(Protocol):
     room: BodyBudget
 
 
+class Reply(Protocol):
+    """A complete response."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+    @property
+    def content_type(self) -> str: ...
+
+
+@runtime_checkable
+class AnswersAtOnce(Protocol):
+    """An application that answers some requests without waiting for anything."""
+
+    def answer_at_once(self, scope: dict[str, Any], body: bytes) -> Reply | None:
+        """Returns the response to a request whose whole body has arrived; None if the request is to be served as any
+        other. Raises nothing.
+
+        scope: of the ASGI scope of the request, the method, the path, the headers and the names of the client.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSettings:
     """The objects that the patches use."""
@@ -95,6 +120,7 @@ class PatchSettings:
     worker: Any
     slots: ConnectionSlots
     room: BodyBudget
+    tells_clients: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +147,7 @@ def apply_patches(worker: Any, *, max_connections: int, max_by_address: int, tel
     certificates are passed on too."""
     slots = ConnectionSlots(connection_limits.raise_descriptor_limit(max_connections), max_by_address)
     room = worker.asgi.room if isinstance(worker.asgi, HasBodyBudget) else BodyBudget()
-    patch_settings = PatchSettings(worker=worker, slots=slots, room=room)
+    patch_settings = PatchSettings(worker=worker, slots=slots, room=room, tells_clients=tells_clients)
     for patch in (*PATCHES, CLIENT_NAMES_PATCH) if tells_clients else PATCHES:
         if missing := patch.missing_attributes(worker):
             log.warning(
@@ -263,6 +289,42 @@ def _patch_inline_serving(_: PatchSettings) -> None:
     ASGIProtocol._serve_http_request = serve_request
 
 
+def _patch_answers_at_once(server: PatchSettings) -> None:
+    """Writes the responses that the application has at once, without the calls between an ASGI server and its
+    application. A cached review takes a sixth less time.
+
+    The head is written by gunicorn's own methods. A request that is not complete yet, or that waits behind another one,
+    is served as any other.
+    """
+    application, original_serve = server.worker.asgi, ASGIProtocol._serve_http_request
+    if not isinstance(application, AnswersAtOnce):
+        return
+    answer_at_once = application.answer_at_once
+
+    async def serve_request(self: Any, request: Any, sockname: Any, peername: Any) -> Any:
+        receiver = self._body_receiver
+        is_complete = receiver is not None and receiver._complete and len(receiver._chunks) == 1
+        if not is_complete or self._closed or self._callback_parser.remaining():
+            return await original_serve(self, request, sockname, peername)
+        scope = {"method": request.method, "path": request.path, "headers": request.headers_bytes}
+        if server.tells_clients:
+            names = connection_limits.certificate_names(self.transport.get_extra_info("ssl_object"))
+            scope |= {} if names is None else {connection_limits.CLIENT_NAMES_KEY: names}
+        reply = answer_at_once(scope, receiver._chunks[0])
+        if reply is None:
+            return await original_serve(self, request, sockname, peername)
+        receiver._pop_chunk()
+        closes, size = self._will_close(request, False), b"%d" % len(reply.body)
+        headers = ((b"content-type", reply.content_type.encode("latin-1")), (b"content-length", size))
+        self._send_response_start(reply.status, headers, request, closes)
+        self._send_body(reply.body)
+        if self._flow_control is not None and self._flow_control.write_paused:
+            await self._flow_control.drain()
+        return not closes
+
+    ASGIProtocol._serve_http_request = serve_request
+
+
 def _patch_client_names(_: PatchSettings) -> None:
     """Adds the names in the client's certificate to the ASGI scope of a request, because gunicorn does not provide
     them."""
@@ -311,6 +373,11 @@ PATCHES = (
         _patch_write_pause,
     ),
     Patch("inline application", ("_serve_http_request", "_handle_http_request"), _patch_inline_serving),
+    Patch(
+        "answers at once",
+        ("_serve_http_request", "_send_response_start", "_send_body", "_will_close"),
+        _patch_answers_at_once,
+    ),
 )
 """The patches for every server, in the order in which they are applied."""
 

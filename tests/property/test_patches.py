@@ -5,11 +5,20 @@ import json
 import jsonpatch
 import jsonpointer
 import msgspec
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.property import strategies as some
-from trimtab.admission.json_patch import CannotApply, apply_patch, diff_pods, to_plain_json
+from trimtab.admission.json_patch import (
+    CannotApply,
+    apply_patch,
+    apply_patch_in_place,
+    diff_pods,
+    list_patched_fields,
+    patch_pod,
+    to_plain_json,
+)
 from trimtab.cluster.api.pod import Pod
 
 KEYS = st.sampled_from(["a", "b", "a/b", "a~b", "~1", "~0", "", "0", "-", "é"])
@@ -92,6 +101,16 @@ def test_the_difference_applied_gives_the_other(before, after):
     operations = diff_pods(before, after)
     assert msgspec.convert(apply_patch(to_plain_json(before), operations), Pod) == after
     assert by_library(to_plain_json(before), operations) == by_us(to_plain_json(before), operations)
+    # Only what the operations name is taken apart.
+    fields = list_patched_fields(before, operations)
+    patched = patch_pod(before, fields, lambda document: apply_patch_in_place(document, operations))
+    assert patched == after
+
+
+@pytest.mark.parametrize("path", ["/status/phase", "/spec/unknown", "/metadata2/name", "/metadata/labels2"])
+def test_a_patch_of_what_is_not_decoded_is_refused(path):
+    with pytest.raises(CannotApply):
+        list_patched_fields(Pod(), [{"op": "add", "path": path, "value": "x"}])
 
 
 @given(some.pods())

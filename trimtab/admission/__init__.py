@@ -6,6 +6,7 @@ admission_context    the policies, facts, settings and caches by which pods are 
 pod_decision         one pod → a decision without changes that would keep it from running, and a safe patch
 admission_result     what is recorded of a decision, for the response, the log and the metrics
 json_patch           two pods → JSON patch; applies a patch and checks it before it is sent
+template_patch       applies the patch of one pod to similar pods
 missing_node         checks that a node can hold the changed pod
 quota_headroom       checks that all replicas of the owner fit the namespace's quotas
 total_quota_use      whether quotas have room for all new pods of manifests together

@@ -141,7 +141,7 @@ def _decide_and_store(
         if answers.awaited is not None:
             return record
     # Of a template's pod, too: values that the template does not compare may contain the name of the token volume.
-    if not is_shareable(pod, encoded.parts, pod_bytes, record):
+    if not is_shareable(pod, encoded.likeness, encoded.own, pod_bytes, record, is_reused=is_reused):
         return record
     size = estimate_bytes(len(key[1]), encoded.size, record)
     if pod_bytes.node_name == "" or (is_pinned and is_of_any_node(pod_bytes, record, reads)):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import compress
 from operator import is_not
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -22,12 +22,16 @@ from msgspec.structs import astuple
 
 from trimtab.admission.apiserver import limitranger, pod_classes, resourcequota, validate_pod
 from trimtab.admission.apiserver.outcome import PodRejected
-from trimtab.cluster.api.meta import ApiObject
+from trimtab.cluster.api.meta import ApiObject, change
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.pod_context import PodBeforeAndAfter, PodContext
 
 Operation = dict[str, Any]
 """One operation of a JSON patch: op, path, and the value if the operation has one."""
+
+
+A = TypeVar("A", bound=ApiObject)
+P = TypeVar("P", bound=Pod)
 
 
 class CannotApply(ValueError):
@@ -145,7 +149,7 @@ def apply_patch(document: Any, operations: Iterable[Operation]) -> Any:
     result = copy.deepcopy(document)
     for operation in operations:
         # A later operation may reach into the value of an earlier one.
-        result = _apply_operation(result, copy.deepcopy(operation))
+        result = apply_operation(result, copy.deepcopy(operation))
     return result
 
 
@@ -153,69 +157,68 @@ def apply_patch_in_place(document: Any, operations: Iterable[Operation]) -> Any:
     """Applies operations to the document itself, and returns it. Use it only for operations from `diff_pods`, because
     none of them changes the value that another one has added."""
     for operation in operations:
-        document = _apply_operation(document, operation)
+        document = apply_operation(document, operation)
     return document
 
 
-class PreparedOperation(NamedTuple):
-    """An operation of `diff_pods` with the steps of its path as they lead through one document: indices of lists as
-    numbers."""
+class PatchedFields(NamedTuple):
+    """The fields that a patch of a pod names."""
 
-    op: str
-    steps: tuple[str | int, ...]
-    last: str | int
-    value: Any
+    metadata: tuple[str, ...]
+    """The attributes of the pod's metadata."""
+    spec: tuple[str, ...]
+    """The attributes of the pod's spec."""
 
 
-def prepare_operations(document: Any, operations: Iterable[Operation]) -> tuple[PreparedOperation, ...]:
-    """Returns the operations, prepared for documents of the same form as this one, to which they are applied meanwhile.
-    Raises CannotApply, as `apply_patch_in_place` does."""
-    prepared = []
+def list_patched_fields(pod: Pod, operations: Iterable[Operation]) -> PatchedFields:
+    """Returns the fields of this pod that the operations name. Raises CannotApply for an operation on anything else."""
+    attributes = {"metadata": _attributes_by_name(type(pod.metadata)), "spec": _attributes_by_name(type(pod.spec))}
+    named: dict[str, dict[str, None]] = {"metadata": {}, "spec": {}}
     for operation in operations:
-        *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
-        parent, path = document, list[str | int]()
-        for step in steps:
-            path.append(int(step) if isinstance(parent, list) else step)
-            parent = _child_of(parent, step, operation["path"])
-        is_index = isinstance(parent, list) and last != "-"
-        document = _apply_operation(document, operation)
-        prepared.append(
-            PreparedOperation(
-                operation["op"], tuple(path), int(last) if is_index else last, operation.get("value", UNSET)
-            )
-        )
-    return tuple(prepared)
+        _, part, *fields = operation["path"].split("/", 3)
+        if part not in attributes or (fields and fields[0] not in attributes[part]):
+            raise CannotApply(f"{operation['path']}: the pod has no such field")
+        # An operation on the whole metadata or the whole spec names all of its fields.
+        attribute_names = [attributes[part][fields[0]]] if fields else attributes[part].values()
+        named[part].update(dict.fromkeys(attribute_names))
+    return PatchedFields(tuple(named["metadata"]), tuple(named["spec"]))
 
 
-def apply_prepared(document: Any, operations: Iterable[PreparedOperation]) -> Any:
-    """Applies the operations to the document itself, and returns it. Raises CannotApply if they were prepared for
-    documents of another form."""
-    try:
-        for op, steps, last, value in operations:
-            parent = document
-            for step in steps:
-                child = parent[step]
-                if type(child) is tuple:
-                    child = parent[step] = list(child)
-                parent = child
-            if type(parent) is list and op == "add":
-                index = len(parent) if last == "-" else int(last)
-                if index > len(parent):
-                    raise CannotApply(f"{index} is not an index of a list of {len(parent)}")
-                parent.insert(index, value)
-            elif op == "add":
-                parent[last] = value
-            elif op == "replace":
-                parent[last]
-                parent[last] = value
-            else:
-                del parent[last]
-    except (LookupError, TypeError, ValueError) as error:
-        raise CannotApply(f"{type(error).__name__}: {error}") from None
-    return document
+@lru_cache
+def _attributes_by_name(shape: type[ApiObject]) -> dict[str, str]:
+    return {field.encode_name: field.name for field in msgspec.structs.fields(shape)}
 
 
-def _apply_operation(document: Any, operation: Operation) -> Any:
+def patch_pod(pod: P, fields: PatchedFields, apply: Callable[[dict[str, Any]], object]) -> P:
+    """Returns the pod as a patch changes it. `apply` applies the patch to plain JSON with these fields alone,
+    in place.
+
+    All else stays the very same object: to turn a whole pod into plain JSON and back costs several times as much, and
+    so does the comparison of two whole pods. Raises CannotApply, and ValidationError if the result is not a pod.
+    """
+    document = {"metadata": _read_excerpt(pod.metadata, fields.metadata), "spec": _read_excerpt(pod.spec, fields.spec)}
+    apply(document)
+    return change(
+        pod,
+        metadata=_with_excerpt(pod.metadata, fields.metadata, document.get("metadata", {})),
+        spec=_with_excerpt(pod.spec, fields.spec, document.get("spec", {})),
+    )
+
+
+def _read_excerpt(part: ApiObject, attributes: tuple[str, ...]) -> Any:
+    # All fields of metadata and of a spec have defaults, which are not encoded.
+    return msgspec.to_builtins(type(part)(**{name: getattr(part, name) for name in attributes}))
+
+
+def _with_excerpt(part: A, attributes: tuple[str, ...], document: Any) -> A:
+    if not attributes:
+        return part
+    patched = msgspec.convert(document, type(part))
+    return change(part, **{name: getattr(patched, name) for name in attributes})
+
+
+def apply_operation(document: Any, operation: Operation) -> Any:
+    """Applies one operation to the document itself, and returns it. Raises CannotApply."""
     op, path = operation["op"], operation["path"]
     if op not in ("add", "replace", "remove"):
         raise CannotApply(f"{op} {path}: Trimtab supports only add, replace and remove")
@@ -228,7 +231,7 @@ def _apply_operation(document: Any, operation: Operation) -> Any:
         steps = [step.replace("~1", "/").replace("~0", "~") for step in steps]
     parent = document
     for step in steps[:-1]:
-        parent = _child_of(parent, step, path)
+        parent = child_of(parent, step, path)
     if isinstance(parent, list):
         _apply_to_list(parent, steps[-1], operation)
     elif isinstance(parent, dict):
@@ -238,13 +241,14 @@ def _apply_operation(document: Any, operation: Operation) -> Any:
     return document
 
 
-def _child_of(parent: Any, step: str, path: str) -> Any:
+def child_of(parent: Any, step: str, path: str) -> Any:
+    """Returns the value at this step of a path, as a list if it is a tuple. Raises CannotApply if there is none."""
     try:
         key = _parse_index(parent, step, path, len(parent) - 1) if isinstance(parent, list) else step
         child = parent[key]
     except (KeyError, TypeError):
         raise CannotApply(f"{path}: the field {step} does not exist") from None
-    # `check_patch` passes lists of the pod as tuples: those on the way to a change become lists.
+    # `patch_pod` passes lists of the pod as tuples: those on the way to a change become lists.
     if type(child) is tuple:
         child = parent[key] = list(child)
     return child
@@ -299,8 +303,8 @@ def check_patch(
     """
     before, after = pods.before.pod, pods.after.pod
     try:
-        # `to_builtins` costs a quarter of `to_plain_json`, and leaves lists as tuples.
-        patched = msgspec.convert(apply_patch_in_place(msgspec.to_builtins(before), operations), type(before))
+        fields = list_patched_fields(before, operations)
+        patched = patch_pod(before, fields, lambda document: apply_patch_in_place(document, operations))
     except (CannotApply, msgspec.ValidationError) as error:
         return f"Trimtab's patch cannot be applied to the pod: {error}"
     if patched != after:

@@ -119,20 +119,25 @@ def _machine(node_name: str) -> Machine:
     return HOSTNAME_LABEL, node_name
 
 
-def is_shareable(pod: Pod, encoded: tuple[bytes, ...], pod_bytes: PodBytes, record: AdmissionRecord) -> bool:
+def is_shareable(
+    pod: Pod, likeness: bytes, own: bytes, pod_bytes: PodBytes, record: AdmissionRecord, *, is_reused: bool
+) -> bool:
     """Returns whether the record holds for all pods that differ from this one only in the name of the token volume.
 
     It holds for them if the decoded pod contains the name only once, as the name of a volume whose source is not
     decoded, and if the record does not contain the name.
 
-    encoded: the pod as JSON, perhaps in parts.
+    likeness, own: the pod as JSON, in the parts of `template_instance.EncodedPod`. is_reused: the record is that of
+    a pod of the same likeness, for which this function returned True; then only `own` is searched.
     """
     if not pod_bytes.token_name:
         return True
     volume_name = pod_bytes.token_name[1:-1]
-    if volume_name in record.patch or volume_name in msgspec.json.encode(record.warnings):
+    if volume_name in record.patch or (record.warnings and volume_name in msgspec.json.encode(record.warnings)):
         return False
-    occurrences = sum([part.count(volume_name) for part in encoded])
+    if volume_name in own:
+        return False
+    occurrences = 0 if is_reused else likeness.count(volume_name)
     if not occurrences:
         return True
     name = volume_name.decode()

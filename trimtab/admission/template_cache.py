@@ -34,17 +34,16 @@ import msgspec
 from trimtab.admission.admission_result import AdmissionOutcome, AdmissionRecord
 from trimtab.admission.apiserver import validate_names
 from trimtab.admission.apiserver.validate_pod import metadata_errors
-from trimtab.admission.json_patch import PreparedOperation, apply_prepared, prepare_operations
 from trimtab.admission.pod_bytes import encode_texts
 from trimtab.admission.similar_pod import with_changes_of
 from trimtab.admission.template_instance import TemplateInstance, TemplateKey
+from trimtab.admission.template_patch import ENCODED_TEXT, TemplatePatch, prepare_patch
 from trimtab.cluster.api.meta import Metadata, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.owner import CONTROLLER_BY_HASH_LABEL, OwnerKey, former_stored
 from trimtab.cluster.resources import all_containers
 from trimtab.policy.actions.limits import read_container_signs
 from trimtab.policy.changed_annotation import (
-    ANNOTATION,
     annotation_text,
     encode_changes,
     render_annotation,
@@ -110,11 +109,9 @@ class _Template(msgspec.Struct, eq=False, gc=False):
     """What the environments and command lines show; empty if the decision did not read it."""
     changes: bytes
     """The changes as the annotation contains them; empty if nothing is patched."""
-    operations: tuple[PreparedOperation, ...]
-    """The patch, with `_TEXT` in the place of the annotation's text in one of the operations."""
-    marking: int
-    """The index of this operation."""
-    patch: tuple[bytes, bytes]
+    patch: TemplatePatch | None
+    """None if nothing is patched."""
+    patch_parts: tuple[bytes, bytes]
     """The parts of the patch before and after the text of the annotation; empty if nothing is patched."""
     response: tuple[bytes, bytes]
     """The parts of the response before and after the patch."""
@@ -325,8 +322,7 @@ def _build_template(candidate: _Candidate) -> _Template | None:
         return None
     if any(name and (_is_in(name, texts) or name in fact_keys) for name in names):
         return None
-    changes, operations, marking = b"", tuple[PreparedOperation, ...](), 0
-    patch, response = (b"", b""), (record.response, b"")
+    changes, patch, patch_parts, response = b"", None, (b"", b""), (record.response, b"")
     if record.patch:
         text, marker = annotation_text(decision.pod), decision.marker
         if marker is None or text != render_annotation(instance.pod, instance.namespace, marker, candidate.signer):
@@ -335,14 +331,11 @@ def _build_template(candidate: _Candidate) -> _Template | None:
         response_parts = record.response.split(base64.b64encode(record.patch))
         if len(parts) != 2 or len(response_parts) != 2:
             return None
-        patch, response = (parts[0], parts[1]), (response_parts[0], response_parts[1])
+        patch_parts, response = (parts[0], parts[1]), (response_parts[0], response_parts[1])
         changes = encode_changes(marker)
-        plain = msgspec.json.decode(msgspec.json.encode(_TEXT).join(parts))
-        operations = prepare_operations(msgspec.to_builtins(instance.pod), plain)
-        writing = [index for index, operation in enumerate(operations) if _writes_annotation(operation)]
-        if len(writing) != 1:
+        patch = prepare_patch(instance.pod, decision.pod, msgspec.json.decode(ENCODED_TEXT.join(parts)))
+        if patch is None:
             return None
-        [marking] = writing
     labels, annotations = value_or(metadata.labels, {}), value_or(metadata.annotations, {})
     return _Template(
         size=candidate.size,
@@ -359,15 +352,10 @@ def _build_template(candidate: _Candidate) -> _Template | None:
         rollouts=tuple(candidate.metadata_reads.rollouts.items()),
         container_signs=frozenset(candidate.metadata_reads.container_signs),
         changes=changes,
-        operations=operations,
-        marking=marking,
         patch=patch,
+        patch_parts=patch_parts,
         response=response,
     )
-
-
-_TEXT = "\0trimtab.dev/changed\0"
-"""Stands in the place of the annotation's text. A pod that contains it is decided by itself."""
 
 
 def _changes_owners(before: Metadata, after: Metadata) -> bool:
@@ -406,19 +394,17 @@ def _record_for(template: _Template, instance: TemplateInstance, signer: MarkerS
     record, pod = template.record, instance.pod
     decision = record.decision
     assert decision is not None
-    if not record.patch:
+    if template.patch is None:
         return change(record, decision=change(decision, pod=pod))
     try:
         text = render_changes(pod, instance.namespace, template.changes, signer)
         after = with_changes_of(pod, template.before, decision.pod, text)
-        operations = list(template.operations)
-        operations[template.marking] = _with_text(operations[template.marking], text)
-        patched = msgspec.convert(apply_prepared(msgspec.to_builtins(pod), operations), type(pod))
+        patched = template.patch.apply(pod, text)
     except (ValueError, msgspec.ValidationError):
         return None  # the pod is decided by itself
-    if patched != after or any(_new_errors(after.metadata, decision.pod.metadata)):
+    if patched != after or _has_new_errors(after.metadata, decision.pod.metadata):
         return None
-    patch = msgspec.json.encode(text).join(template.patch)
+    patch = msgspec.json.encode(text).join(template.patch_parts)
     return change(
         record,
         decision=change(decision, pod=after),
@@ -427,21 +413,13 @@ def _record_for(template: _Template, instance: TemplateInstance, signer: MarkerS
     )
 
 
-def _with_text(operation: PreparedOperation, text: str) -> PreparedOperation:
-    """Returns the operation with the pod's own annotation in the place of `_TEXT`."""
-    op, steps, last, value = operation
-    return PreparedOperation(op, steps, last, {**value, ANNOTATION: text} if isinstance(value, dict) else text)
-
-
-def _writes_annotation(operation: PreparedOperation) -> bool:
-    value = operation.value
-    return bool(value == _TEXT or (isinstance(value, dict) and value.get(ANNOTATION) == _TEXT))
-
-
-def _new_errors(after: Metadata, valid: Metadata) -> Iterator[str]:
-    """Yields errors of labels and annotations that `valid`, which has the same keys and no errors, cannot have."""
+def _has_new_errors(after: Metadata, valid: Metadata) -> bool:
+    """Returns whether there are errors of labels and annotations that `valid`, which has the same keys and no errors,
+    cannot have."""
     known, annotations = value_or(valid.labels, {}), value_or(after.annotations, {})
-    others = {key: value for key, value in value_or(after.labels, {}).items() if known.get(key) != value}
-    yield from validate_names.label_errors("metadata.labels", others)
-    if not validate_names.are_surely_small(annotations):
-        yield from validate_names.annotation_errors("metadata.annotations", annotations)
+    for key, value in value_or(after.labels, {}).items():
+        if known.get(key) != value and validate_names.label_value_errors(value):
+            return True
+    return not validate_names.are_surely_small(annotations) and any(
+        validate_names.annotation_errors("metadata.annotations", annotations)
+    )

@@ -37,11 +37,6 @@ class EncodedPod(NamedTuple):
         """The size of both parts in bytes."""
         return len(self.likeness) + len(self.own)
 
-    @property
-    def parts(self) -> tuple[bytes, bytes]:
-        """Both parts."""
-        return self.likeness, self.own
-
 
 class TemplateInstance(msgspec.Struct, frozen=True, eq=False):
     """A pod under review, with the values that are compared to find a decision for a similar pod."""

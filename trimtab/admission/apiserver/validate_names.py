@@ -64,7 +64,9 @@ _cached = cache_short_strings(max_length=_MAX_SUBDOMAIN_LENGTH + 1 + _MAX_LENGTH
 @_cached
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Returns the errors of a label value."""
-    return tuple(_value_errors(value))
+    # The pattern has only ASCII characters, so that characters are bytes.
+    is_valid = len(value) <= _MAX_LENGTH and _VALUE_PATTERN.fullmatch(value)
+    return () if is_valid else tuple(_value_errors(value))
 
 
 def _value_errors(value: str) -> Iterator[str]:

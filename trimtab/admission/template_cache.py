@@ -50,7 +50,7 @@ from trimtab.policy.changed_annotation import (
     render_changes,
 )
 from trimtab.policy.cluster_facts import ClusterFacts
-from trimtab.policy.decision_reads import ContainerSigns, FactDependencies, MetadataReads
+from trimtab.policy.decision_reads import Answers, ContainerSigns, FactDependencies, MetadataReads
 from trimtab.policy.match import rollout_place
 from trimtab.policy.pod_context import MarkerSigner, identify_for_rollout, name_owners
 
@@ -184,7 +184,9 @@ class TemplateCache:
             if not template.common_reads.has_same_answers(facts):
                 return Lookup.FACTS
             template.as_of = self._as_of
-        answers = template.own_reads.read_for_other(facts, _renamed_keys(template.owners, instance))
+        answers: Answers | None = {}
+        if template.own_reads.answers:
+            answers = template.own_reads.read_for_other(facts, _renamed_keys(template.owners, instance))
         if answers is None:
             return Lookup.FACTS
         record = _record_for(template, instance, signer)
@@ -418,7 +420,7 @@ def _has_new_errors(after: Metadata, valid: Metadata) -> bool:
     cannot have."""
     known, annotations = value_or(valid.labels, {}), value_or(after.annotations, {})
     for key, value in value_or(after.labels, {}).items():
-        if known.get(key) != value and validate_names.label_value_errors(value):
+        if known.get(key) != value and not validate_names.is_label_value(value):
             return True
     return not validate_names.are_surely_small(annotations) and any(
         validate_names.annotation_errors("metadata.annotations", annotations)

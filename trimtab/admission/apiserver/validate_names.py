@@ -64,9 +64,14 @@ _cached = cache_short_strings(max_length=_MAX_SUBDOMAIN_LENGTH + 1 + _MAX_LENGTH
 @_cached
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Returns the errors of a label value."""
+    return () if is_label_value(value) else tuple(_value_errors(value))
+
+
+def is_label_value(value: str) -> bool:
+    """Returns whether the text is a valid label value. It costs less than looking up the errors of a value that was not
+    seen before."""
     # The pattern has only ASCII characters, so that characters are bytes.
-    is_valid = len(value) <= _MAX_LENGTH and _VALUE_PATTERN.fullmatch(value)
-    return () if is_valid else tuple(_value_errors(value))
+    return len(value) <= _MAX_LENGTH and _VALUE_PATTERN.fullmatch(value) is not None
 
 
 def _value_errors(value: str) -> Iterator[str]:

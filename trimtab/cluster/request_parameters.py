@@ -23,6 +23,7 @@ from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.recommendation import VALIDITY_SECONDS, ContainerUsage
 from trimtab.cluster.timestamps import Seconds, format_timestamp
+from trimtab.cluster.whole_pods import is_whole_pod
 
 PARAMETERS_NAME = "trimtab-requests"
 """The name of the ConfigMap with the parameters in each namespace."""
@@ -74,7 +75,8 @@ def build_parameters(
     keyed = [
         (f"{workload}.{container}", usage)
         for (owner, container), usage in containers.items()
-        if (workload := parameter_owner(owner)) is not None
+        # A key has no plus sign, and no compiled policy requests for whole pods.
+        if not is_whole_pod(container) and (workload := parameter_owner(owner)) is not None
     ]
     counts = Counter(key for key, _ in keyed)
     for key, usage in sorted(keyed, key=lambda pair: pair[0]):

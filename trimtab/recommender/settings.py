@@ -185,6 +185,10 @@ class Settings(LeaderProcessSettings):
     """True: write the recommendation of VPAs that name `trimtab` as their only recommender. `trimtab install
     --vpa-recommender` creates the ClusterRole for this; docs/how-to/keep-your-vpa.md explains it."""
 
+    record_pod_sums: bool = False
+    """True: also record the usage of all containers of a pod together, for policies with `podLevelRequests`. Pods with
+    two containers then take half as much memory and storage again, pods with many containers less."""
+
     use_vpa_checkpoints: bool = True
     """True: containers without any other history begin with the checkpoints of VPAs (cpu only)."""
 

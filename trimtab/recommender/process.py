@@ -149,7 +149,8 @@ class Process:
             self._half_budget,
         )
         names = settings.parameter_namespaces
-        parameters = ParameterWriter(writer, names, self.log) if names else None
+        own = settings.namespace if settings.parameters_in_own_namespace else None
+        parameters = ParameterWriter(writer, names, self.log, own) if names else None
         ceiling = settings.max_stored_megabytes * 1_000_000
         self.metrics.max_stored_bytes.set(ceiling)
         checkpoints = Checkpointer(

@@ -181,6 +181,11 @@ class Settings(LeaderProcessSettings):
     of the API server (`trimtab policies compile --params usage`). `trimtab install --parameter-namespace` creates the
     Role for each."""
 
+    parameters_in_own_namespace: bool = False
+    """True: write the parameters of `parameter_namespaces` into Trimtab's own namespace, where no tenant writes, as
+    ConfigMaps `trimtab-requests.NAMESPACE`. Policies that were compiled with `--params-namespace` read them there; they
+    may also replace requests (`when: always`)."""
+
     write_vpa_status: bool = False
     """True: write the recommendation of VPAs that name `trimtab` as their only recommender. `trimtab install
     --vpa-recommender` creates the ClusterRole for this; docs/how-to/keep-your-vpa.md explains it."""

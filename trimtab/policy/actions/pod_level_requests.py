@@ -19,6 +19,7 @@ from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Container, PodSpec, Resources
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet, Reason
+from trimtab.cluster.recommendation import LOWERING_CONFIDENCE
 from trimtab.cluster.resource_quotas import quota_with_qos_scope
 from trimtab.cluster.resources import POD_LEVEL, QoS, Role, limits_of, qos_class, requests_of
 from trimtab.cluster.whole_pods import name_whole_pod
@@ -34,7 +35,7 @@ from trimtab.policy.actions.action import (
     not_in_cel,
 )
 from trimtab.policy.actions.request_fields import ResourceRequestRule
-from trimtab.policy.actions.request_origin import LOWERING_CONFIDENCE, RequestOrigin, find_recorded_origin
+from trimtab.policy.actions.request_origin import RequestOrigin, find_recorded_origin
 from trimtab.policy.cel import NotExpressible
 from trimtab.policy.cel_patches import PatchPart
 from trimtab.policy.field_types import Quantity, Required, UsageRule, policy_type

@@ -9,7 +9,7 @@ from trimtab.cluster import quantity, usage_rule
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Code, NotYet, Reason
-from trimtab.cluster.recommendation import ContainerUsage, Percentiles, confidence_at
+from trimtab.cluster.recommendation import LOWERING_CONFIDENCE, ContainerUsage, Percentiles, confidence_at
 from trimtab.cluster.resources import limits_of
 from trimtab.cluster.timestamps import format_timestamp as written_at
 from trimtab.policy import autoscalers, reasons
@@ -45,10 +45,6 @@ class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     bounded: tuple[str, Reason] | None = None
     """The amount after the rule's own `min`, `max` and rounding, as text, and the reason for it. None if either depends
     on the pod."""
-
-
-# The confidence from which a recommendation may lower a request, where the policy sets no other one.
-LOWERING_CONFIDENCE = 0.5
 
 
 def find_origin(

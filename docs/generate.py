@@ -16,6 +16,7 @@ from deploy.observe import reference as metrics
 from docs.chart.files import files as deployed
 from docs.pages import (
     autoscaler_flags,
+    compiled_fields,
     dashboard_pictures,
     doctor,
     explain,
@@ -70,6 +71,7 @@ def everything() -> dict[str, str]:
         "docs/reference/pool.md": _NOTE + pools.page(_attribute_docs),
         "docs/reference/autoscaler-flags.md": _NOTE + autoscaler_flags.page(),
         "docs/reference/runtimes.md": _NOTE + runtimes.page(),
+        "docs/reference/compiled-fields.md": _NOTE + compiled_fields.page(),
         "docs/reference/vpa-fields.md": _NOTE + vpa_fields.page(),
         "docs/reference/doctor.md": _NOTE + doctor.page(),
         "docs/reference/lint.md": _NOTE + lint.page(),

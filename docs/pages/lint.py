@@ -22,6 +22,7 @@ _THEMES = {
     "vpa_bounds": "Bounds of a VPA",
     "vpa_refused_requests": "Requests of a VPA that the API server refuses",
     "vpa_targets": "Targets of a VPA, and whether it can act",
+    "whole_pod_requests": "Requests of pods as a whole",
     "disruption_budgets": "PodDisruptionBudgets",
     "quality_of_service": "Requests, limits and quality of service",
     "request_sizes": "Requests and usage",

@@ -26,8 +26,8 @@ def build(containers, now=NOW, **rules):
 def test_amounts_are_whole_numbers_with_their_end():
     data = build({("Deployment", "api", "main"): USAGE}).data
     assert data["Deployment.api.main"] == (
-        "until=2026-01-19T00:01:00Z cpu=250 cpu.p5=5 cpu.p95=200"
-        " memory=67108864 memory.floor=83886080 memory.p5=1048576 memory.p95=67108864"
+        "until=2026-01-19T00:01:00Z cpu=250 cpu.p5=5 cpu.p95=200 cpu.sure=adaptive,p5,p95"
+        " memory=67108864 memory.floor=83886080 memory.p5=1048576 memory.p95=67108864 memory.sure=adaptive,p5,p95"
     )
 
 

@@ -19,6 +19,7 @@ EXAMPLES = {
     "overhead": "{stray: strip}",
     "requests": "{cpu: {from: policy, otherwise: 50m}}",
     "limits": "{cpu: remove}",
+    "pod_level_requests": "{cpu: {rule: p95}}",
     "placement": "{nodeSelector: {pool: batch}}",
     "safe_to_evict_volumes": "{volumes: [cache]}",
     "priority_class": "{name: batch}",
@@ -31,7 +32,7 @@ EXAMPLES = {
 }
 """Field of `Actions` → settings that change a pod. A new action needs an example here."""
 
-NOT_COMPILED = {"priority_class"}
+NOT_COMPILED = {"priority_class", "pod_level_requests"}
 
 EACH_ACTION = pytest.mark.parametrize("name", sorted(EXAMPLES))
 

@@ -15,6 +15,7 @@ OTHERS = {
     "overhead": "{stray: deny}",
     "requests": "{cpu: {from: policy, otherwise: 60m}}",
     "limits": "{cpu: keep}",
+    "pod_level_requests": "{cpu: {rule: p99}}",
     "placement": "{nodeSelector: {pool: spot}}",
     "safe_to_evict_volumes": "{volumes: [scratch]}",
     "priority_class": "{name: low}",

@@ -13,7 +13,7 @@ from kubernetes.client import ApiClient, Configuration
 from tests.build import limit_range, owner_key, quota
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles
-from trimtab.cluster.request_parameters import NamespaceRules
+from trimtab.cluster.request_parameters import NamespaceRules, name_own_parameters
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.kube.client import Client
 from trimtab.kube.objects import Writer
@@ -98,3 +98,14 @@ def test_a_namespace_that_refuses_the_config_map_ends_no_other_namespaces_parame
     assert list(writer.refused) == ["theirs"]
     assert "exceeded quota" in writer.refused["theirs"]
     assert lines.getvalue().count("parameters.refused") == 1  # once, while it lasts
+
+
+def test_parameters_may_all_be_in_our_own_namespace():
+    written: list[str] = []
+    with api_that_refuses(set(), written) as client:
+        writer = ParameterWriter(
+            Writer(client=client), ("bank", "shop"), log.build_logger("info", "json", io.StringIO()), "trimtab-system"
+        )
+        assert writer.write_changes({}, 1_700_000_000) == 2
+    assert written == ["trimtab-system", "trimtab-system"]
+    assert name_own_parameters("shop") == "trimtab-requests.shop"

@@ -11,18 +11,14 @@ from tests.reasons import assert_reason
 from tests.sizing.worlds import used
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.usage_rule import UsageRule
-from trimtab.inputs.pod_sums import average_containers
+from trimtab.cluster.whole_pods import parse_kubelet_version
+from trimtab.histogram.pod_sums import average_containers
+from trimtab.policy.pod_level.obstacles import KubeletVersions, PodLevelSubject
 from trimtab.sizing import reasons
-from trimtab.sizing.pod_level import (
-    KubeletVersions,
-    PodLevelProposal,
-    PodLevelSubject,
-    parse_kubelet_version,
-    propose_pod_level,
-)
+from trimtab.sizing.pod_level import PodLevelProposal, propose_pod_level
 
 MI = 1 << 20
-POD = PodLevelSubject(resource="cpu", containers=3, separate=3000, kubelets=KubeletVersions(nodes=2))
+POD = PodLevelSubject(resource="cpu", containers=3, separate=3000)
 AVERAGE = used(p95=0.5)
 UNKNOWN = NotYet(reason=reasons.NO_USAGE("nothing"), have="nothing", need="an hour")
 
@@ -43,7 +39,8 @@ REFUSALS: list[tuple[str, dict[str, Any]]] = [
 
 
 def proposed(resource: str = "cpu", statistics: Any = AVERAGE, **other: Any) -> PodLevelProposal | Reason | NotYet:
-    return propose_pod_level(replace(POD, resource=resource, **other), statistics, UsageRule())
+    kubelets = other.pop("kubelets", KubeletVersions(nodes=2))
+    return propose_pod_level(replace(POD, resource=resource, **other), kubelets, statistics, UsageRule())
 
 
 @pytest.mark.parametrize(("code", "other"), REFUSALS)

@@ -60,7 +60,7 @@ def explain_missing_node(pods: PodBeforeAndAfter) -> Reason | None:
     if (handler := _handler_of(changed_spec, facts)) and _has_node(changed_spec, nodes.shapes, free, machines):
         missing = f"no node that the pod may use reports the runtime handler {handler} of its RuntimeClass"
         return reasons.NODE_UNKNOWN(_growth_sentence(nodes, missing)) if nodes.may_grow else reasons.NO_NODE(missing)
-    if any(_may_use(changed_spec, shape, machines) for shape in nodes.shapes):
+    if any(may_use_shape(changed_spec, shape, machines) for shape in nodes.shapes):
         amounts = ", ".join(
             f"{n} {quantity.format_quantity(n, v)}" for n, v in sorted(pod_requests(changed_spec).items()) if v
         )
@@ -84,7 +84,7 @@ def _describe_missing(spec: PodSpec, shapes: tuple[NodeShape, ...], machines: Ma
     rejecting = [
         format_taint(taint)
         for shape in shapes
-        if _may_use(tolerant, shape, machines)
+        if may_use_shape(tolerant, shape, machines)
         and (taint := first_untolerated_taint(value_or(spec.tolerations, ()), shape.taints)) is not None
     ]
     if rejecting:
@@ -95,7 +95,7 @@ def _describe_missing(spec: PodSpec, shapes: tuple[NodeShape, ...], machines: Ma
         return f"no node has {' or '.join(list(unmet)[:_MAX_NAMED_LABELS])}"
     if spec.topology_spread_constraints:
         tolerant = change(tolerant, topology_spread_constraints=())
-        if any(_may_use(tolerant, shape, machines) for shape in shapes):
+        if any(may_use_shape(tolerant, shape, machines) for shape in shapes):
             keys = dict.fromkeys(constraint.topology_key for constraint in strict_constraints(spec))
             named = _shorten(join_first(tuple(keys), _MAX_NAMED_LABELS))
             return f"no node with the required labels has the topology of the pod's spread constraints: {named}"
@@ -145,9 +145,9 @@ def _unreachable_domains(
     def describe(spec: PodSpec) -> str | None:
         requests = [(name, amount) for name, amount in pod_requests(spec).items() if amount > 0]
         tolerant = change(spec, tolerations=(_EVERY_TAINT,))
-        eligible = [_may_use(tolerant, shape, machines) for shape in nodes.shapes]
+        eligible = [may_use_shape(tolerant, shape, machines) for shape in nodes.shapes]
         usable = [
-            _may_use(spec, shape, machines) and all(amount <= amounts.get(name, 0) for name, amount in requests)
+            may_use_shape(spec, shape, machines) and all(amount <= amounts.get(name, 0) for name, amount in requests)
             for shape, amounts in zip(nodes.shapes, free, strict=True)
         ]
         return describe_unreachable_domains(spec, nodes.shapes, eligible, usable, wanted)
@@ -176,7 +176,9 @@ def _free_after_daemons(nodes: NodeShapes) -> list[Amounts]:
     return [
         shape.allocatable
         if shape.is_made_to_measure
-        else _subtract(shape.allocatable, [requests for daemon, requests in daemons if _may_use(daemon, shape, None)])
+        else _subtract(
+            shape.allocatable, [requests for daemon, requests in daemons if may_use_shape(daemon, shape, None)]
+        )
         for shape in nodes.shapes
     ]
 
@@ -212,12 +214,12 @@ def _has_node(
             if amount > free_amounts.get(name, 0) and not shape.is_made_to_measure:
                 break
         else:
-            if _may_use(spec, shape, machines):
+            if may_use_shape(spec, shape, machines):
                 return True
     return False
 
 
-def _may_use(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool:
+def may_use_shape(spec: PodSpec, shape: NodeShape, machines: Machines | None) -> bool:
     """Returns whether the pod may run on nodes of this shape (nodes with these labels and taints).
 
     Its node selector, required affinity, tolerations, operating system and the topologies of its strict spread

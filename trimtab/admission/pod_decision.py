@@ -6,6 +6,7 @@ the decision:
 
     object_to_quotas    all replicas of its owner fit the namespace's quotas (`quota_headroom`)
     object_to_nodes     a node can hold the changed pod, if one could hold the pod as submitted (`missing_node`)
+    object_to_whole     the nodes and the API server accept a request of the pod as a whole (`whole_pod`)
 
 The result holds for an owner and a template, not for one pod, so that all siblings get the same one.
 """
@@ -27,12 +28,13 @@ from trimtab.admission.apiserver.resourcequota import (
 from trimtab.admission.json_patch import check_patch, diff_pods
 from trimtab.admission.missing_node import explain_missing_node
 from trimtab.admission.reasons import QUOTA_MAY_REFUSE
+from trimtab.admission.whole_pod import explain_pod_level
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
 from trimtab.policy import reasons, required_actions
-from trimtab.policy.all_actions import ACTIONS_THAT_NODES_DECIDE, ACTIONS_THAT_QUOTAS_COUNT
+from trimtab.policy.all_actions import ACTIONS_OF_WHOLE_PODS, ACTIONS_THAT_NODES_DECIDE, ACTIONS_THAT_QUOTAS_COUNT
 from trimtab.policy.applicable_policies import ApplicablePolicies
 from trimtab.policy.changed_annotation import ChangedAnnotation, read_trusted_annotation
 from trimtab.policy.decide import Decision, Watched, decide_with_policies, with_watched_changes
@@ -166,7 +168,14 @@ def object_to_nodes(pods: PodBeforeAndAfter, answers: QuotaAnswers) -> Obstacle 
     return None if reason is None else Obstacle(reason, ACTIONS_THAT_NODES_DECIDE)
 
 
-OBJECTIONS: tuple[Objection, ...] = (object_to_quotas, object_to_nodes)
+def object_to_whole(pods: PodBeforeAndAfter, answers: QuotaAnswers) -> Obstacle | None:
+    """Returns why the pod must not request for all its containers together, or None if it may or does not."""
+    before, after = pods.before.pod.spec.resources, pods.after.pod.spec.resources
+    reason = None if before == after else explain_pod_level(pods)
+    return None if reason is None else Obstacle(reason, ACTIONS_OF_WHOLE_PODS)
+
+
+OBJECTIONS: tuple[Objection, ...] = (object_to_whole, object_to_quotas, object_to_nodes)
 
 
 def find_obstacle(

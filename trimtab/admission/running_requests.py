@@ -16,14 +16,14 @@ from trimtab.cluster.api.workload import PodTemplateSpec
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet, Reason, Unreadable
-from trimtab.cluster.recommendation import ContainerUsage
+from trimtab.cluster.recommendation import LOWERING_CONFIDENCE, ContainerUsage
 from trimtab.cluster.resizable_pod import RESIZED_RESOURCES
 from trimtab.cluster.resources import Role, requests_of
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.wanted_requests import NOTHING_WANTED, ContainerResource, WantedRequest, WantedRequests
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.actions.request_fields import ResourceRequestRule
-from trimtab.policy.actions.request_origin import LOWERING_CONFIDENCE, RequestOrigin, find_origin
+from trimtab.policy.actions.request_origin import RequestOrigin, find_origin
 from trimtab.policy.actions.requests import resize_rule
 from trimtab.policy.actions.requests_of_policies import policies_that_resize
 from trimtab.policy.pod_changes import FieldChange

@@ -20,6 +20,7 @@ from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, OS_LABELS, f
 from trimtab.cluster.node_nature import KARPENTER_POOL_LABEL, nature_of_node
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.resources import Amounts, scheduler_amounts
+from trimtab.cluster.whole_pods import parse_kubelet_version
 
 T = TypeVar("T")
 
@@ -51,6 +52,8 @@ class NodeShape(msgspec.Struct, frozen=True, gc=False):
     """The operating system, such as linux; empty if it is not known."""
     handlers: frozenset[str] | None = None
     """The runtime handlers that the nodes report, or None if they report none."""
+    kubelet: tuple[int, int] | None = None
+    """The version of the kubelet as (major, minor), or None if it is not known."""
     is_made_to_measure: bool = False
     """Whether the platform makes a node for each pod, with the size of the pod, as AWS Fargate does. Then the
     allocatable amounts say nothing about other pods, and DaemonSets have no pods there."""
@@ -108,6 +111,7 @@ def shaped_node(node: Node) -> SeenNode | None:
         is_open,
         operating_system=status.node_info.operating_system or first_label(node_labels, OS_LABELS),
         handlers=frozenset(handler.name for handler in status.runtime_handlers) if status.runtime_handlers else None,
+        kubelet=parse_kubelet_version(status.node_info.kubelet_version),
         is_made_to_measure=nature_of_node(node).is_made_to_measure,
     )
     return SeenNode(node.metadata.name, shape, machine if is_open else ())
@@ -129,6 +133,7 @@ def shape_key(shape: NodeShape) -> Key:
         amount,
         shape.operating_system,
         shape.handlers,
+        shape.kubelet,
         shape.is_made_to_measure,
         shape.is_made,
         shape.is_open,

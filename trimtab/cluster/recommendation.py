@@ -54,6 +54,9 @@ VALIDITY_SECONDS = 14 * 86400
 """How long a recommendation is valid after its last sample, in seconds, unless the recommendation or a policy gives
 another time."""
 
+LOWERING_CONFIDENCE = 0.5
+"""The confidence, from 0 to 1, from which a recommendation may lower a request, where the policy sets no other one."""
+
 # The year 3000 in seconds since 1970.
 _LATEST_SECONDS = 32_503_680_000
 

@@ -10,7 +10,11 @@ millicores, memory in bytes. `until` says when the entry stops being valid. The 
 text, so all times have one form (UTC, whole seconds).
 
 The ConfigMap is in a tenant's namespace. An admission policy that `trimtab install` creates lets only the recommender
-write it, and the policies' expressions still check every number in it.
+write it, and the policies' expressions still check every number in it. Policies that replace requests (`when: always`)
+read it from Trimtab's own namespace instead, where it is called `trimtab-requests.NAMESPACE`.
+
+`cpu.sure=adaptive,p95` names the amounts that are certain enough to lower a request; `cpu.young=1` says that less than
+a day of usage is known.
 """
 
 from collections import Counter
@@ -21,14 +25,23 @@ from trimtab.cluster import quantity
 from trimtab.cluster.kinds import GROUPS_BY_KIND, kind_name
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import Written
-from trimtab.cluster.recommendation import VALIDITY_SECONDS, ContainerUsage
+from trimtab.cluster.recommendation import (
+    LOWERING_CONFIDENCE,
+    VALIDITY_SECONDS,
+    ContainerUsage,
+    Percentiles,
+    confidence_at,
+)
 from trimtab.cluster.timestamps import Seconds, format_timestamp
+from trimtab.cluster.whole_pods import is_whole_pod
 
 PARAMETERS_NAME = "trimtab-requests"
 """The name of the ConfigMap with the parameters in each namespace."""
 NAMESPACE_KEY = "_namespace"
 """The key of the entry for the whole namespace. It cannot be a workload's key, because no kind begins with an
 underscore."""
+PARAMETERS_LABEL = "trimtab.dev/parameters"
+"""The label of these ConfigMaps; its value is `v1`."""
 MAX_KEY_LENGTH = 253
 MAX_BYTES = 512 * 1024
 """The size limit in bytes: half of what a ConfigMap may hold, because every API server keeps it in memory and reads it
@@ -74,7 +87,8 @@ def build_parameters(
     keyed = [
         (f"{workload}.{container}", usage)
         for (owner, container), usage in containers.items()
-        if (workload := parameter_owner(owner)) is not None
+        # A key has no plus sign, and no compiled policy requests for whole pods.
+        if not is_whole_pod(container) and (workload := parameter_owner(owner)) is not None
     ]
     counts = Counter(key for key, _ in keyed)
     for key, usage in sorted(keyed, key=lambda pair: pair[0]):
@@ -108,13 +122,35 @@ def encode_entry(usage: ContainerUsage, now: Seconds) -> str:
         percentiles = usage.percentiles_of(resource)
         if percentiles is None:
             continue
+        request = percentiles.p95 if percentiles.request is None else percentiles.request
+        published: dict[str, Written | None] = {name: getattr(percentiles, name) for name in PERCENTILES}
         amounts: dict[str, Written | None] = {
-            resource: percentiles.p95 if percentiles.request is None else percentiles.request,
+            resource: request,
             f"{resource}.floor": percentiles.floor,
-            **{f"{resource}.{name}": getattr(percentiles, name) for name in PERCENTILES},
+            **{f"{resource}.{name}": amount for name, amount in published.items()},
         }
         parts += [f"{n}={quantity.scheduler_value(resource, v)}" for n, v in amounts.items() if v is not None]
+        if percentiles.young:
+            parts.append(f"{resource}.young=1")
+        else:
+            named = {"adaptive": request, **published}
+            sure = [
+                name for name, amount in named.items() if amount and _may_lower(usage, percentiles, resource, amount)
+            ]
+            parts.append(f"{resource}.sure={','.join(sure)}")
     return " ".join([f"until={_timestamp(ends)}", *parts]) if parts and ends > now else ""
+
+
+def _may_lower(usage: ContainerUsage, percentiles: Percentiles, resource: str, amount: Written) -> bool:
+    """Returns whether a request of this amount is certain enough to replace a larger one."""
+    number = quantity.scheduler_value(resource, amount)
+    confidence = confidence_at(resource, percentiles, number, usage.confidence_of(resource))
+    return confidence is None or confidence >= LOWERING_CONFIDENCE
+
+
+def name_own_parameters(namespace: str) -> str:
+    """Returns the name of the ConfigMap with the parameters of a namespace in Trimtab's own namespace."""
+    return f"{PARAMETERS_NAME}.{namespace}"
 
 
 def is_same_except_times(before: Mapping[str, str], after: Mapping[str, str], *, namespace_expires_before: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from trimtab.cluster.whole_pods import is_whole_pod
 from trimtab.histogram.batch_history import RESOURCES, BatchHistory, ContainerKey
 from trimtab.histogram.daily_window import DailyHistograms, DamagedHistogram, pack_day, unpack_days
 from trimtab.histogram.histogram import UsageHistogram
@@ -92,9 +93,9 @@ def rows_of_batch(history: BatchHistory, day: int) -> Iterator[DailyRow]:
 
 
 def rows_of_live(history: LiveHistory, day: int) -> Iterator[DailyRow]:
-    """Yields the rows of one day of a live history, sorted by container and resource."""
+    """Yields the rows of one day of a live history, sorted by container and resource. Whole pods are left out."""
     for container in history.list_containers():
-        for resource in RESOURCES:
+        for resource in RESOURCES if not is_whole_pod(container.name) else ():
             window = history.windows.get((container, resource))
             histogram = None if window is None else window.histograms_of_days((day,)).get(day)
             if window is None or histogram is None:

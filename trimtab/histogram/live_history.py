@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from trimtab.cluster.whole_pods import is_whole_pod
 from trimtab.histogram.batch_history import MAX_AMOUNT, BatchHistory, ContainerKey, drop_impossible_values
 from trimtab.histogram.daily_window import DEFAULT_DAYS, DailyHistograms
 from trimtab.histogram.oom_kills import OomKill, OomRecord, add_kill, merge_oom_records
@@ -200,17 +201,18 @@ class LiveHistory:
             self._get_or_create_window(container, resource).merge(batch.compressed_window(container, resource))
 
     def copy_to_batch(self, batch: BatchHistory) -> None:
-        """Copies everything, including open peaks, into a batch history."""
+        """Copies the usage of all containers, including open peaks, into a batch history. Whole pods are left out."""
         for key, window in self.windows.items():
-            batch.merge_window(*key, window)
+            if not is_whole_pod(key[0].name):
+                batch.merge_window(*key, window)
         for container, peaks in self.open_peaks.items():
-            for number, value in peaks.running.values():
+            for number, value in peaks.running.values() if not is_whole_pod(container.name) else ():
                 first = self.peak_observed_from(container, number * PEAK_INTERVAL_SECONDS)
                 last = max(first, min(self.get_window(container, "cpu").last, (number + 1) * PEAK_INTERVAL_SECONDS - 1))
                 batch.add_peak(container, first, last, value, self.observed_hours(container, first, last))
         for container, record in self.oom_records.items():
             batch.merge_oom_record(container, record)
-        for key in self.pod_averages.entries:
+        for key in (one for one in self.pod_averages.entries if not is_whole_pod(one[0].name)):
             batch.pod_averages.merge_averages(key, self.pod_averages.to_checkpoint(key))
 
 

@@ -25,6 +25,7 @@ from trimtab.cluster.recommendation import VpaRecommendation
 from trimtab.cluster.resources import Amounts, QoS, all_containers, limits_of, pod_requests, requests_of
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.cluster.utilization_metrics import utilization_metrics
+from trimtab.cluster.whole_pods import MIN_KUBELET, parse_kubelet_version
 from trimtab.cluster.yaml_documents import Document
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.oom_kills import OomKill
@@ -32,10 +33,10 @@ from trimtab.machines.prices import price_of
 from trimtab.policy import autoscalers
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import ContainerRef, PodContext
+from trimtab.policy.pod_level.obstacles import KubeletVersions
 from trimtab.policy.vpa_webhook import EVERYWHERE
 from trimtab.scheduling.node_filters import first_untolerated_taint, matches_node_selector
 from trimtab.sizing.cost import LIST_PRICE, ResourcePrice, average_price
-from trimtab.sizing.pod_level import MIN_KUBELET, KubeletVersions, parse_kubelet_version
 from trimtab.sizing.request import CurrentResources, Hpa
 from trimtab.usage.oom_kills import kills_of_pod
 from trimtab.usage.owners import OwnerIndex

@@ -12,7 +12,7 @@ from trimtab.cluster.resources import POD_LEVEL, QoS, Role, limits_of, requests_
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.inputs.current_requests import CurrentContainer, CurrentRequests
 from trimtab.policy import autoscalers
-from trimtab.sizing.pod_level import PodLevelSubject
+from trimtab.policy.pod_level.obstacles import PodLevelSubject
 
 
 def list_lasting_containers(current: CurrentRequests) -> dict[OwnerKey, frozenset[str]]:
@@ -48,7 +48,6 @@ def read_pod_level_subject(
         has_pod_level=any(name in read(pod.spec.resources) for read in (requests_of, limits_of) for name in POD_LEVEL),
         is_guaranteed=context.qos is QoS.GUARANTEED,
         is_windows=runs_on_windows(pod.spec),
-        kubelets=current.nodes.kubelet_versions(pod),
         vpa="" if vpa is None else vpa.metadata.name,
         hpa=of_pod,
         container_hpa="" if of_pod else of_container,

@@ -6,11 +6,12 @@ container (see `trimtab.sizing.pod_level`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.owner import OwnerKey
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
+from trimtab.histogram.pod_sums import average_containers
 from trimtab.usage.owners import OwnerIndex
 from trimtab.usage.series import Series, container_key
 
@@ -50,9 +51,3 @@ class PodSums:
                 times, values = average_containers([*by_container.values()])
                 history.add_series(whole_pod_key(owner), resource, times, values, pod=pod)
         self._parts = {}
-
-
-def average_containers(by_container: Sequence[Mapping[int, float]]) -> tuple[list[int], list[float]]:
-    """Returns the times and the averages of the containers of one pod, at the moments of which each has a value."""
-    times = sorted(set[int].intersection(*(set(values) for values in by_container)))
-    return times, [sum(values[second] for values in by_container) / len(by_container) for second in times]

@@ -13,6 +13,7 @@ from trimtab.policy.actions import (
     limits,
     overhead,
     placement_action,
+    pod_level_requests,
     priority_class,
     requests_action,
     runtime_class,
@@ -32,6 +33,7 @@ ACTIONS: tuple[Action[Any], ...] = (
     requests_action.ACTION,
     empty_dirs.ACTION,
     limits.ACTION,
+    pod_level_requests.ACTION,
     placement_action.ACTION,
     topology_spread.ACTION,
     scheduler_name.ACTION,
@@ -45,6 +47,8 @@ ACTIONS_THAT_NODES_DECIDE = tuple(action.name for action in ACTIONS if "nodes" i
 """The actions because of which no node may have room for a pod."""
 ACTIONS_THAT_QUOTAS_COUNT = tuple(action.name for action in ACTIONS if "quotas" in action.affects)
 """The actions because of which a quota may refuse a pod."""
+ACTIONS_OF_WHOLE_PODS = (pod_level_requests.ACTION.name,)
+"""The actions that request for all containers of a pod together, which not all kubelets know."""
 
 
 def iterate_actions(actions: Actions) -> Iterator[tuple[Action[Any], Any]]:

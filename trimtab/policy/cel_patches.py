@@ -44,6 +44,8 @@ class AmountPatch:
     """A CEL expression for the new amount as text; empty if nothing is written, `REMOVE` to remove it."""
     problem_without_parameters: str
     """Why the amount cannot be compiled without the parameters of the namespace."""
+    problem_in_tenant_namespace: str = ""
+    """Why the amount cannot be compiled with parameters in the pod's own namespace; empty if it can."""
 
 
 REMOVE = "'-'"

@@ -116,6 +116,9 @@ def _leaves_pod_level(changes: PodChanges) -> bool:
     pod_resources = changes.pod_context.pod.spec.resources
     if not any(name in side(pod_resources) for side in (requests_of, limits_of) for name in POD_LEVEL):
         return False
+    # What an earlier call of the webhook has set for the pod is no news.
+    if any(f"resources.requests.{name}" in changes.applied_before for name in POD_LEVEL):
+        return True
     reason = reasons.POD_LEVEL_RESOURCES("the pod sets resources for all its containers together")
     for wanted in (*changes.requests.values(), *changes.limits.values()):
         changes.leave_unchanged("resources", reason, policy=wanted.policy)

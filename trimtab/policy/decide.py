@@ -17,7 +17,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
 from trimtab.policy import changed_annotation, reasons, required_actions
-from trimtab.policy.actions import overhead, priority_class, runtime_class
+from trimtab.policy.actions import overhead, pod_level_requests, priority_class, runtime_class
 from trimtab.policy.applicable_policies import (
     ApplicablePolicies,
     CompiledPolicy,
@@ -377,12 +377,14 @@ def _evaluate_policies(
 
 
 def _run_final_steps(changes: PodChanges, failures: list[str]) -> None:
-    """Runs the steps that depend on the results of all policies: clamping of requests and limits, and completing the
-    overhead."""
+    """Runs the steps that depend on the results of all policies: clamping of requests and limits, requests of the whole
+    pod, and completing the overhead."""
     # No policy alone is responsible for what follows.
     changes.policy = ""
-    for name, step in (("requests and limits", clamp_resources), ("overhead", overhead.finish_overhead)):
-        _run_step(name, step, (changes,), changes, failures)
+    _run_step("requests and limits", clamp_resources, (changes,), changes, failures)
+    if changes.whole_pod:
+        _run_step("requests of the whole pod", pod_level_requests.finish_pod_level, (changes,), changes, failures)
+    _run_step("overhead", overhead.finish_overhead, (changes,), changes, failures)
 
 
 def _run_policy(policy: CompiledPolicy, changes: PodChanges, failures: list[str]) -> None:

@@ -72,6 +72,16 @@ class RequestToLimitRatio:
     limit."""
 
 
+class WholePodRequest(msgspec.Struct, frozen=True, gc=False):
+    """What a policy says about the request of a pod as a whole."""
+
+    policy: str
+    rule: Any
+    """The rule of the policy (`pod_level_requests.PodLevelRule`)."""
+    places: tuple[ContainerRef, ...]
+    """The containers to which the policy applies."""
+
+
 class PodChanges(msgspec.Struct, kw_only=True, eq=False):
     """The changes to one pod while the policies act. It is mutable, and used only within one call of `decide`."""
 
@@ -100,6 +110,8 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
     bounds: dict[tuple[ContainerRef, str], tuple[Any, ...]] = msgspec.field(default_factory=dict)
     """Container and resource → rules of policies that did not set the request, but whose bounds apply to the request
     that a later policy sets."""
+    whole_pod: dict[str, WholePodRequest] = msgspec.field(default_factory=dict)
+    """Resource → what the first policy says that requests for the pod as a whole."""
     changes: list[FieldChange] = msgspec.field(default_factory=list)
     fields_kept: dict[FieldKept, None] = msgspec.field(default_factory=dict)
     """The fields that are not changed, with the reasons, in the order in which these were recorded."""
@@ -134,6 +146,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
             len(self.shares),
             len(self._deciders),
             len(self._decided_this_round),
+            len(self.whole_pod),
             len(self.guesses),
             len(self.fields_kept),
             len(self.bounds),
@@ -149,6 +162,7 @@ class PodChanges(msgspec.Struct, kw_only=True, eq=False):
             self.shares,
             self._deciders,
             self._decided_this_round,
+            self.whole_pod,
             self.guesses,
             self.fields_kept,
             self.bounds,

@@ -15,6 +15,7 @@ from trimtab.policy.actions.labels import Annotations, Labels
 from trimtab.policy.actions.limits import LimitsAction
 from trimtab.policy.actions.overhead import OverheadAction
 from trimtab.policy.actions.placement_fields import PlacementAction
+from trimtab.policy.actions.pod_level_requests import PodLevelRequests
 from trimtab.policy.actions.priority_class import PriorityClassChoice
 from trimtab.policy.actions.request_fields import RequestsAction
 from trimtab.policy.actions.runtime_class import RuntimeClassChoice
@@ -43,6 +44,7 @@ class Actions:
     overhead: OverheadAction | None = None
     requests: RequestsAction | None = None
     limits: LimitsAction | None = None
+    pod_level_requests: PodLevelRequests | None = None
     placement: PlacementAction | None = None
     safe_to_evict_volumes: SafeToEvictVolumes | None = None
     priority_class: PriorityClassChoice | None = None

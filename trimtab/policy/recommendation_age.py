@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trimtab.cluster.owner import parse_owner_key
 from trimtab.cluster.recommendation import ContainerUsage
 from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.whole_pods import is_whole_pod
 from trimtab.policy.actions.requests_of_policies import usage_rules
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.podpolicy import Policies
@@ -30,7 +31,7 @@ def count_recommendation_ages(facts: ClusterFacts, policies: Policies, now: Seco
     counts = {"fresh": 0, "aging": 0, "ended": 0}
     for workload, containers in facts.recommendations.workloads.items():
         if parse_owner_key(workload) in facts.owners:
-            for usage in containers.values():
+            for usage in (usage for name, usage in containers.items() if not is_whole_pod(name)):
                 counts[_classify_age(usage, max_age, now)] += 1
     return RecommendationAges(**counts)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from trimtab.histogram.live_history import HistoryImport, LiveHistory
+from trimtab.histogram.pod_sums import WholePodSamples
 from trimtab.histogram.time_buckets import DAY
 from trimtab.usage.errors import GarbledSource, RefusedSource, UsageFault
 from trimtab.usage.owners import OwnerIndex
@@ -40,17 +41,24 @@ class InstantCollector:
 
     take_readings: Callable[[], Iterable[Iterable[Series]]]
     """Returns every reading since the last call, each with one sample for each container and resource."""
+    collect_whole_pods: Callable[[], WholePodSamples] | None = None
+    """Returns a collection for the samples of whole pods, or None if their usage is not recorded."""
 
     def collect_usage(self, history: LiveHistory, owners: OwnerIndex, now: int, alive: Alive) -> int:
         count = 0
+        whole_pods = self.collect_whole_pods() if self.collect_whole_pods is not None else WholePodSamples({})
         try:
             for reading in self.take_readings():
                 for series in reading:
                     second, value = series.times[0], series.values[0]
                     if second <= now + MAX_SKEW_SECONDS:
-                        count += history.add_sample(
-                            container_key(series, owners), series.pod, series.resource, second, value
-                        )
+                        key = container_key(series, owners)
+                        count += history.add_sample(key, series.pod, series.resource, second, value)
+                        whole_pods.add_samples(key, series.pod, series.resource, series.times, series.values)
+                for together in whole_pods.take_last_averages():
+                    history.add_sample(
+                        together.key, together.pod, together.resource, together.times[0], together.values[0]
+                    )
         finally:
             history.close_intervals(now)
         return count
@@ -62,6 +70,8 @@ class RangeCollector:
     window."""
 
     prometheus: Prometheus
+    collect_whole_pods: Callable[[], WholePodSamples] | None = None
+    """Returns a collection for the samples of whole pods, or None if their usage is not recorded."""
     _begin: int | None = None
     """The first second of a reading that was interrupted, or None."""
     _failing: set[str] = field(default_factory=set)
@@ -119,11 +129,15 @@ class RangeCollector:
 
     def _import_namespace(self, history: LiveHistory, owners: OwnerIndex, namespace: str, start: int, end: int) -> int:
         history_import, count = HistoryImport(history), 0
+        whole_pods = self.collect_whole_pods() if self.collect_whole_pods is not None else WholePodSamples({})
         for series in self.prometheus.read_series(self.prometheus.plan_queries(start, end, (namespace,))):
             key = container_key(series, owners)
             history_import.add_series(key, series.pod, series.resource, series.times, series.values)
+            whole_pods.add_samples(key, series.pod, series.resource, series.times, series.values)
             history.dropped_values += series.dropped_values
             count += 1
+        for together in whole_pods.take_averages():
+            history_import.add_series(together.key, together.pod, together.resource, together.times, together.values)
         history_import.commit(namespace, end)
         return count
 

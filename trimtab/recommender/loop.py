@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trimtab.cluster.recommendation import ShardOverflow, Workloads
+from trimtab.cluster.whole_pods import is_whole_pod
 from trimtab.histogram.batch_history import BatchHistory, ContainerKey
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.kube.errors import KubeFault
@@ -124,7 +125,7 @@ class Loop:
         self.history.dropped_values = 0
         self._collected = True
         self.metrics.collected.set(self.now())
-        self.metrics.containers.set(len(self.history.list_containers()))
+        self.metrics.containers.set(sum(not is_whole_pod(one.name) for one in self.history.list_containers()))
 
     def _publish(self, *, everything: bool) -> None:
         now = self.now()

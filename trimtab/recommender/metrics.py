@@ -8,6 +8,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Gauge
 
 from trimtab.cluster.reason import NotYet
+from trimtab.cluster.whole_pods import is_whole_pod
 from trimtab.recommender.expander_demotion import DemotionMetrics
 from trimtab.recommender.publisher import ContainerRecommendations
 from trimtab.recommender.vpa_status_writer import VpaStatusMetrics
@@ -92,7 +93,8 @@ class Metrics(WorkerMetrics):
 
     def set_recommendations(self, recommendations: ContainerRecommendations) -> None:
         """Sets the metrics for one computation of all recommendations."""
-        self.recommended.set(sum(map(len, recommendations.workloads.values())))
+        names = (name for containers in recommendations.workloads.values() for name in containers)
+        self.recommended.set(sum(not is_whole_pod(name) for name in names))
         counts = Count(
             (resource, not_yet.reason.code.name)
             for by_resource in recommendations.missing.values()

@@ -15,12 +15,14 @@ from trimtab.cluster.api.core import LimitRange, ResourceQuota
 from trimtab.cluster.owner import OwnerKey, parse_owner_key
 from trimtab.cluster.recommendation import ContainerUsage, Workloads
 from trimtab.cluster.request_parameters import (
+    PARAMETERS_LABEL,
     PARAMETERS_NAME,
     RULES_VALIDITY_SECONDS,
     NamespaceRules,
     build_parameters,
     is_same_except_times,
     list_owner_keys,
+    name_own_parameters,
 )
 from trimtab.cluster.snapshot import Snapshot
 from trimtab.cluster.timestamps import format_timestamp
@@ -38,7 +40,6 @@ _KINDS = (
     ("HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers"),
     ("VerticalPodAutoscaler", "autoscaling.k8s.io/v1", "verticalpodautoscalers"),
 )
-PARAMETERS_LABEL = "trimtab.dev/parameters"
 
 
 @dataclass(slots=True)
@@ -48,6 +49,9 @@ class ParameterWriter:
     writer: Writer
     namespaces: tuple[str, ...]
     log: Logger
+    own_namespace: str | None = None
+    """Trimtab's own namespace, if the parameters of all namespaces are to be there, where no tenant writes. None: the
+    parameters of each namespace are in the namespace itself."""
     _written: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Namespace → the data that this replica wrote last."""
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +90,12 @@ class ParameterWriter:
                 containers=len(built.not_carried),
                 first=built.not_carried[0],
             )
-        meta = {"name": PARAMETERS_NAME, "namespace": namespace, "labels": {PARAMETERS_LABEL: "v1"}}
+        where = (
+            {"name": PARAMETERS_NAME, "namespace": namespace}
+            if self.own_namespace is None
+            else {"name": name_own_parameters(namespace), "namespace": self.own_namespace}
+        )
+        meta = {**where, "labels": {PARAMETERS_LABEL: "v1"}}
         objects.apply(self.writer, {"kind": "ConfigMap", "metadata": meta, "data": dict(built.data)})
         self._written[namespace] = built.data
         return True

@@ -10,7 +10,9 @@ from typing import Any
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.kinds import POD, built_in
 from trimtab.cluster.owner import OwnerKey, owner_chain
+from trimtab.cluster.whole_pods import list_lasting_names, name_whole_pod
 from trimtab.histogram.oom_kills import OomKill
+from trimtab.histogram.pod_sums import WholePodSamples
 from trimtab.kube.client import Client
 from trimtab.kube.informers import ChangeQueue
 from trimtab.kube.resources import LIST_SOURCES, ListSource
@@ -35,6 +37,9 @@ class PodOwnership:
     containers: tuple[str, ...] = ()
     """The names of the main containers, if they are needed (see `ownership_with_containers`)."""
     init_containers: tuple[str, ...] = ()
+    whole_pod: str = ""
+    """The name of all its lasting containers together (`whole_pods.name_whole_pod`), if it is needed; empty for a pod
+    with one."""
 
 
 def ownership_of(pod: Pod) -> PodOwnership:
@@ -50,7 +55,8 @@ def ownership_with_containers(pod: Pod) -> PodOwnership:
         tuple(intern(container.name) for container in containers)
         for containers in (pod.spec.containers, pod.spec.init_containers)
     )
-    return replace(ownership_of(pod), containers=names, init_containers=init_names)
+    whole_pod = intern(name_whole_pod(list_lasting_names(pod.spec)))
+    return replace(ownership_of(pod), containers=names, init_containers=init_names, whole_pod=whole_pod)
 
 
 class TopOwners(dict[Key, OwnerKey]):
@@ -115,6 +121,17 @@ class PodWatchState:
             if owner in by_owner:
                 by_owner[owner].append(self.pods[key])
         return {target: _summarize_pods(topmost, by_owner[topmost]) for target, topmost in targets.items()}
+
+    def collect_whole_pods(self, *, with_gone: bool) -> WholePodSamples:
+        """Returns an empty collection of the samples of pods with several containers. `with_gone`: also of pods that no
+        longer exist, whose containers are taken to be those of the pods of the same workload."""
+        names = {key: ownership.whole_pod for key, ownership in self.pods.items() if ownership.whole_pod}
+        by_owner: dict[OwnerKey, str] = {}
+        for key, owner in self._iter_pods() if with_gone else ():
+            name = self.pods[key].whole_pod
+            # Pods with other containers, as during a rollout: nothing is known about those that are gone.
+            by_owner[owner] = name if by_owner.get(owner, name) == name else ""
+        return WholePodSamples(names, by_owner)
 
     def _climb(self, current: OwnerKey, owners: tuple[OwnerKey, ...]) -> OwnerKey:
         """Returns the topmost owner above one of the owners that a pod names."""

@@ -20,7 +20,7 @@ from trimtab.recommender.expander_demotion import GroupDemoter
 from trimtab.recommender.loop import Loop
 from trimtab.recommender.metrics import Metrics
 from trimtab.recommender.parameter_writer import ParameterWriter
-from trimtab.recommender.pod_watcher import PodWatcher
+from trimtab.recommender.pod_watcher import PodWatcher, PodWatchState
 from trimtab.recommender.publisher import ContainerRecommendations, Publisher, render_missing
 from trimtab.recommender.reservation_sources import (
     configmap_store,
@@ -86,8 +86,9 @@ class Process:
         """Runs rounds as long as this replica leads. Everything is read again at the start, because another replica may
         have changed it in the meantime."""
         has_vpas = self.settings.write_vpa_status
-        with PodWatcher(self.replica.client, with_containers=has_vpas) as watcher, ExitStack() as stack:
-            source, wait = self._source(stack)
+        with_containers = has_vpas or self.settings.record_pod_sums
+        with PodWatcher(self.replica.client, with_containers=with_containers) as watcher, ExitStack() as stack:
+            source, wait = self._source(stack, watcher.state)
             vpas = stack.enter_context(VpaWatcher(self.replica.client)) if has_vpas else None
             loop = self._loop(watcher, source, vpas)
             succeeded = self._open_loop(loop, watcher) and self._run_rounds(loop, watcher, wait)
@@ -148,7 +149,8 @@ class Process:
             self._half_budget,
         )
         names = settings.parameter_namespaces
-        parameters = ParameterWriter(writer, names, self.log) if names else None
+        own = settings.namespace if settings.parameters_in_own_namespace else None
+        parameters = ParameterWriter(writer, names, self.log, own) if names else None
         ceiling = settings.max_stored_megabytes * 1_000_000
         self.metrics.max_stored_bytes.set(ceiling)
         checkpoints = Checkpointer(
@@ -232,20 +234,24 @@ class Process:
         """Returns a budget of half the configured bytes: one half is for usage, the other for recommendations."""
         return WriteBudget(self.settings.max_written_kilobytes * 500, clock.elapsed_seconds)
 
-    def _source(self, stack: ExitStack) -> tuple[UsageSource, Wait]:
+    def _source(self, stack: ExitStack, pods: PodWatchState) -> tuple[UsageSource, Wait]:
         """Returns the source of usage, and the function that waits for the next round."""
-        if self.settings.prometheus_url is not None:
-            return RangeCollector(self._prometheus()), Pauses(
+        records, has_history = self.settings.record_pod_sums, self.settings.prometheus_url is not None
+        whole_pods = partial(pods.collect_whole_pods, with_gone=has_history) if records else None
+        if has_history:
+            return RangeCollector(self._prometheus(), whole_pods), Pauses(
                 lambda: self.replica.wait_while_leading(self.settings.collect_interval_seconds)
             )
         look = self._instant_source()
         if self.once:
-            return InstantCollector(lambda: [look()]), lambda: None
+            return InstantCollector(lambda: [look()], whole_pods), lambda: None
         sampler = Sampler(
             look, self.settings.collect_interval_seconds, clock.elapsed_seconds, self.metrics.missed_readings.inc
         )
         stack.enter_context(sampler)
-        return InstantCollector(sampler.take_readings), lambda: sampler.wait_for_reading(self.replica.may_continue)
+        return InstantCollector(sampler.take_readings, whole_pods), lambda: sampler.wait_for_reading(
+            self.replica.may_continue
+        )
 
     def _prometheus(self) -> Prometheus:
         settings = self.settings

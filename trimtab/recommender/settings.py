@@ -181,9 +181,18 @@ class Settings(LeaderProcessSettings):
     of the API server (`trimtab policies compile --params usage`). `trimtab install --parameter-namespace` creates the
     Role for each."""
 
+    parameters_in_own_namespace: bool = False
+    """True: write the parameters of `parameter_namespaces` into Trimtab's own namespace, where no tenant writes, as
+    ConfigMaps `trimtab-requests.NAMESPACE`. Policies that were compiled with `--params-namespace` read them there; they
+    may also replace requests (`when: always`)."""
+
     write_vpa_status: bool = False
     """True: write the recommendation of VPAs that name `trimtab` as their only recommender. `trimtab install
     --vpa-recommender` creates the ClusterRole for this; docs/how-to/keep-your-vpa.md explains it."""
+
+    record_pod_sums: bool = False
+    """True: also record the usage of all containers of a pod together, for policies with `podLevelRequests`. Pods with
+    two containers then take half as much memory and storage again, pods with many containers less."""
 
     use_vpa_checkpoints: bool = True
     """True: containers without any other history begin with the checkpoints of VPAs (cpu only)."""

@@ -58,63 +58,6 @@ NO_USAGE = Code(
     "The source of usage has no usage of the container.",
     "Check whether the source covers the namespace of the container and the time at which the container ran.",
 )
-
-FROM_POD_SUM = Code(
-    "from-sum-of-containers",
-    "One request for all containers of the pod is smaller than their requests together, because the containers do not "
-    "peak at the same time. The request follows from the usage of their sum.",
-    "Nothing.",
-)
-POD_LEVEL_SAVES_NOTHING = Code(
-    "pod-level-saves-nothing",
-    "One request for all containers of the pod would not be smaller than their requests together.",
-    "Nothing.",
-)
-POD_LEVEL_ONE_CONTAINER = Code(
-    "pod-level-one-container",
-    "The pod has a single container, whose request is that of the pod.",
-    "Nothing.",
-)
-POD_LEVEL_SET = Code(
-    "pod-level-already-set",
-    "The pod already sets resources for all its containers together (`spec.resources`).",
-    "Nothing.",
-)
-POD_LEVEL_GUARANTEED = Code(
-    "pod-level-guaranteed",
-    "The pod is Guaranteed: each container's limit is its request.",
-    "Remove the limits, if the pod need not be Guaranteed.",
-)
-POD_LEVEL_WINDOWS = Code("pod-level-windows", "Kubernetes supports resources of whole pods on Linux only.", "Nothing.")
-POD_LEVEL_VPA = Code(
-    "pod-level-next-to-vpa",
-    "A VPA writes requests of containers. The API server refuses a pod whose containers request more together than the "
-    "pod does.",
-    "Remove the VPA, or leave the containers their own requests.",
-)
-POD_LEVEL_HPA = Code(
-    "pod-level-next-to-hpa",
-    "An HPA divides the usage of a pod by its request, so a smaller request leads to more pods.",
-    "Let the HPA use the target `averageValue` instead.",
-)
-POD_LEVEL_CONTAINER_HPA = Code(
-    "pod-level-next-to-container-hpa",
-    "An HPA divides the usage of one container by its request, and cannot scale if the container has none.",
-    "Leave the containers their own requests.",
-)
-POD_LEVEL_KUBELET = Code(
-    "pod-level-needs-kubelet",
-    "Kubelets older than 1.34 do not put the resources of whole pods into force: such a node would run the pod as if "
-    "it requested nothing.",
-    "Upgrade the nodes that may take the pod, and include nodes in the snapshot.",
-)
-POD_LEVEL_LIMIT_RANGE = Code(
-    "pod-level-below-default",
-    "A LimitRange gives each container without a request a default one, and together these are more than the pod would "
-    "request. The API server refuses such a pod.",
-    "Remove the default request of the LimitRange.",
-)
-
 FEW_PODS = Code(
     "too-few-sandbox-pods",
     "Too few pods of the RuntimeClass were measured to compute its overhead.",

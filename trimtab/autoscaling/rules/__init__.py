@@ -30,6 +30,7 @@ from trimtab.autoscaling.rules import (
     vpa_bounds,
     vpa_refused_requests,
     vpa_targets,
+    whole_pod_requests,
 )
 
 _THEMES = (
@@ -39,6 +40,7 @@ _THEMES = (
     vpa_bounds,
     vpa_refused_requests,
     vpa_targets,
+    whole_pod_requests,
     disruption_budgets,
     quality_of_service,
     request_sizes,

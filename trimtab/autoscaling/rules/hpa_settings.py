@@ -1,6 +1,6 @@
 """Rules about the metrics, bounds and behavior of an HPA."""
 
-from trimtab.autoscaling.container_amounts import CPU, request_of, running_containers
+from trimtab.autoscaling.container_amounts import CPU, request_of, running_containers, running_request
 from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, subject_of, target_subject
 from trimtab.autoscaling.rule import (
     REMOVED,
@@ -50,14 +50,18 @@ def _workload(snapshot: LintSnapshot, hpa: HorizontalPodAutoscaler) -> LintWorkl
     "has a request.",
 )
 def missing_request(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each utilization metric for which a container has no request. A limit, a LimitRange of the
-    namespace, and pod-level resources each count as a request."""
+    """Yields a finding for each utilization metric for which a container has no request. A limit and a LimitRange of
+    the namespace each count as a request. A pod-level request counts for metrics of whole pods, not for those of one
+    container (`calculateRequests` of the HPA's controller)."""
     for hpa in snapshot.hpas:
         workload = _workload(snapshot, hpa)
-        if workload is None or value_or(workload.spec.resources, None) is not None:
+        if workload is None:
             continue
+        has_pod_level = value_or(workload.spec.resources, None) is not None
         for metric in utilization_metrics(hpa):
             if snapshot.default_request_in(workload.namespace, metric.resource):
+                continue
+            if has_pod_level and not metric.container and running_request(workload.spec, metric.resource):
                 continue
             names = [
                 container.name

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from trimtab.cli.install.cleanup_step import CleanupStep
+from trimtab.cluster.request_parameters import PARAMETERS_LABEL
 from trimtab.installation.parameter_access import GUARD_NAME, ROLE_NAME
 from trimtab.kube import objects
 from trimtab.kube.errors import NotAllowed, NotFound
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES
 from trimtab.policy.compiled_annotation import POLICY_LABEL
-from trimtab.recommender.parameter_writer import PARAMETERS_LABEL
 
 COMPILED_KINDS = (
     "MutatingAdmissionPolicyBinding",

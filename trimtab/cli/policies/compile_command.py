@@ -46,6 +46,15 @@ class CompileOptions:
             "writes from usage.",
         ),
     ] = None
+    parameters_namespace: Annotated[
+        str,
+        option(
+            "--params-namespace",
+            metavar="NAMESPACE",
+            help="Read the same from the ConfigMaps trimtab-requests.NAMESPACE in this namespace of Trimtab, where no "
+            "tenant writes. The policies may then replace requests (`when: always`).",
+        ),
+    ] = ""
     output_file: Annotated[str | None, output.OUTPUT_FILE] = None
 
 
@@ -64,10 +73,11 @@ def compile_policies(options: CompileOptions) -> None:
     policies = load_given_policies(paths).all
     if options.target == "validatingadmissionpolicy":
         _reject_option("--params", parameters is not None)
+        _reject_option("--params-namespace", bool(options.parameters_namespace))
         _print_validations(policies, paths, output_file, enforce=options.enforce)
     else:
         _reject_option("--enforce", options.enforce)
-        _print_mutations(policies, output_file, with_parameters=parameters is not None)
+        _print_mutations(policies, output_file, parameters is not None, options.parameters_namespace)
 
 
 def _reject_option(option: str, is_set: bool) -> None:
@@ -94,8 +104,18 @@ def _print_validations(
     _exit_with([(one.policy, one.problem) for one in compiled if one.problem])
 
 
-def _print_mutations(policies: Sequence[PodPolicy], output_file: str | None, *, with_parameters: bool) -> None:
-    compiled = [compile_mutating_policy(policy, policies, with_parameters=with_parameters) for policy in policies]
+def _print_mutations(
+    policies: Sequence[PodPolicy], output_file: str | None, with_parameters: bool, parameters_namespace: str
+) -> None:
+    compiled = [
+        compile_mutating_policy(
+            policy,
+            policies,
+            with_parameters=with_parameters or bool(parameters_namespace),
+            parameters_namespace=parameters_namespace,
+        )
+        for policy in policies
+    ]
     _print_manifests([manifest for one in compiled for manifest in one.manifests], output_file)
     for one in compiled:
         if one.note:

@@ -115,10 +115,12 @@ def _propose(
     else:
         missing = NO_USAGE(f"the source has no moments of which the {resource} usage of each container is known")
         statistics = NotYet(reason=missing, have="nothing", need=required_history(resource))
-    result = propose_pod_level(subject, statistics, settings.rule_of(resource))
+    of_workload = [cluster.containers[key] for key in decisions if key in cluster.containers]
+    lasting = next(one for one in of_workload if one.container_ref.role is not Role.INIT)
+    kubelets = cluster.nodes.kubelet_versions(lasting.pod_context.pod)
+    result = propose_pod_level(subject, kubelets, statistics, settings.rule_of(resource))
     if not isinstance(result, PodLevelProposal):
         return result
-    of_workload = [cluster.containers[key] for key in decisions if key in cluster.containers]
     refusal = refuse_whole_request(
         cluster.find_pod(owner, decisions) or of_workload[0].pod_context.pod,
         of_workload[0].pod_context.facts,

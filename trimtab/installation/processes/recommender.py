@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from trimtab.cluster.processes import RECOMMENDER
 from trimtab.cluster.published_reservations import RESERVATIONS_LABEL
 from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL
-from trimtab.cluster.request_parameters import PARAMETERS_NAME
+from trimtab.cluster.request_parameters import PARAMETERS_LABEL, PARAMETERS_NAME
 from trimtab.installation.access_rule import (
     FOR_OWN_LEASE,
     WATCH,
@@ -34,14 +34,19 @@ from trimtab.installation.write_policy import (
     restrict_lease,
 )
 from trimtab.machines.expander_map import MAP_NAME
-from trimtab.recommender.parameter_writer import PARAMETERS_LABEL
 from trimtab.recommender.reservations import HISTORY_LABEL, HISTORY_PREFIX, RESERVATIONS_NAME
 from trimtab.recommender.sharded_configmaps import DAMAGED_LABEL, RECOMMENDATION_NAMES, USAGE_LABEL, USAGE_NAMES
 from trimtab.runtime.environment import variable_name
 from trimtab.sizing.ranking.demotion import BASE_ANNOTATION, DEMOTIONS_ANNOTATION
 
 _NAME = RECOMMENDER.name
-STORED_NAMES = (f"{RECOMMENDATION_NAMES}-", f"{USAGE_NAMES}-", RESERVATIONS_NAME, f"{HISTORY_PREFIX}-")
+STORED_NAMES = (
+    f"{RECOMMENDATION_NAMES}-",
+    f"{USAGE_NAMES}-",
+    RESERVATIONS_NAME,
+    f"{HISTORY_PREFIX}-",
+    f"{PARAMETERS_NAME}.",
+)
 """How the names of the ConfigMaps begin in which the recommender stores something."""
 
 PROMETHEUS_LOGIN_PATH = "/var/run/trimtab/prometheus"
@@ -107,7 +112,7 @@ PROCESS = InstalledProcess(
         restrict_config_maps(
             _NAME,
             STORED_NAMES,
-            (RECOMMENDATIONS_LABEL, USAGE_LABEL, DAMAGED_LABEL, RESERVATIONS_LABEL, HISTORY_LABEL),
+            (RECOMMENDATIONS_LABEL, USAGE_LABEL, DAMAGED_LABEL, RESERVATIONS_LABEL, HISTORY_LABEL, PARAMETERS_LABEL),
         ),
         WritePolicy(
             process=_NAME,

@@ -9,7 +9,7 @@ from trimtab.cluster import quantity, usage_rule
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import Written
 from trimtab.cluster.reason import Code, NotYet, Reason
-from trimtab.cluster.recommendation import ContainerUsage, Percentiles, confidence_at
+from trimtab.cluster.recommendation import LOWERING_CONFIDENCE, ContainerUsage, Percentiles, confidence_at
 from trimtab.cluster.resources import limits_of
 from trimtab.cluster.timestamps import format_timestamp as written_at
 from trimtab.policy import autoscalers, reasons
@@ -47,10 +47,6 @@ class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     on the pod."""
 
 
-# The confidence from which a recommendation may lower a request, where the policy sets no other one.
-LOWERING_CONFIDENCE = 0.5
-
-
 def find_origin(
     rule: RequestRule,
     pod_context: PodContext,
@@ -66,7 +62,7 @@ def find_origin(
         return None if limit is None else _share_of_limit(rule, resource, limit)
     if isinstance(rule, ResourceRequestRule) and rule.from_ == "usage":
         # A workload of many owners (CronJob, Job) has its history at the topmost one.
-        usage = _find_usage(pod_context, container, resource, rule.max_age)
+        usage = _find_usage(pod_context, container.container.name, resource, rule.max_age)
         if isinstance(usage, ContainerUsage):
             origin = (
                 _USAGE_ORIGINS.value_for(usage).find(rule, resource)
@@ -101,20 +97,27 @@ def find_origin(
     )
 
 
-def _find_usage(
-    pod_context: PodContext, container: ContainerRef, resource: str, max_age: int | None
-) -> ContainerUsage | NotYet:
+def find_recorded_origin(
+    rule: ResourceRequestRule, pod_context: PodContext, name: str, resource: str
+) -> RequestOrigin | NotYet:
+    """Returns the number that the rule selects from the usage that is recorded under this name (see
+    `whole_pods.name_whole_pod`), or NotYet if there is none that is valid."""
+    usage = _find_usage(pod_context, name, resource, rule.max_age)
+    return usage if isinstance(usage, NotYet) else _USAGE_ORIGINS.value_for(usage).find(rule, resource)
+
+
+def _find_usage(pod_context: PodContext, container: str, resource: str, max_age: int | None) -> ContainerUsage | NotYet:
     """Returns the recorded usage of the topmost owner that has any. Returns NotYet if none has, or if that usage
     stopped being valid before the owner was created."""
     not_yet: NotYet | None = None
-    for owner, usage in pod_context.usage_of(container.container.name):
+    for owner, usage in pod_context.usage_of(container):
         if isinstance(usage, NotYet):
             not_yet = not_yet or usage
         elif usage.percentiles_of(resource) is not None:
             return _find_ended(pod_context, owner, usage, max_age) or usage
     if not_yet is not None:
         return not_yet
-    sentence = f"no usage is known of container {container.container.name}"
+    sentence = f"no usage is known of container {container}"
     return NotYet(reason=reasons.FROM_DEFAULT(sentence), have="no history", need="a day of usage")
 
 

@@ -56,12 +56,13 @@ def propose_changes(settings: RequestsAction, changes: PodChanges, places: tuple
 
 def find_unmet_field(settings: RequestsAction, result: PodBeforeAndAfter) -> str | None:
     """Returns the first request that is missing, or that the policy should have replaced and did not; None if there is
-    none. A request that a VPA decides counts as met."""
+    none. A request that a VPA decides counts as met, and so does one of the pod as a whole."""
+    of_pod = requests_of(result.spec.resources)
     for place in result.places:
         rules, requests = rules_for(settings, place), requests_of(place.container.resources)
         for resource, rule in request_rules(rules):
             name = f"{place.name}.requests.{resource}"
-            if _is_unmet(rule, requests.get(resource), result.kept_reasons.get(name)):
+            if resource not in of_pod and _is_unmet(rule, requests.get(resource), result.kept_reasons.get(name)):
                 return name
         for resource in rules.extended or {}:
             if resource not in requests:

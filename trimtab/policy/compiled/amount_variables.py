@@ -33,6 +33,16 @@ _ON_POD_LEVEL = " || ".join(
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterPlace:
+    """Where a compiled policy reads the parameters of a namespace."""
+
+    are_read: bool = False
+    """Whether the policy may read them at all."""
+    own_namespace: str = ""
+    """Trimtab's own namespace, if they are there; empty if they are in the pod's namespace."""
+
+
+@dataclass(frozen=True, slots=True)
 class AmountVariables:
     """CEL variables that compute, for each container, the text of a new request or limit; the text is empty if nothing
     is written."""
@@ -41,15 +51,15 @@ class AmountVariables:
     parts: tuple[PatchPart, ...]
 
 
-def amount_variables(amounts: Sequence[AmountPatch], match: Match, *, with_parameters: bool) -> AmountVariables:
-    """Returns the variables for all amounts. Raises NotExpressible with the name of the field.
-
-    `with_parameters` says whether the policy may read the namespace's ConfigMap `trimtab-requests`.
-    """
+def amount_variables(amounts: Sequence[AmountPatch], match: Match, parameters: ParameterPlace) -> AmountVariables:
+    """Returns the variables for all amounts. Raises NotExpressible with the name of the field."""
     if not amounts:
         return AmountVariables({}, ())
-    if not with_parameters:
+    if not parameters.are_read:
         raise NotExpressible(amounts[0].problem_without_parameters)
+    problem = next((one.problem_in_tenant_namespace for one in amounts if one.problem_in_tenant_namespace), "")
+    if problem and not parameters.own_namespace:
+        raise NotExpressible(problem)
     test = container_test(match.containers, "spec.match.containers") if match.containers is not None else "true"
     variables = {
         "bestEffort": best_effort_expression(ALL_CONTAINERS),

@@ -50,6 +50,12 @@ DIFFERENCES = (
         "not know the RuntimeClass.",
     ),
     Difference(
+        "limit-reached",
+        "The policy replaces requests (`when: always`), and the new request would reach the container's limit: a "
+        "compiled policy leaves the request as it is. The webhook sets it to the limit, unless the pod would become "
+        "Guaranteed, and considers limits that the same policy removes.",
+    ),
+    Difference(
         "managed-by-vpa",
         "A VerticalPodAutoscaler names the workload: the compiled policy leaves the requests of the workload "
         "to the VPA.",

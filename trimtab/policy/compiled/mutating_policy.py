@@ -8,12 +8,17 @@ the pairs of policies for which this matters.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from trimtab.cluster.request_parameters import PARAMETERS_NAME
+from trimtab.cluster.request_parameters import PARAMETERS_LABEL, PARAMETERS_NAME, name_own_parameters
 from trimtab.policy.all_actions import iterate_actions, read_terms
 from trimtab.policy.cel import ADMISSION_API, Manifest, NotExpressible, cel_string, has_entry, join_all
 from trimtab.policy.cel_patches import AmountPatch, PatchPart, operation, pointer, prepare_parents
 from trimtab.policy.cel_pod import ANNOTATIONS
-from trimtab.policy.compiled.amount_variables import PARAMETER_VARIABLES, AmountVariables, amount_variables
+from trimtab.policy.compiled.amount_variables import (
+    PARAMETER_VARIABLES,
+    AmountVariables,
+    ParameterPlace,
+    amount_variables,
+)
 from trimtab.policy.compiled.match_conditions import MatchExpressions, build_match
 from trimtab.policy.compiled_annotation import COMPILED_PREFIX, POLICY_LABEL
 from trimtab.policy.conditions import Conditions
@@ -36,29 +41,34 @@ class CompiledMutation:
 
 
 def compile_mutating_policy(
-    policy: PodPolicy, others: Sequence[PodPolicy] = (), *, with_parameters: bool = False
+    policy: PodPolicy,
+    others: Sequence[PodPolicy] = (),
+    *,
+    with_parameters: bool = False,
+    parameters_namespace: str = "",
 ) -> CompiledMutation:
     """Returns the MutatingAdmissionPolicy for a policy, and its binding.
 
     `others` are the policies of the same set: where one of them says `keep` for a limit, this policy excludes its pods.
-    With `with_parameters`, requests may come from the namespace's ConfigMap `trimtab-requests`.
+    With `with_parameters`, requests may come from the namespace's ConfigMap `trimtab-requests`; with
+    `parameters_namespace`, from the ConfigMap `trimtab-requests.NAMESPACE` in that namespace of Trimtab.
     """
     try:
-        return _compile(policy, others, with_parameters)
+        return _compile(policy, others, ParameterPlace(with_parameters, parameters_namespace))
     except NotExpressible as error:
         return CompiledMutation(policy.name, problem=str(error))
 
 
-def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bool) -> CompiledMutation:
+def _compile(policy: PodPolicy, others: Sequence[PodPolicy], place: ParameterPlace) -> CompiledMutation:
     spec = policy.spec
     if not spec.enabled or spec.mode != "apply":
         raise NotExpressible("spec.mode: only a policy with `mode: apply` changes pods")
     # A rollout needs a hash, and CEL of the API server has no hash function.
     if spec.rollout < 100:
         raise NotExpressible("spec.rollout: CEL cannot select the owners of a rollout; set it to 100%")
-    match = build_match(policy, knows_autoscalers=with_parameters)
+    match = build_match(policy, knows_autoscalers=place.are_read)
     plain, amounts = _compile_actions(policy)
-    resources = amount_variables(amounts, policy.spec.match, with_parameters=with_parameters)
+    resources = amount_variables(amounts, policy.spec.match, place)
     parts = (*plain, *resources.parts)
     if not parts:
         return CompiledMutation(
@@ -74,8 +84,14 @@ def _compile(policy: PodPolicy, others: Sequence[PodPolicy], with_parameters: bo
             "cannot be a parameter as well"
         )
     if amounts:
-        match = _without_kept(policy, others, match, with_parameters)
-    parameter = _parameter(runtime_class, reads_parameters)
+        match = _without_kept(policy, others, match, place.are_read)
+    if reads_parameters and place.own_namespace:
+        # First and cheap: the API server evaluates the policy once for the parameters of each namespace.
+        is_its_own = (
+            f"params != null && params.metadata.name == {cel_string(name_own_parameters(''))} + request.namespace"
+        )
+        match = replace(match, conditions=(is_its_own, *match.conditions))
+    parameter = _parameter(runtime_class, reads_parameters, place.own_namespace)
     return CompiledMutation(policy.name, tuple(_manifests(policy, match, parts, resources, parameter)))
 
 
@@ -173,13 +189,19 @@ def _manifests(
     }
 
 
-def _parameter(runtime_class: str, reads: bool) -> tuple[Manifest, Manifest]:
+def _parameter(runtime_class: str, reads: bool, own_namespace: str) -> tuple[Manifest, Manifest]:
     """Returns `paramKind` of the policy and `paramRef` of its binding; both are empty if there are no parameters."""
     allow = {"parameterNotFoundAction": "Allow"}
     if runtime_class:
         return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}, {"name": runtime_class, **allow}
+    if not reads:
+        return {}, {}
     # Without a namespace in the reference it is the pod's own.
-    return ({"apiVersion": "v1", "kind": "ConfigMap"}, {"name": PARAMETERS_NAME, **allow}) if reads else ({}, {})
+    selected = {"namespace": own_namespace, "selector": {"matchLabels": {PARAMETERS_LABEL: "v1"}}}
+    return {"apiVersion": "v1", "kind": "ConfigMap"}, {
+        **(selected if own_namespace else {"name": PARAMETERS_NAME}),
+        **allow,
+    }
 
 
 def _variables(

@@ -9,6 +9,7 @@ from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.recommendation import RESOURCES
 from trimtab.cluster.timestamps import Seconds
+from trimtab.cluster.whole_pods import is_whole_pod
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.live_history import LiveHistory
@@ -94,6 +95,6 @@ def group_by_owner(history: LiveHistory, owners: Iterable[OwnerKey]) -> dict[Own
     """Returns owner → the usage of its containers, for those of these owners that have usage."""
     wanted, containers = set(owners), dict[OwnerKey, dict[str, ContainerKey]]()
     for key in history.list_containers():
-        if key.owner in wanted:
+        if key.owner in wanted and not is_whole_pod(key.name):
             containers.setdefault(key.owner, {})[key.name] = key
     return {owner: TargetUsage(history=history, containers=keys) for owner, keys in containers.items()}

@@ -1,0 +1,1 @@
+"""Requests of whole pods (`spec.resources`, pod-level resources): when a pod may have one."""

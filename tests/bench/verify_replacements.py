@@ -33,7 +33,7 @@ class Walk:
     def __init__(self, items, group_label, price_label="trimtab.dev/price"):
         self.state = v.read([item for item in items if item["kind"] != "Pod" or item["spec"].get("nodeName")])
         self.group_label, self.price_label = group_label, price_label
-        self.gone, self.count_of_group = set(), Counter()
+        self.gone, self.present = set(), set(self.state.nodes)
 
     def add_node(self, new):
         """The node of a group arrives, with its daemons."""
@@ -42,20 +42,18 @@ class Walk:
             for name, node in self.state.nodes.items()
             if node["metadata"]["labels"].get(self.group_label) == new.group
             and node["metadata"]["labels"].get(ZONE, "") == new.zone
-            and name not in self.gone
-            and not node.get("new")
+            and name in self.present
         ]
         assert members, f"group {new.group} has no node in {new.zone}"
         assert new.name not in self.state.nodes, f"{new.name} is there already"
         labels = dict(set.intersection(*(set(node["metadata"]["labels"].items()) for node in members)))
-        labels[HOST] = new.name
+        labels |= {HOST: new.name, self.price_label: str(new.price)}
         amounts = {
             resource: min(v.number(resource, node["status"]["allocatable"].get(resource, 0)) for node in members)
             for resource in members[0]["status"]["allocatable"]
         }
         taints = {tuple(sorted(taint.items())) for node in members for taint in node["spec"].get("taints", ())}
         self.state.nodes[new.name] = {
-            "new": True,
             "metadata": {"name": new.name, "labels": labels},
             "spec": {"taints": [dict(taint) for taint in taints]},
             "status": {
@@ -106,6 +104,14 @@ class Walk:
         left = [pod for pod in state.on[node] if not v.is_daemon(state.pods[pod])]
         assert not left, f"{node} still has {left}"
         self.gone.add(node)
+
+    def settle(self):
+        """Empty nodes are removed, so that they are no domains any more, and show nothing of their group."""
+        for name in self.gone:
+            for pod in [*self.state.on[name]]:
+                v.lift(self.state, pod)
+            del self.state.nodes[name]
+        self.gone, self.present = set(), set(self.state.nodes)
 
     def replace(self, new, moves):
         """The new node arrives, and takes every pod of the nodes that it replaces."""

@@ -37,6 +37,7 @@ OTHER_MEANINGS = {
     "pods": "a column, a resource of the API",
     "preset": "a heading of a page",
     "prices": "an input",
+    "replace": "an operation of a JSON patch",
     "resize": "a subresource of pods",
     "timeZone": "a field of CronJobs",
     "to": "a key of reservation profiles",

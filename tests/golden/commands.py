@@ -28,7 +28,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "admit": (_ADMITTED, (*_ADMITTED, "--details"), ("--running", *_CLUSTER, *_POLICIES)),
     "plan": (_PLANNED, (*_PLANNED, "--explain", "node", "{node}"), (*_PLANNED, "--resize", "--pool", "{pool}")),
     "drain": (("{node}", "--dry-run", *_CLUSTER), ("{node}", "--dry-run", "--force", "--keep-going", *_CLUSTER)),
-    "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread")),
+    "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread"), (*_PLANNED, "--replace")),
     "recommend": (
         (*_CLUSTER, *_USAGE, "--now", NOW),
         (*_CLUSTER, *_USAGE, "--total-by", "namespace"),

@@ -7,7 +7,16 @@ import pytest
 from tests.cluster_of import cluster, node
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.reason import NotYet
-from trimtab.machines.prices import PRICE_KEYS, MachinePrice, PriceSource, price_key, price_of, price_table, quote_price
+from trimtab.machines.prices import (
+    PRICE_KEYS,
+    MachinePrice,
+    PriceSource,
+    price_key,
+    price_of,
+    price_table,
+    quote_price,
+    regions_with_list_prices,
+)
 
 
 def made(**labels: str) -> NodeInfo:
@@ -35,7 +44,7 @@ def test_label_before_settings_before_table() -> None:
 
 def test_an_unknown_type_or_a_spot_node_has_no_price_rather_than_a_wrong_one() -> None:
     assert isinstance(price_of(of_type("made-up"), {}), NotYet)
-    assert isinstance(price_of(of_type("a1.large", **{"karpenter.sh/capacity-type": "spot"}), {}), NotYet)
+    assert isinstance(price_of(of_type("made-up", **{"karpenter.sh/capacity-type": "spot"}), {}), NotYet)
     assert price_of(of_type("a1.large", **{"cloud.google.com/gke-spot": "true"}), {"a1.large": 5}) == 5
 
 
@@ -53,6 +62,8 @@ SPOT = {"karpenter.sh/capacity-type": "spot"}
         ({REGION: "us-east-1"}, {}, 51000, "list"),
         ({}, {}, 51000, "list-region-unknown"),
         ({REGION: "us-east-1", **SPOT}, {}, 17850, "spot-discount"),
+        ({REGION: "eu-central-1"}, {}, 51000, "list-other-region"),
+        ({REGION: "eu-central-1", **SPOT}, {}, 17850, "spot-discount"),
         ({REGION: "eu-central-1"}, {"a1.large": 7}, 7, "settings"),
         ({REGION: "eu-central-1", "trimtab.dev/price": "9"}, {"a1.large": 7}, 9, "label"),
     ],
@@ -63,10 +74,29 @@ def test_a_quote_says_on_whose_word_it_is(
     assert quote_price(of_type("a1.large", **labels), settings) == MachinePrice(amount, PriceSource(source))
 
 
-def test_the_list_price_of_another_region_is_refused() -> None:
-    machine_price = quote_price(of_type("a1.large", **{REGION: "eu-central-1"}), {})
-    assert isinstance(machine_price, NotYet)
-    assert machine_price.reason.code.name == "price-of-another-region"
+@pytest.mark.parametrize("labels", [{}, {REGION: "eu-central-1"}, SPOT, {"trimtab.dev/price": "9"}])
+def test_every_verb_has_the_price_that_a_plan_counts(labels: dict[str, str]) -> None:
+    quoted = quote_price(of_type("a1.large", **labels), {})
+    assert isinstance(quoted, MachinePrice)
+    assert price_of(of_type("a1.large", **labels), {}) == quoted.amount
+
+
+@pytest.mark.parametrize(
+    ("region", "kinds", "regions"),
+    [
+        ("us-east-1", (), ("us-east-1",)),
+        ("ap-southeast-2", (), ("us-east-1",)),
+        ("us-central1", (), ("europe-west4",)),
+        ("eastus2", (), ("westeurope",)),
+        ("RegionOne", ("m5.large",), ("us-east-1",)),
+        ("", ("n2-standard-4", "unheard-of"), ("europe-west4",)),
+        ("RegionOne", (), ("europe-west4", "us-east-1", "westeurope")),
+    ],
+)
+def test_a_region_without_list_prices_gets_those_of_its_cloud(
+    region: str, kinds: tuple[str, ...], regions: tuple[str, ...]
+) -> None:
+    assert regions_with_list_prices(region, kinds) == regions
 
 
 def test_what_a_price_file_says_of_the_node_counts_first() -> None:

@@ -72,6 +72,13 @@ class Precedence(StrEnum):
     """Trimtab comes first and drains nodes in its own order; the autoscaler removes them when they are empty."""
 
 
+class ReplaceMode(StrEnum):
+    """Whether plans advise to replace nodes of a pool by cheaper new nodes."""
+
+    OFF = "off"
+    ADVISE = "advise"
+
+
 class ProtectUnready(StrEnum):
     """What protects the pods of a workload from eviction while one of its replicas is not ready."""
 
@@ -166,8 +173,8 @@ class Pool:
     (`pods-waiting`); one that has waited for longer stops it no more, nor does one that fits on no node, not even an
     empty one. The plan's notes name both"""
     prices: Annotated[Mapping[str, int], DocumentField("prices", v.PRICES)] = field(default_factory=dict)
-    """instance type: dollars an hour; before the built-in list prices, which are of one region each and count in that
-    region only. A node's label `trimtab.dev/price` (micro-dollars) comes first"""
+    """instance type: dollars an hour; before the built-in list prices, which are of one region of each cloud, and a
+    guess in its others. A node's label `trimtab.dev/price` (micro-dollars) comes first"""
     commitments: Annotated[Mapping[str, int], DocumentField("commitments", v.COMMITMENTS)] = field(default_factory=dict)
     """instance type: nodes of it that are paid for whether they run or not (reserved instances, committed use). That
     many of the pool's nodes of the type stay (`node-covered-by-commitment`), those that stay anyway counted first; not
@@ -202,6 +209,9 @@ class Pool:
     cordoned"""
     least_gain: Annotated[int, DocumentField("pace.leastGain", whole_number())] = 0
     """thousandths of an average node's price that one eviction must save"""
+    replace: Annotated[ReplaceMode, DocumentField("replace", one_of(ReplaceMode))] = ReplaceMode.ADVISE
+    """`advise`: `trimtab plan` also names up to four nodes whose pods fit on one cheaper new node of a node group that
+    exists ([how](../how-to/replace-by-cheaper-machines.md)). No process acts on it. `off`: it does not"""
     resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
     """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
     verified wave doubles it ([how](../how-to/resize-running-pods.md))"""
@@ -360,6 +370,7 @@ PRESETS: Mapping[str, Pool] = {
         spare=Spare.NODE,
         evictions_per_hour=60,
         least_gain=10,
+        replace=ReplaceMode.OFF,
         min_pod_age=300,
     ),
     "balanced": Pool(name="balanced", under={"cpu": 80, "memory": 80}, headroom=Headroom(percent=5, largest_pod=True)),

@@ -13,14 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.reason import Unreadable
-from trimtab.cluster.resources import larger_amounts
 from trimtab.cluster.schedulers import DEFAULT_SCHEDULER, SchedulerPlacement
 from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.cluster_after import cluster_after_drains
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.compaction.reasons import BLOCKED, WORTH_KEEPING
@@ -53,11 +50,13 @@ class SimulatedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationRound:
-    """One round of a simulation: an executed wave."""
+    """One round of a simulation: an executed wave, or replacements."""
 
     nodes: tuple[str, ...]
     landings: tuple[SimulatedMove, ...]
     saved: int
+    new_nodes: tuple[str, ...] = ()
+    """The nodes that node groups gave in this round, in place of `nodes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +125,8 @@ def simulate_rounds(
                 build_cluster_model(inventory, again) if number else model, current, number, scheduler, marked=marked
             )
             rounds.append(one)
-            inventory = _cluster_after(inventory, one, again)
+            target_of = {landing.pod: landing.target for landing in one.landings}
+            inventory = cluster_after_drains(inventory, frozenset(one.nodes), target_of, again)
             moved.update(landing.pod for landing in one.landings)
     return Simulation(
         scheduler=scheduler,
@@ -229,30 +229,3 @@ def _free_share(capacity: FreeCapacity, pod_class: PodClass, node: int) -> int:
     allocatable = [max(1, model.allocatable_amount(node, resource)) for resource in model.main_resources]
     major, minor = capacity.major[node] - pod_class.major, capacity.minor[node] - pod_class.minor
     return major * 1000 // allocatable[0] + minor * 1000 // allocatable[1]
-
-
-def _cluster_after(inventory: Inventory, finished: SimulationRound, again: Again | None) -> Inventory:
-    """Returns the cluster as it is when the successors run and the cluster autoscaler has removed the empty nodes."""
-    drained, target_of = set(finished.nodes), {landing.pod: landing.target for landing in finished.landings}
-    pods: list[PodInfo] = []
-    shared_requirements: dict[object, SchedulingRequirements] = {}
-    for pod in inventory.pods:
-        if pod.key in target_of and pod.node in drained:
-            requirements = successor_requirements(pod, again)
-            key = (id(pod.requirements), str(requirements.requests))
-            # Replicas share one requirements object: the next model then classifies them with one lookup.
-            pods.append(
-                change(pod, node=target_of[pod.key], requirements=shared_requirements.setdefault(key, requirements))
-            )
-        elif pod.node not in drained:
-            pods.append(pod)
-    nodes = tuple(node for node in inventory.nodes if node.name not in drained)
-    return replace(inventory, nodes=nodes, pods=tuple(pods))
-
-
-def successor_requirements(pod: PodInfo, again: Again | None) -> SchedulingRequirements:
-    """Returns the requirements of the pod's successor."""
-    requests = again(pod) if again is not None else None
-    if requests is None or isinstance(requests, Unreadable) or isinstance(pod.requirements.requests, Unreadable):
-        return pod.requirements
-    return change(pod.requirements, requests=larger_amounts(pod.requirements.requests, requests))

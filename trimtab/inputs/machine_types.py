@@ -1,13 +1,15 @@
 """The options that the machines verbs share, and what is read for them: nodes of a pool, prices, candidates."""
 
 import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError, first_mistakes
 from trimtab.cluster.garbage_collection import without_garbage_collection
-from trimtab.cluster.node import REGION_LABEL, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
@@ -17,7 +19,7 @@ from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import find_snapshot_mistakes, list_snapshot_notes, parse_documents
 from trimtab.inputs.price_sources import read_price_sources
 from trimtab.machines.machine_types import MachineType, Use, machine_types
-from trimtab.machines.prices import listed_region, price_table
+from trimtab.machines.prices import listed_region, price_table, regions_with_list_prices
 from trimtab.reservations.profile import Profile
 from trimtab.reservations.read_profile import shipped_profiles
 from trimtab.sizing.ranking.candidates import DEFAULT_MAX_PODS, DEFAULT_PROFILES, OTHER_PROFILE, Performance
@@ -141,27 +143,43 @@ class PricedTypes:
     region: str
     profiles: dict[str, Profile]
     """Cloud → the profile of its reserved resources; the empty key is for all other clouds."""
+    notes: tuple[str, ...] = ()
+    """What is guessed about the region of the prices."""
+
+
+def _note_regions(region: str, listed_regions: Sequence[str], regions: Collection[str]) -> tuple[str, ...]:
+    """Returns the sentences about list prices that are not for the region of the nodes. `regions`: all regions of the
+    nodes, if the command line names none."""
+    notes = []
+    if len(regions) > 1:
+        notes.append(f"the nodes are in {' and '.join(sorted(regions))}; the prices are for {region}, where most are")
+    if listed_regions and region not in listed_regions:
+        known = " and ".join(listed_regions)
+        what = f"Trimtab has no list prices for {region}" if region else "no node has a region label"
+        notes.append(f"{what}, so the list prices of {known} count; they are a guess (pass yours with --prices)")
+    return tuple(notes)
 
 
 def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> PricedTypes:
     """Read price files and profiles, and select the types with a price in the region.
 
-    Raises UsageError with every mistake: an unknown profile, an invalid price file, a region without prices.
+    Raises UsageError with every mistake: an unknown profile, an invalid price file. A region without list prices gets
+    those of its cloud's known region.
     """
     merged, mistakes = read_price_sources(options.price_paths)
     profiles = shipped_profiles()
     if options.profile and options.profile not in profiles:
         mistakes.append(ConfigError(file="--reserved", expected=", ".join(sorted(profiles)), got=options.profile))
-    regions = sorted({node.labels.get(REGION_LABEL, "") for node in pool_nodes.nodes} - {""})
-    region = options.region or (regions[0] if len(regions) == 1 else "")
-    prices = {name: amount for name, amount in price_table().items() if listed_region(name) == region}
-    prices |= {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
-    if not prices:
-        regions_with_prices = sorted({listed_region(name) for name in price_table()})
-        expected = f"a region with prices: {', '.join(regions_with_prices)}, or one of the --prices files"
-        got = region or (f"nodes of {' and '.join(regions)}" if regions else "no region label on any node")
-        todo = "choose one region with --region, or the nodes of one region with --pool" if len(regions) > 1 else ""
-        mistakes.append(ConfigError(file="--region", expected=expected, got=got, todo=todo))
+    regions = Counter(node.labels.get(REGION_LABEL, "") for node in pool_nodes.nodes)
+    del regions[""]
+    region = options.region or min(regions, key=lambda name: (-regions[name], name), default="")
+    kinds = [node.labels.get(INSTANCE_TYPE_LABEL, "") for node in pool_nodes.nodes]
+    own_prices = {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
+    # Own prices beside list prices of another region would rank types by the difference of the regions.
+    listed_regions = regions_with_list_prices(region, () if options.region else kinds)
+    listed_regions = () if own_prices and region not in listed_regions else listed_regions
+    prices = {name: amount for name, amount in price_table().items() if listed_region(name) in listed_regions}
+    prices |= own_prices
     if mistakes:
         raise UsageError(mistakes)
     clouds = DEFAULT_PROFILES | {"": OTHER_PROFILE}
@@ -170,5 +188,6 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
         types=tuple(table[name] for name in sorted(prices) if name in table),
         prices=prices,
         region=region,
+        notes=_note_regions(region, listed_regions, regions if not options.region else ()),
         profiles={cloud: profiles[options.profile or name] for cloud, name in clouds.items()},
     )

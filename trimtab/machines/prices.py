@@ -1,9 +1,10 @@
 """The hourly price of a node, and the source of the price.
 
 The first of these sources that has a price counts: a price file that names this node, the node's own label
-`trimtab.dev/price` (micro-dollars an hour), the pool's settings for the instance type, the list prices. A list price is
-for one region and is not used for nodes of other regions. If no source has a price, the price is unknown, never zero,
-and a plan counts cores instead.
+`trimtab.dev/price` (micro-dollars an hour), the pool's settings for the instance type, the list prices. List prices are
+known for one region of each cloud. In every other region of the cloud they count as well, as a guess: prices of regions
+differ by tens of percent, but those of two types mostly by the same factor. A spot machine has a guessed discount. All
+verbs have these prices. If no source has a price, the price is unknown, never zero, and a plan counts cores instead.
 
 A price file has effective prices in OpenCost's CSV form: what is paid for a node, or for a type in a region. The
 columns are those of OpenCost's CSV provider (pkg/cloud/provider/csvprovider.go): EndTimestamp, InstanceID, Region,
@@ -38,12 +39,6 @@ NO_PRICE = Code(
     "Set the price in the pool's prices or in a price file (--prices), or label the node trimtab.dev/price with "
     "micro-dollars an hour.",
 )
-OTHER_REGION = Code(
-    "price-of-another-region",
-    "The list price of this machine type is known only for another region, and prices differ between regions.",
-    "Set the price in the pool's prices or in a price file (--prices), or label the node trimtab.dev/price with "
-    "micro-dollars an hour.",
-)
 NOT_A_MACHINE = Code(
     "price-of-no-machine",
     "The node is not a machine that you pay for, so it has no price.",
@@ -73,11 +68,14 @@ class PriceSource(StrEnum):
     """The list price for the node's own region."""
     LIST_REGION_UNKNOWN = "list-region-unknown"
     """The list price for the table's region. It is a guess, because the node has no region label."""
+    LIST_OTHER_REGION = "list-other-region"
+    """The list price for the region of the same cloud that the table has. It is a guess, because the node is in another
+    region."""
     SPOT_DISCOUNT = "spot-discount"
     """The list price minus the assumed discount for spot nodes. It is a guess."""
 
 
-GUESSED_SOURCES = frozenset({PriceSource.LIST_REGION_UNKNOWN, PriceSource.SPOT_DISCOUNT})
+GUESSED_SOURCES = frozenset({PriceSource.LIST_REGION_UNKNOWN, PriceSource.LIST_OTHER_REGION, PriceSource.SPOT_DISCOUNT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +120,29 @@ def listed_region(kind: str) -> str:
     return _list_price(kind)[1]
 
 
+# AWS, Google Cloud and Azure write their regions differently.
+_REGION_FORMS = (re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d+"), re.compile(r"[a-z]+-[a-z]+\d+"), re.compile(r"[a-z]+\d*"))
+
+
+def regions_with_list_prices(region: str, kinds: Iterable[str] = ()) -> tuple[str, ...]:
+    """Returns the regions whose list prices count in this region: the region itself if its prices are known, otherwise
+    the known region of the same cloud.
+
+    `kinds`: instance types of nodes that are there; they name the cloud. Without one that is known, the form of the
+    region's name does. All known regions if the cloud cannot be found."""
+    known_regions = sorted({known_region for _, known_region in _list_prices().values()})
+    if region in known_regions:
+        return (region,)
+    of_kinds = {listed_region(kind) for kind in kinds} - {""}
+    if not of_kinds:
+        form = next((form for form in _REGION_FORMS if form.fullmatch(region)), None)
+        of_kinds = {known_region for known_region in known_regions if form is not None and form.fullmatch(known_region)}
+    return tuple(sorted(of_kinds)) or tuple(known_regions)
+
+
 def price_of(node: NodeInfo, settings: Mapping[str, int]) -> int | NotYet:
-    """Returns the price in micro-dollars an hour; NotYet if it is unknown, or is only a guess for a spot node, whose
-    price changes every hour."""
-    machine_price = quote_price(node, settings)
-    if isinstance(machine_price, NotYet):
-        return machine_price
-    return _unknown_price(node) if machine_price.source is PriceSource.SPOT_DISCOUNT else machine_price.amount
+    """Returns the amount of `quote_price` in micro-dollars an hour, without its source; NotYet if it is unknown."""
+    return amount_of(quote_price(node, settings))
 
 
 def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | NotYet:
@@ -143,20 +157,7 @@ def quote_price(node: NodeInfo, settings: Mapping[str, int]) -> MachinePrice | N
     if node.price is not None:
         return MachinePrice(node.price, PriceSource.FILE)
     by_labels = labelled_price(node.labels, settings)
-    if by_labels is not None:
-        return by_labels
-    kind, own_region = node.labels.get(INSTANCE_TYPE_LABEL, ""), node.labels.get(REGION_LABEL, "")
-    amount, region = _list_price(kind)
-    # A price of another region may be wrong by tens of percent; no price is better than a wrong one.
-    if amount and own_region and own_region != region:
-        return NotYet(
-            reason=OTHER_REGION(
-                f"the list price of {kind} is known for {region}, but node {node.name} is in {own_region}"
-            ),
-            have=f"type {kind} in {own_region}, with a list price only for {region}",
-            need=f"a price of this type in {own_region}",
-        )
-    return _unknown_price(node)
+    return by_labels if by_labels is not None else _unknown_price(node)
 
 
 def price_key(node: NodeInfo) -> object:
@@ -175,12 +176,13 @@ def labelled_price(labels: Mapping[str, str], settings: Mapping[str, int]) -> Ma
     if kind in settings:
         return MachinePrice(settings[kind], PriceSource.SETTINGS)
     amount, region = _list_price(kind)
-    if not amount or (own_region and own_region != region):
+    if not amount:
         return None
     if _is_spot(labels):
-        # A guess: callers that need a reliable price get NotYet instead.
         return MachinePrice(amount * (100 - SPOT_DISCOUNT_PERCENT) // 100, PriceSource.SPOT_DISCOUNT)
-    return MachinePrice(amount, PriceSource.LIST if own_region else PriceSource.LIST_REGION_UNKNOWN)
+    if not own_region:
+        return MachinePrice(amount, PriceSource.LIST_REGION_UNKNOWN)
+    return MachinePrice(amount, PriceSource.LIST if own_region == region else PriceSource.LIST_OTHER_REGION)
 
 
 def _unknown_price(node: NodeInfo) -> NotYet:

@@ -13,7 +13,7 @@ import msgspec
 
 from trimtab.cli.fleet import report as reports
 from trimtab.cli.fleet import table
-from trimtab.cli.fleet.machine_groups import report_machine_groups
+from trimtab.cli.fleet.machine_groups import list_price_notes, report_machine_groups
 from trimtab.cli.main import EXIT_FAILED, LazyGroup
 from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
@@ -333,10 +333,11 @@ def machines(options: FleetPlanOptions) -> None:
     listed = _list_required(options.clusters)
     with open_engine(options.engine) as opened:
         digests, failures = _digest(opened, listed)
+    groups = report_machine_groups(digests)
     report = reports.FleetMachinesReport(
-        groups=report_machine_groups(digests),
+        groups=groups,
         failures=reports.report_failures(failures),
-        notes=[*_workload_notes(digests), MODEL_NOTE],
+        notes=[*_workload_notes(digests), MODEL_NOTE, *list_price_notes(groups)],
     )
     write_report(options.output, report, table.MACHINES_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))
@@ -373,14 +374,15 @@ def report(options: FleetReportOptions) -> None:
         failures = [*failures, *decided.failures]
         digests = [one for one in digests if one.cluster not in {failure.cluster for failure in failures}]
     rules = MergeRules(control_plane_cost=round(options.control_plane_cost * MICRO_DOLLARS))
+    groups = report_machine_groups(digests)
     built = reports.build_fleet_report(
         digests,
         decided,
         find_merges(digests, rules),
-        report_machine_groups(digests),
+        groups,
         failures,
         at,
-        [*notes, *_workload_notes(digests), MODEL_NOTE],
+        [*notes, *_workload_notes(digests), MODEL_NOTE, *list_price_notes(groups)],
     )
     write_report(options.output, built, table.REPORT_VIEW)
     _finish(failures, len(listed.sources) + len(listed.failures))

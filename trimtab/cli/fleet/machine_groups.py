@@ -9,12 +9,10 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.fleet.cluster_digest import ClusterDigest
 from trimtab.fleet.like_clusters import ClusterGroup, group_clusters, rank_for_group
 from trimtab.fleet.money_report import MICRO_DOLLARS
-from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.machine_types import SelectedNodes, TypeOptions, read_priced_types
+from trimtab.inputs.machine_types import PricedTypes, SelectedNodes, TypeOptions, read_priced_types
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates
 from trimtab.sizing.ranking.capacity import Candidate
-from trimtab.sizing.ranking.score import TypeScore
 
 MAX_TYPES = 5
 
@@ -48,6 +46,8 @@ class MachineGroupReport(ReportPart, frozen=True, kw_only=True):
     """The best machine types, the best first; empty if there is none."""
     problem: str
     """The reason why there is no machine type; empty if there is one."""
+    notes: list[str]
+    """What is guessed about the prices."""
 
 
 def report_machine_groups(digests: Iterable[ClusterDigest]) -> list[MachineGroupReport]:
@@ -55,16 +55,18 @@ def report_machine_groups(digests: Iterable[ClusterDigest]) -> list[MachineGroup
     return [_report_group(group) for group in group_clusters(digests)]
 
 
+def list_price_notes(groups: Iterable[MachineGroupReport]) -> list[str]:
+    """Returns what is guessed about the prices of the groups, each sentence once."""
+    return list(dict.fromkeys(f"For machine types {note}." for group in groups for note in group.notes))
+
+
 def _report_group(group: ClusterGroup) -> MachineGroupReport:
-    problem, scores = "", tuple[TypeScore, ...]()
-    try:
-        # Whole nodes in each cluster's zones count here: a small fleet does not need one large machine in each.
-        ranked = rank_for_group(group, _list_candidates).scores
-        scores = tuple(sorted(ranked, key=lambda score: (score.total_price, -score.efficiency, score.candidate.name)))
-        problem = "" if scores else "no machine type has room for the pods of this group"
-    except UsageError as error:
-        first = error.mistakes[0]
-        problem = f"Trimtab knows no prices for this group: it expected {first.expected}, got {first.got}"
+    options = TypeOptions(region=group.region)
+    nothing = SelectedNodes(inventory=Inventory(nodes=(), pods=()), nodes=(), pool="", notes=())
+    priced = read_priced_types(nothing, options)
+    # Whole nodes in each cluster's zones count here: a small fleet does not need one large machine in each.
+    ranked = rank_for_group(group, lambda like: _list_candidates(like, options, priced)).scores
+    scores = tuple(sorted(ranked, key=lambda score: (score.total_price, -score.efficiency, score.candidate.name)))
     workload = group.workload
     return MachineGroupReport(
         region=group.region,
@@ -84,15 +86,13 @@ def _report_group(group: ClusterGroup) -> MachineGroupReport:
             )
             for score in scores[:MAX_TYPES]
         ],
-        problem=problem,
+        problem="" if scores else "no machine type has room for the pods of this group",
+        notes=list(priced.notes),
     )
 
 
-def _list_candidates(group: ClusterGroup) -> Sequence[Candidate]:
-    """Returns the machine types with a list price in the group's region. Raises UsageError if there are none."""
-    options = TypeOptions(region=group.region)
-    nothing = SelectedNodes(inventory=Inventory(nodes=(), pods=()), nodes=(), pool="", notes=())
-    priced = read_priced_types(nothing, options)
+def _list_candidates(group: ClusterGroup, options: TypeOptions, priced: PricedTypes) -> Sequence[Candidate]:
+    """Returns the machine types with a price in the group's region."""
     rules = CandidateRules(
         architectures=frozenset(group.architectures),
         names=None,

@@ -257,7 +257,7 @@ def _list_notes(types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking
     ]
     if not types.price_paths:
         notes.append(
-            f"the prices are on-demand list prices of {priced.region}, of July 2026; pass the prices that you "
-            "pay with --prices"
+            f"the prices are on-demand list prices{f' of {priced.region}' * (not priced.notes)}, of July 2026; pass "
+            "the prices that you pay with --prices"
         )
-    return notes
+    return [*notes, *priced.notes]

@@ -16,7 +16,7 @@ from trimtab.cli.reports.machine_ranking import build_ranking
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
-from trimtab.cluster.node import INSTANCE_TYPE_LABEL, group_of
+from trimtab.cluster.node import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, group_of
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.timestamps import Seconds
@@ -226,7 +226,11 @@ def render_overlays(ranking: Ranking) -> list[dict[str, Any]]:
             "metadata": {"name": f"trimtab-{score.candidate.name.lower().replace('.', '-').replace('_', '-')}"},
             "spec": {
                 "weight": max(1, 100 - number),
-                "requirements": [{"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": [score.candidate.name]}],
+                # The price is that on demand: Karpenter knows the present spot price of the type itself.
+                "requirements": [
+                    {"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": [score.candidate.name]},
+                    {"key": CAPACITY_TYPE_LABEL, "operator": "In", "values": ["on-demand"]},
+                ],
                 # Surcharges are part of what a node costs this workload.
                 "price": f"{score.candidate.price / 1e6 + score.surcharges.total:.6f}",
             },

@@ -12,6 +12,7 @@ from trimtab.cli.reports import plan_explanation as explain
 from trimtab.cli.reports.plan import PlanReport, build_report
 from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
 from trimtab.cli.reports.plan_table import VIEW
+from trimtab.cli.reports.replacements import report_replacements
 from trimtab.cli.reports.resizes import plan_resizes
 from trimtab.compaction.plan import make_plan
 from trimtab.inputs import plan_inputs as inputs
@@ -85,5 +86,7 @@ def verb(options: PlanVerbOptions) -> None:
             comparison = compare_plans(plan_inputs, cluster_model, draining_plan)
     chains = [explain.explain_subject(plan_inputs, cluster_model, draining_plan, kind, name) for kind, name in subjects]
     resize = plan_resizes(plan_inputs, draining_plan) if plan_inputs.wants_resizes and not subjects else None
-    plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize)
+    with show_spinner("Comparing with new nodes"):
+        replacements = report_replacements(plan_inputs, draining_plan) if not subjects else None
+    plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize, replacements)
     write_report(options.output, plan_report, _VIEW)

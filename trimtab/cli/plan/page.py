@@ -40,6 +40,7 @@ def render_page(report: PlanReport) -> str:
                     if pool.refused
                 ],
                 *([report.resize.text] if report.resize else ()),
+                *([report.replace.text] if report.replace and report.replace.replacements else ()),
                 *report.notes,
             ],
             choices=tuple(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from trimtab.cli.output import ReportPart
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
 from trimtab.cluster.pool import Goal, Pool, PoolIndex
 from trimtab.cluster.reason import NotYet
 from trimtab.compaction.drain.savings import convert_amount, format_amount
@@ -39,8 +39,8 @@ class PriceReport(ReportPart, frozen=True, kw_only=True):
     """The number of nodes whose price has the same source."""
 
     source: str
-    """The source: `file`, `label`, `settings`, `list`, `list-region-unknown`, `spot-discount`, or the code of the
-    reason why there is no price."""
+    """The source: `file`, `label`, `settings`, `list`, `list-region-unknown`, `list-other-region`, `spot-discount`, or
+    the code of the reason why there is no price."""
     nodes: int
     is_guessed: bool
     text: str
@@ -122,6 +122,8 @@ def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, 
             PriceSource.LIST: f"at the list price of the region {region}",
             PriceSource.LIST_REGION_UNKNOWN: f"at the list price of {region}, a guess because their labels name no "
             "region",
+            PriceSource.LIST_OTHER_REGION: f"at the list price of {region}, a guess because Trimtab has none for "
+            f"{node.labels.get(REGION_LABEL, '')}",
             PriceSource.SPOT_DISCOUNT: f"at a guessed spot price, {SPOT_DISCOUNT_PERCENT} % below the list price of "
             f"{region}",
         }[price.source]

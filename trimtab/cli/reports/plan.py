@@ -25,6 +25,7 @@ from trimtab.cli.reports.plan_comparison import (
     PlanComparison,
     PresetReport,
 )
+from trimtab.cli.reports.replacements import ReplacementsReport
 from trimtab.cli.reports.resizes import ResizeReport
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
@@ -33,11 +34,11 @@ from trimtab.cluster.owner import controller_by_hash
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.compaction.cluster_after import successor_requirements
 from trimtab.compaction.misplaced_pods import find_misplaced
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.plan_variants import plan_frontier
 from trimtab.compaction.reasons import BLOCKED, MOVED_BEFORE
-from trimtab.compaction.simulate import successor_requirements
 from trimtab.inputs.node_costs import compute_node_costs
 from trimtab.inputs.plan_inputs import PlanInputs
 from trimtab.scheduling.cluster_model import Again, ClusterModel
@@ -212,6 +213,9 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     """The chains of reasons for the nodes and pods of --explain."""
     resize: ResizeReport | None = None
     """What the plan frees in addition if pods are made smaller first; null without --resize."""
+    replace: ReplacementsReport | None = None
+    """What cheaper new nodes would save in addition; null if all pools say `replace: off`, or if no node group is
+    known."""
     notes: list[str]
     """The plan's assumptions, and notes about the snapshot."""
 
@@ -299,6 +303,7 @@ def build_report(
     explained: Sequence[ExplainReport],
     compared: PlanComparison = NO_COMPARISON,
     resize: ResizeReport | None = None,
+    replacements: ReplacementsReport | None = None,
 ) -> PlanReport:
     """Returns the whole report of the plan."""
     inventory, targets = inputs.inventory, {move.pod: move.target for move in plan.all_moves}
@@ -343,6 +348,7 @@ def build_report(
         ),
         explained=list(explained),
         resize=resize,
+        replace=replacements,
         notes=[*inputs.notes, *plan.notes, *note_missing_prices(inventory, inputs.pools)],
     )
 

@@ -27,6 +27,7 @@ from trimtab.cli.reports.plan import (
     StepReport,
 )
 from trimtab.cli.reports.plan_comparison import KeeperReport, PresetReport
+from trimtab.cli.reports.replacements import list_replacement_sections
 from trimtab.cli.reports.resizes import list_resize_sections, saving_column
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS
 from trimtab.cluster.format_count import format_count, join_first
@@ -363,6 +364,7 @@ _SECTIONS: tuple[Section[PlanReport, Any], ...] = (
     Section(key="pools", rows=_list_pools, columns=_list_pool_columns),
     _PRICES,
     _NODES,
+    *list_replacement_sections(lambda report: report.replace),
     *list_stays(lambda report: report.stays),
 )
 

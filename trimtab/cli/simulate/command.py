@@ -14,6 +14,7 @@ from trimtab.cli.simulate import page
 from trimtab.cli.simulate.report import build_report, explain_subject
 from trimtab.cli.simulate.table import VIEW
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.compaction.replace.simulate import simulate_with_replacements
 from trimtab.compaction.simulate import Scheduler, Simulation, simulate_rounds
 from trimtab.inputs import plan_inputs as inputs
 from trimtab.inputs.flags import EXPLAIN
@@ -42,6 +43,13 @@ class SimulateOptions:
             help="Let the scheduler avoid nodes that are drained next or reserved, as Trimtab's soft taints do.",
         ),
     ] = False
+    replaces: Annotated[
+        bool,
+        option(
+            "--replace",
+            help="Also carry out the advised replacements, as if every node group gave the nodes that they need.",
+        ),
+    ] = False
     subjects: Annotated[
         tuple[tuple[Literal["node", "pod"], str], ...],
         EXPLAIN.with_help("Show the rounds that change one node or one pod (NAMESPACE/NAME), and why it stays."),
@@ -56,13 +64,14 @@ def verb(options: SimulateOptions) -> None:
 
     Each round makes a plan, drains the nodes of the first wave, places the new pods with a model of the scheduler, and
     starts again with full budgets. The command reads the same input as `trimtab plan`, and changes nothing. --resize
-    simulates once more, after the pods of policies with `running: resize` were made smaller.
+    simulates once more, after the pods of policies with `running: resize` were made smaller. --replace also carries out
+    the replacements that `trimtab plan` advises.
     """
     plan_inputs, subjects = inputs.read_inputs(options.inputs), options.subjects
     check_subjects(plan_inputs, subjects)
     with show_spinner("Simulating"):
 
-        def simulate(inventory: Inventory) -> Simulation:
+        def simulate_drains(inventory: Inventory) -> Simulation:
             return simulate_rounds(
                 inventory,
                 plan_inputs.pools,
@@ -70,6 +79,13 @@ def verb(options: SimulateOptions) -> None:
                 plan_inputs.context,
                 marked=options.marked,
                 again=plan_inputs.readmitted_requests,
+            )
+
+        def simulate(inventory: Inventory) -> Simulation:
+            if not options.replaces:
+                return simulate_drains(inventory)
+            return simulate_with_replacements(
+                inventory, plan_inputs.pools, plan_inputs.context, plan_inputs.readmitted_requests, simulate_drains
             )
 
         simulation = simulate(plan_inputs.inventory)

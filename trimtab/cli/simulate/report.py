@@ -1,7 +1,7 @@
 """The report of `trimtab simulate`, and the chains of reasons for single nodes and pods over all rounds."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReportPart
@@ -17,6 +17,7 @@ from trimtab.cli.reports.plan import (
 from trimtab.cli.reports.plan_bound import BoundReport, report_bound
 from trimtab.cli.reports.resizes import ResizeReport
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.node import NodeInfo
 from trimtab.compaction import explain
 from trimtab.compaction.simulate import SimulatedMove, Simulation, SimulationRound
 from trimtab.inputs.node_costs import compute_node_costs
@@ -40,6 +41,8 @@ class RoundReport(ReportPart, frozen=True, kw_only=True):
     number: int
     nodes: list[str]
     """The nodes that are drained in this round."""
+    new_nodes: list[str]
+    """The nodes that node groups gave in this round, with --replace. Trimtab invents their names."""
     nodes_left: int
     evictions: int
     waiting: int
@@ -58,7 +61,8 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     nodes_before: int
     nodes_after: int
     nodes_bound: int
-    """A lower bound on the number of nodes that any plan leaves, computed from the sum of requests."""
+    """A lower bound on the number of nodes that any drains leave, computed from the sum of requests. Replacements may
+    leave fewer."""
     evictions: int
     moved_twice: int
     waiting: int
@@ -80,6 +84,17 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
 _NO_SECOND_MOVE_NOTE = "pods that were moved stay on their new nodes: no pod is moved twice"
 
 
+_REPLACEMENT_NOTE = (
+    "every node group gave the new nodes that replacements need; a pod that a drain moved may move again when its node "
+    "is replaced"
+)
+
+
+def _sum_costs(nodes: Iterable[NodeInfo], costs: Mapping[str, int]) -> int:
+    """Returns the sum of what these nodes cost. A new node has its price, which is that of its node group."""
+    return sum(costs.get(node.name, node.price or 0) for node in nodes)
+
+
 def build_report(
     inputs: PlanInputs,
     simulation: Simulation,
@@ -91,6 +106,7 @@ def build_report(
     removed_nodes = {node.name for node in before} - {node.name for node in after}
     costs, unit = compute_node_costs(inputs.inventory, inputs.pools)
     # Moved pod → its node at the end of the simulation.
+    has_new_nodes = any(one.new_nodes for one in simulation.rounds)
     moved = {landing.pod for simulated_round in simulation.rounds for landing in simulated_round.landings}
     return SimulateReport(
         scheduler=simulation.scheduler.value,
@@ -102,7 +118,7 @@ def build_report(
         waiting=simulation.pending_successors,
         saves=convert_saving(simulation.saved, simulation.unit),
         cost_before=convert_saving(sum(costs.values()), unit),
-        cost_after=convert_saving(sum(costs[node.name] for node in after), unit),
+        cost_after=convert_saving(_sum_costs(after, costs), unit),
         bound=report_bound(simulation.first.bound, simulation.unit, simulation.nodes_before),
         rounds=_report_rounds(simulation),
         stays=report_stays(simulation.last, pool_names_by_node(inputs), simulation.after.pods),
@@ -118,7 +134,7 @@ def build_report(
         notes=[
             *inputs.notes,
             *simulation.first.notes,
-            _NO_SECOND_MOVE_NOTE,
+            _REPLACEMENT_NOTE if has_new_nodes else _NO_SECOND_MOVE_NOTE,
             *note_missing_prices(inputs.inventory, inputs.pools),
         ],
     )
@@ -127,7 +143,7 @@ def build_report(
 def _report_rounds(simulation: Simulation) -> list[RoundReport]:
     remaining, reports = simulation.nodes_before, []
     for number, simulated_round in enumerate(simulation.rounds, start=1):
-        remaining -= len(simulated_round.nodes)
+        remaining += len(simulated_round.new_nodes) - len(simulated_round.nodes)
         reports.append(_report_round(number, simulated_round, remaining, simulation.unit))
     return reports
 
@@ -137,6 +153,7 @@ def _report_round(number: int, simulated_round: SimulationRound, remaining: int,
     return RoundReport(
         number=number,
         nodes=list(simulated_round.nodes),
+        new_nodes=list(simulated_round.new_nodes),
         nodes_left=remaining,
         evictions=len(simulated_round.landings),
         waiting=waiting,

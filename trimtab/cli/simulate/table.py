@@ -36,9 +36,10 @@ def _describe_simulation(report: SimulateReport) -> Iterator[Text]:
         f" {format_saving(report.saves)}. "
     )
     yield Text(cost + f"{_SCHEDULER_NOTES[report.scheduler]}.")
+    any_plan = "drains alone" if any(one.new_nodes for one in report.rounds) else "any plan"
     yield Text(
-        f"At least {format_count(report.nodes_bound, 'node remains', 'nodes remain')} after any "
-        f"plan. {report.bound.text}",
+        f"At least {format_count(report.nodes_bound, 'node remains', 'nodes remain')} after {any_plan}. "
+        f"{report.bound.text}",
         style=GREY,
     )
 
@@ -48,6 +49,7 @@ class _ChartRow(NamedTuple):
 
     name: str
     removed: int
+    """The nodes that were drained, less the new ones."""
     remaining: int
     evictions: int | None
 
@@ -63,7 +65,7 @@ def _list_chart_rows(report: SimulateReport) -> list[_ChartRow]:
         (f"round {part[0].number}" if len(part) == 1 else f"rounds {part[0].number}–{part[-1].number}", part)
         for part in parts
     ]:
-        removed = sum(len(one.nodes) for one in rounds)
+        removed = sum(len(one.nodes) - len(one.new_nodes) for one in rounds)
         rows.append(_ChartRow(name, removed, rounds[-1].nodes_left, sum(one.evictions for one in rounds)))
     return rows
 

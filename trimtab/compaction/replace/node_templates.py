@@ -1,0 +1,278 @@
+"""The next node of each node group, as far as its present nodes show it.
+
+A new node of a group is like the present ones of the same zone: it has the labels and the taints that all of them have
+in common, the smallest of their allocatable amounts, and the pods of their DaemonSets. Labels that name a single node
+are left out. The group of a node comes from the cluster autoscaler's status; if no status names groups, the pools that
+the platform's labels name count as node groups.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from trimtab.cluster.api.core import Taint
+from trimtab.cluster.api.meta import change
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo, group_of
+from trimtab.cluster.node_nature import NodeKind
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pool import KEEP_ANNOTATION, Pool, PoolIndex, pool_name
+from trimtab.cluster.pool_labels import POOL_LABELS
+from trimtab.cluster.reason import NotYet, Reason, Unreadable
+from trimtab.cluster.resources import Amounts
+from trimtab.compaction.candidates import STARTUP_TAINTS, UNINITIALIZED
+from trimtab.compaction.replace import reasons as r
+from trimtab.machines.prices import quote_price
+
+T = TypeVar("T")
+_NO_MEMBERS = (NodeKind.KARPENTER, NodeKind.CONTROL_PLANE, NodeKind.SERVERLESS, NodeKind.EDGE, NodeKind.SLICE_HOST)
+_PASSING_TAINTS = (*AUTOSCALER_TAINTS, *UNINITIALIZED)
+"""Keys of taints that come and go, so that they say nothing about the next node of a group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTemplate:
+    """The next node of one node group in one zone."""
+
+    group: str
+    zone: str
+    node: NodeInfo
+    """The node; its name is empty."""
+    members: frozenset[str]
+    """The names of the present nodes of the group. None of them is replaced by the new one: the pods of the others
+    could as well move to it."""
+    daemons: tuple[PodInfo, ...]
+    """A pod of each DaemonSet, and each static pod, that runs on a present node of the group in the zone."""
+    price: int
+    """The price in micro-dollars an hour: the highest of the present nodes."""
+    max_new_nodes: int | None
+    """How many nodes the group may still get, or None if its maximum is not known."""
+    label: tuple[str, str]
+    """A label that the nodes of the group have, and no other node."""
+    is_assumed: bool
+    """Whether no autoscaler names the group, so that a pool of the platform counts as one."""
+
+    def build_node(self, name: str) -> NodeInfo:
+        """Returns the new node with this name. It is annotated so that no plan drains it."""
+        labels = {**self.node.labels, HOSTNAME_LABEL: name}
+        return replace(self.node, name=name, labels=labels, annotations={KEEP_ANNOTATION: "true"})
+
+    def build_daemons(self, name: str) -> list[PodInfo]:
+        """Returns the pods of DaemonSets, and the static pods, that run on the new node of this name."""
+        return [
+            change(pod, name=f"{pod.name}-{name}", uid=f"{pod.uid}-{name}", node=name, likeness=-1)
+            for pod in self.daemons
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTemplates:
+    """The templates of all node groups that may get a node, and the reasons why the others may not."""
+
+    templates: tuple[NodeTemplate, ...]
+    refusals: Mapping[str, Reason]
+    """Node group → why it gets no part in a replacement."""
+    is_assumed: bool
+    """Whether no autoscaler names its groups, so that the pools of the platform count as node groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    name: str
+    status: NodeGroupStatus | None
+    nodes: tuple[NodeInfo, ...]
+
+
+def find_templates(inventory: Inventory, autoscaler: Autoscaler | None, pools: Sequence[Pool]) -> NodeTemplates:
+    """Returns the template of each node group and zone, sorted by price."""
+    groups = _list_groups(inventory, autoscaler)
+    refusals: dict[str, Reason] = {}
+    templates: list[NodeTemplate] = []
+    index = PoolIndex(pools)
+    fixed_pods: dict[str, list[PodInfo]] = {}
+    for pod in inventory.pods:
+        if (pod.is_daemon or pod.is_static) and pod.node and not pod.is_finished:
+            fixed_pods.setdefault(pod.node, []).append(pod)
+    for group in groups:
+        made = _make_templates(group, inventory, index, fixed_pods)
+        if isinstance(made, Reason):
+            refusals[group.name] = made
+        else:
+            templates += made
+    return NodeTemplates(
+        templates=tuple(sorted(templates, key=lambda one: (one.price, one.group, one.zone))),
+        refusals=refusals,
+        is_assumed=any(group.status is None for group in groups),
+    )
+
+
+def _list_groups(inventory: Inventory, autoscaler: Autoscaler | None) -> list[_Group]:
+    members: dict[str, list[NodeInfo]] = {}
+    statuses = {group.name: group for group in autoscaler.groups} if autoscaler is not None else {}
+    for node in inventory.machines:
+        if any(node.nature.sign_of(kind) for kind in _NO_MEMBERS):
+            continue
+        if autoscaler is not None and statuses:
+            group = group_of(node, autoscaler.groups)
+            name = group.name if group is not None else ""
+        else:
+            name = pool_name(node)
+        if name:
+            members.setdefault(name, []).append(node)
+    return [
+        _Group(name=name, status=statuses.get(name), nodes=tuple(members.get(name, ())))
+        for name in sorted({*statuses, *members})
+    ]
+
+
+def _make_templates(
+    group: _Group, inventory: Inventory, index: PoolIndex, fixed_pods: Mapping[str, Sequence[PodInfo]]
+) -> list[NodeTemplate] | Reason:
+    status, name = group.status, group.name
+    models = [node for node in group.nodes if node.is_staying and not isinstance(node.allocatable, Unreadable)]
+    if status is not None and (status.scale_up == "Backoff" or not status.healthy):
+        state = "in back-off" if status.scale_up == "Backoff" else "not healthy"
+        return r.GROUP_IN_BACK_OFF(f"node group {name} is {state}, so it may give no node")
+    more = _max_new_nodes(group)
+    if more == 0:
+        return r.GROUP_AT_MAXIMUM(f"node group {name} is at its maximum")
+    if not models:
+        return r.GROUP_WITHOUT_NODE(
+            f"node group {name} has no ready node, so the labels of its next node are not known"
+        )
+    if any(node.is_legacy for node in models):
+        return r.LEGACY_GROUP(f"the nodes of node group {name} are to be given up")
+    label = _label_of_group(group, models, inventory)
+    if label is None:
+        return r.GROUP_WITHOUT_LABEL(f"no label is only on the nodes of node group {name}")
+    templates = []
+    for zone in sorted({node.zone for node in models}):
+        in_zone = [node for node in models if node.zone == zone]
+        prices = [quote_price(node, pool.prices if (pool := index.first_pool_of(node)) else {}) for node in in_zone]
+        unknown = next((price for price in prices if isinstance(price, NotYet)), None)
+        if unknown is not None:
+            return r.NEW_NODE_WITHOUT_PRICE(f"the price of a node of node group {name} is not known: {unknown.reason}")
+        price = max(price.amount for price in prices if not isinstance(price, NotYet))
+        templates.append(
+            NodeTemplate(
+                group=name,
+                zone=zone,
+                node=replace(_common_node(in_zone), price=price),
+                members=frozenset(node.name for node in group.nodes),
+                daemons=_list_daemons(in_zone, fixed_pods),
+                price=price,
+                max_new_nodes=more,
+                label=label,
+                is_assumed=status is None,
+            )
+        )
+    return templates
+
+
+def _max_new_nodes(group: _Group) -> int | None:
+    status = group.status
+    if status is None or status.max_size is None:
+        return None
+    sizes = (status.target, status.registered, len(group.nodes))
+    return max(0, status.max_size - max(size for size in sizes if size is not None))
+
+
+def _label_of_group(group: _Group, models: Sequence[NodeInfo], inventory: Inventory) -> tuple[str, str] | None:
+    """Returns a label that all nodes of the group have and no other node has, or None. Of several, a label that names a
+    pool is chosen before any other."""
+    names = {node.name for node in group.nodes}
+    common = _common_items([node.labels for node in models])
+    others = {item for node in inventory.nodes if node.name not in names for item in node.labels.items()}
+    own = [item for item in common.items() if item not in others and item[0] != HOSTNAME_LABEL and item[1]]
+    if len(models) == 1:
+        # A label of the only node may be the node's own: only those count that are known to name pools or types.
+        short_name = group.name.rstrip("/").rpartition("/")[2]
+        own = [
+            item
+            for item in own
+            if item[0] in (*POOL_LABELS, INSTANCE_TYPE_LABEL) or short_name.lower() == item[1].lower()
+        ]
+    return min(own, key=lambda item: (item[0] not in POOL_LABELS, item[0] != INSTANCE_TYPE_LABEL, item), default=None)
+
+
+def _common_items(mappings: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    first, *rest = mappings
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
+
+
+def _common_node(nodes: Sequence[NodeInfo]) -> NodeInfo:
+    """Returns a node with what all of these have in common, and the smallest of their amounts."""
+    first = nodes[0]
+    names = {node.name for node in nodes}
+    labels = {key: value for key, value in _common_items([node.labels for node in nodes]).items() if value not in names}
+    drivers = {driver for node in nodes for driver in node.attachable_volumes}
+    csi_drivers = [node.csi_drivers for node in nodes if node.csi_drivers is not None]
+    return replace(
+        first,
+        name="",
+        uid="",
+        labels=labels,
+        annotations={},
+        taints=_lasting_taints(nodes),
+        is_cordoned=False,
+        is_ready=True,
+        allocatable=_least_amounts([node.allocatable for node in nodes]),
+        capacity=_least_amounts([node.capacity for node in nodes]),
+        created=None,
+        provider_id="",
+        attachable_volumes={
+            driver: min(node.attachable_volumes[driver] for node in nodes if driver in node.attachable_volumes)
+            for driver in drivers
+        },
+        csi_drivers=frozenset.intersection(*csi_drivers) if len(csi_drivers) == len(nodes) else None,
+        runtime_handlers=_same_or(nodes, lambda node: node.runtime_handlers, None),
+        declared_features=_same_or(nodes, lambda node: node.declared_features, None),
+        has_strict_groups=_same_or(nodes, lambda node: node.has_strict_groups, None),
+        kubelet_version=_same_or(nodes, lambda node: node.kubelet_version, ""),
+        container_runtime=_same_or(nodes, lambda node: node.container_runtime, ""),
+        operating_system=_same_or(nodes, lambda node: node.operating_system, ""),
+        architecture=_same_or(nodes, lambda node: node.architecture, ""),
+        lifecycle=(),
+    )
+
+
+def _same_or(nodes: Sequence[NodeInfo], read: Callable[[NodeInfo], T], otherwise: T) -> T:
+    """Returns the value that all nodes have, or `otherwise` if they differ."""
+    first, *rest = map(read, nodes)
+    return first if all(value == first for value in rest) else otherwise
+
+
+def _least_amounts(amounts: Sequence[Amounts | Unreadable]) -> Amounts | Unreadable:
+    first = amounts[0]
+    if isinstance(first, Unreadable):
+        return first
+    readable = [one for one in amounts if not isinstance(one, Unreadable)]
+    return {name: min(one.get(name, 0) for one in readable) for name in first}
+
+
+def _lasting_taints(nodes: Sequence[NodeInfo]) -> tuple[Taint, ...]:
+    """Returns every taint of any of the nodes, without those that come and go."""
+    return tuple(
+        dict.fromkeys(
+            taint
+            for node in nodes
+            for taint in node.taints
+            if taint.key not in _PASSING_TAINTS and not taint.key.startswith((*STARTUP_TAINTS, "node.kubernetes.io/"))
+        )
+    )
+
+
+def _list_daemons(nodes: Sequence[NodeInfo], fixed_pods: Mapping[str, Sequence[PodInfo]]) -> tuple[PodInfo, ...]:
+    """Returns one pod of each DaemonSet on the nodes. Static pods are those of the node that has most of them: their
+    names differ by node."""
+    daemons: dict[object, PodInfo] = {}
+    static_pods: list[PodInfo] = []
+    for node in nodes:
+        pods = fixed_pods.get(node.name, ())
+        for pod in pods:
+            if pod.is_daemon:
+                daemons.setdefault(pod.owner, pod)
+        own = [pod for pod in pods if not pod.is_daemon]
+        static_pods = own if len(own) > len(static_pods) else static_pods
+    return (*daemons.values(), *static_pods)

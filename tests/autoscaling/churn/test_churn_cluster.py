@@ -48,7 +48,7 @@ def test_something_of_each_kind_happens_in_ten_hours() -> None:
     churn = draw_churn(ChurnOptions(), SHAPES)
     kinds = Counter(event.kind for event in churn.events)
     assert set(kinds) == set(ChurnKind)
-    assert sum(kinds.values()) - kinds[ChurnKind.JOB_ENDS] == pytest.approx(3600, rel=0.01)
+    assert sum(kinds.values()) - kinds[ChurnKind.JOB_ENDS] == pytest.approx(3600, rel=0.03)
 
 
 def test_the_trace_is_read_without_gpus_and_pending_pods() -> None:

@@ -29,6 +29,7 @@ from docs.pages import (
     rights,
     runtimes,
     schemas,
+    stand_in,
     vpa_fields,
     words,
 )
@@ -70,6 +71,7 @@ def everything() -> dict[str, str]:
         "docs/reference/nodes.md": _NOTE + nodes.page(),
         "docs/reference/pool.md": _NOTE + pools.page(_attribute_docs),
         "docs/reference/autoscaler-flags.md": _NOTE + autoscaler_flags.page(),
+        "docs/reference/stand-in.md": _NOTE + stand_in.page(),
         "docs/reference/runtimes.md": _NOTE + runtimes.page(),
         "docs/reference/compiled-fields.md": _NOTE + compiled_fields.page(),
         "docs/reference/vpa-fields.md": _NOTE + vpa_fields.page(),

@@ -282,6 +282,7 @@ FOLDERS_OF_ONE_USER = {
     "trimtab/diagnosis/": "the run of a command, by one user",
     "trimtab/installation/": "the run of a command, by one user",
     "trimtab/fleet/": "the run of a command, by one user",
+    "trimtab/autoscaling/churn/": "the run of a command, by one user",
     "trimtab/autoscaling/simulation/": "the run of a command, by one user",
     "trimtab/sizing/ranking/": "machine types of all pods together, which no pod waits for",
     "trimtab/machines/": "prices and types, which no namespace writes",

@@ -11,6 +11,7 @@ from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports.plan_explanation import check_subjects
 from trimtab.cli.reports.resizes import simulate_resizes
 from trimtab.cli.simulate import page
+from trimtab.cli.simulate.churn_flags import ChurnFlags
 from trimtab.cli.simulate.report import build_report, explain_subject
 from trimtab.cli.simulate.table import VIEW
 from trimtab.cluster.cluster_state import Inventory
@@ -54,6 +55,7 @@ class SimulateOptions:
         tuple[tuple[Literal["node", "pod"], str], ...],
         EXPLAIN.with_help("Show the rounds that change one node or one pod (NAMESPACE/NAME), and why it stays."),
     ] = ()
+    churn: ChurnFlags
     output: ReportOutput
 
 
@@ -65,8 +67,17 @@ def verb(options: SimulateOptions) -> None:
     Each round makes a plan, drains the nodes of the first wave, places the new pods with a model of the scheduler, and
     starts again with full budgets. The command reads the same input as `trimtab plan`, and changes nothing. --resize
     simulates once more, after the pods of policies with `running: resize` were made smaller. --replace also carries out
-    the replacements that `trimtab plan` advises.
+    the replacements that `trimtab plan` advises. --churn needs no snapshot.
     """
+    if options.churn.is_wanted:
+        # Imported here: the compactor's loop and its client take longer to import than a plan takes.
+        from trimtab.cli.simulate import churn_report
+        from trimtab.cli.simulate.churn_command import simulate_churn
+
+        with show_spinner("Simulating"):
+            report = simulate_churn(options.churn)
+        write_report(options.output, report, churn_report.VIEW)
+        return
     plan_inputs, subjects = inputs.read_inputs(options.inputs), options.subjects
     check_subjects(plan_inputs, subjects)
     with show_spinner("Simulating"):

@@ -1,0 +1,121 @@
+"""Objects of the churn as the product reads them: nodes, pods and budgets of the cluster in memory."""
+
+from dataclasses import replace
+
+from trimtab.autoscaling.churn.churn_script import ChurnMachine
+from trimtab.autoscaling.churn.pod_shapes import ChurnPodShape
+from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
+from trimtab.cluster.api.core import Taint
+from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.node import CANDIDATE_TAINT, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeInfo
+from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.pdb import Pdb
+from trimtab.cluster.pod import PodInfo, SchedulingRequirements
+from trimtab.cluster.schedulers import DEFAULT_SCHEDULER
+from trimtab.cluster.timestamps import Seconds
+
+NAMESPACE = "churn"
+APP_LABEL = "app"
+DELETION_TAINT = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
+CANDIDATE = Taint(key=CANDIDATE_TAINT, effect="PreferNoSchedule")
+SPOT_TAINT = Taint(key="churn/spot-loss", effect="NoSchedule")
+"""The taint of a node that the cloud takes away soon."""
+
+
+def create_node(machine: ChurnMachine, name: str, created: Seconds) -> NodeInfo:
+    """Returns a ready and empty node of this group."""
+    amounts = {"cpu": machine.millicores, "memory": machine.mebibytes << 20, "pods": machine.pods}
+    labels = {
+        GROUP_LABEL: machine.group,
+        INSTANCE_TYPE_LABEL: machine.instance_type,
+        HOSTNAME_LABEL: name,
+        ZONE_LABEL: "zone-a",
+        "topology.kubernetes.io/region": "us-east-1",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "trimtab.dev/price": str(machine.price),
+    }
+    return NodeInfo(
+        name=name,
+        labels=labels,
+        annotations={},
+        taints=(),
+        is_cordoned=False,
+        allocatable=amounts,
+        capacity=amounts,
+        is_ready=True,
+        created=created,
+        provider_id=f"churn:{machine.group}/{name}",
+        attachable_volumes={},
+        uid=f"node-{name}",
+        operating_system="linux",
+        architecture="amd64",
+    )
+
+
+def with_taint(node: NodeInfo, taint: Taint, *, present: bool) -> NodeInfo:
+    """Returns the node with, or without, the taint."""
+    others = tuple(one for one in node.taints if one.key != taint.key)
+    return replace(node, taints=(*others, taint) if present else others)
+
+
+def create_requirements(name: str, shape: ChurnPodShape) -> SchedulingRequirements:
+    """Returns what the scheduler considers about the pods of a workload: their requests alone."""
+    return SchedulingRequirements(
+        namespace=NAMESPACE,
+        labels={APP_LABEL: name},
+        requests={"cpu": shape.millicores, "memory": shape.mebibytes << 20},
+        node_selector={},
+        node_affinity=None,
+        preferred_nodes=(),
+        tolerations=(),
+        required_affinity=(),
+        required_anti_affinity=(),
+        hard_spreads=(),
+        soft_spreads=(),
+        preferred_affinity=(),
+        host_ports=(),
+        scheduler=DEFAULT_SCHEDULER,
+    )
+
+
+def create_pod(
+    name: str, requirements: SchedulingRequirements, owner: OwnerKey | None, created: Seconds, likeness: int = -1
+) -> PodInfo:
+    """Returns a pod that waits for a node; its uid is its name."""
+    return PodInfo(
+        name=name,
+        namespace=NAMESPACE,
+        uid=name,
+        node="",
+        requirements=requirements,
+        owner=owner,
+        annotations={},
+        created=created,
+        started=None,
+        deletion_requested_at=None,
+        grace_seconds=30,
+        phase="Pending",
+        is_ready=False,
+        priority=0,
+        local_volumes=(),
+        claims=(),
+        has_device_claims=False,
+        likeness=likeness,
+    )
+
+
+def create_budget(name: str, *, wanted: int, ready: int, max_unavailable: int) -> Pdb:
+    """Returns the budget of a workload as the disruption controller keeps it."""
+    desired = max(0, wanted - max_unavailable)
+    return Pdb(
+        namespace=NAMESPACE,
+        name=name,
+        selector=LabelSelector(match_labels={APP_LABEL: name}),
+        allowed=max(0, ready - desired),
+        max_allowed=min(wanted, max_unavailable),
+        is_healthy=ready >= desired > 0,
+        is_stale=False,
+        selector_problem="",
+        always_evictable=False,
+    )

@@ -1,6 +1,7 @@
 """What does a review cost, beside the reference in Go in the same run?
 
-    make bench-webhook        (a Go toolchain; about six minutes)
+    make bench-webhook                   (a Go toolchain; about six minutes)
+    make bench-webhook ONLY=memory       the resident memory alone
 
 One core for the server, one for the client. Ours with every shipped policy, recommendations for 10 000 workloads,
 the self-check on and a log line per changed pod. Rounds in shuffled order, medians. Ratios are ours to theirs.
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import random
 import statistics
+import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -41,13 +43,15 @@ SECONDS = "2s"
 PACED = "10s"
 """Two thousand reviews: the load client opens its connections anew each time, and of fewer they would be the p99."""
 COUNT = choose_size(3000, 1000)
-MEMORY = choose_size(100_000, 5_000)
+FILLING, MEMORY = choose_size((10_000, 100_000), (2_000, 5_000))
+"""Reviews after which all that is remembered has filled its room, and those after which memory is compared."""
 
 Loads = dict[tuple[str, str], list[Load]]
 """(what was measured, whose) → one per round."""
 
 
 def main() -> None:
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
     with (
         tempfile.TemporaryDirectory() as folder,
         servers.both(Path(folder)) as (theirs, ours),
@@ -56,13 +60,16 @@ def main() -> None:
         bodies = servers.bodies(Path(folder))
         plans = write_plans(Path(folder), bodies)
         _warm(bodies, theirs, ours, under_quota)
+        if only == "memory":
+            _print_memory(*_memory(plans, ours))
+            return
         loads = _rounds(bodies, plans, theirs, ours, under_quota)
         burst = [server.load(bodies["typical"], "-burst", "300", "-dur", "1s") for server in (theirs, ours)]
         print(
             f"\ncold burst of 300 connections, p99: reference {burst[0].p99_us / 1000:.0f} ms,"
             f" ours {burst[1].p99_us / 1000:.0f} ms, errors {burst[0].errors} and {burst[1].errors}"
         )
-        memory = _memory(bodies["typical"], plans["distinct"], ours)
+        memory = _memory(plans, ours)
     _tell(loads, memory, burst[1])
 
 
@@ -99,15 +106,23 @@ def _round(loads: Loads, name: str) -> str:
     return f"{name} {ours:.0f}/{theirs:.0f} µs"
 
 
-def _memory(body: Path, distinct: Path, ours: Server) -> tuple[int, int, int]:
-    """Resident before and after 100 000 reviews, some of them never seen before; and how many failed."""
-    errors = ours.call(distinct, 2 * COUNT).errors  # until what is remembered fills its room
-    before, observation = ours.memory, 0
-    while observation < MEMORY:
-        second_result = ours.load(body, "-conns", "8", "-dur", "3s")
-        for load in (second_result, ours.call(distinct, COUNT // 4)):
-            observation, errors = observation + load.reviews, errors + load.errors
-    return before, ours.memory, errors
+def _memory(plans: dict[str, Path], ours: Server) -> tuple[int, int, int]:
+    """Resident after 10 000 and after 100 000 reviews, nearly all with pods never seen before; and how many failed."""
+    kinds = ("mix", "anew", "distinct", "unknown")
+    answered, errors, resident = 0, 0, list[int]()
+    for goal in (FILLING, MEMORY):
+        while answered < goal:
+            load = ours.call(plans[random.choice(kinds)], COUNT)
+            answered, errors = answered + load.reviews, errors + load.errors
+        resident.append(ours.memory)
+    return resident[0], resident[1], errors
+
+
+def _print_memory(before: int, after: int, failed: int) -> None:
+    print(
+        f"resident after {FILLING:,} and after {MEMORY:,} reviews:"
+        f" {before / 2**20:.1f} and {after / 2**20:.1f} MiB, {failed} failed"
+    )
 
 
 def _tell(measurements: Loads, rest: tuple[int, int, int], burst: Load) -> None:
@@ -118,7 +133,7 @@ def _tell(measurements: Loads, rest: tuple[int, int, int], burst: Load) -> None:
     p99 = {who: _median(measurements["rate", who], "p99_us") for who in ("trimtab", "reference")}
     print(f"at 200 reviews a second, p99: ours {p99['trimtab']:.0f} µs, reference {p99['reference']:.0f} µs")
     before, after, failed = rest
-    print(f"resident before and after {MEMORY:,} reviews: {before / 2**20:.1f} and {after / 2**20:.1f} MiB")
+    _print_memory(before, after, failed)
     errors = sum(load.errors for (_, who), loads in measurements.items() if who == "trimtab" for load in loads)
     print(
         f"webhook_cpu_ratio_small={_ratio(measurements, 'small'):.2f} memory_growth_mib={(after - before) / 2**20:.1f}"

@@ -59,6 +59,8 @@ class _Entry(msgspec.Struct, eq=False, gc=False):
     """The cache's number for the facts against which this entry was last checked."""
     signer: MarkerSigner | None
     """The signer with which an annotation was written or read; None if the pod has no annotation before and after."""
+    is_used: bool = False
+    """Whether the entry was found since it was stored, or since it was last spared."""
     raised: tuple[QuotaIncrease, ...] | None = None
     """The amounts by which the pod increases the usage of quotas; None until they have been computed."""
 
@@ -66,13 +68,13 @@ class _Entry(msgspec.Struct, eq=False, gc=False):
 class ResponseCache:
     """Records by pod. The cache has a maximum size, and only one thread may use it.
 
-    Two generations limit the memory: an entry moves to the young generation when it is used. When the young generation
-    is full, the old generation is dropped, and the young one becomes the old one.
+    For each new entry the oldest ones make room, one by one: to drop thousands at once would delay a review by tens of
+    milliseconds. An entry that was found meanwhile is spared once, and becomes the newest.
     """
 
     def __init__(self, room: int = MAX_CACHE_BYTES, answers: QuotaAnswers = NO_ANSWERS) -> None:
         """`answers` are the decisions about quotas that siblings of a pod got."""
-        self._room = room // 2
+        self._room = room
         self.answers = answers
         self.lookups: Counter[Lookup] = Counter()
         """The number of pods by how their decision was found; it only grows."""
@@ -81,12 +83,11 @@ class ResponseCache:
         self._settings: AdmissionSettings | None = None
         self._facts: ClusterFacts | None = None
         self._as_of = 0
-        self._young: dict[CacheKey, _Entry] = {}
-        self._old: dict[CacheKey, _Entry] = {}
+        self._entries: dict[CacheKey, _Entry] = {}
         self._estimated_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return len(self._entries)
 
     def find_record(
         self, key: CacheKey, policies: Policies, facts: ClusterFacts, settings: AdmissionSettings
@@ -94,17 +95,18 @@ class ResponseCache:
         """Returns the cached record for this pod if deciding the pod now would give the same record, otherwise
         None."""
         self._reset_if_changed(policies, facts, settings)
-        entry = self._young.get(key) or self._promote(key)
+        entry = self._entries.get(key)
         if entry is None:
             return None
         if entry.signer is not None and entry.signer is not settings.signer and entry.signer != settings.signer:
-            self._young.pop(key)
+            self._drop(key)
             return None
         if entry.as_of != self._as_of:
             if not _is_still_valid(entry, facts, key[0], settings, self.answers):
-                self._young.pop(key)
+                self._drop(key)
                 return None
             entry.as_of = self._as_of
+        entry.is_used = True
         self.lookups[Lookup.SAME_POD] += 1
         return entry.record
 
@@ -122,27 +124,29 @@ class ResponseCache:
     def _reset_if_changed(self, policies: Policies, facts: ClusterFacts, settings: AdmissionSettings) -> None:
         if self._policies is not policies or (self._settings is not settings and self._settings != settings):
             self._policies = policies
-            self._young, self._old, self._estimated_bytes = {}, {}, 0
+            self._entries, self._estimated_bytes = {}, 0
             self.templates.clear()
         self._settings = settings
         if self._facts is not facts:
             self._facts = facts
             self._as_of += 1
 
-    def _promote(self, key: CacheKey) -> _Entry | None:
-        """Moves an entry from the old generation to the young one, and returns it; None if there is no such entry."""
-        entry = self._old.pop(key, None)
-        if entry is not None:
-            self._insert(key, entry)
-        return entry
-
     def _insert(self, key: CacheKey, entry: _Entry) -> None:
-        """Adds an entry to the young generation. If the young generation then has reached half of the maximum size, the
-        old generation is dropped."""
+        """Adds an entry, for which older ones make room."""
+        self._drop(key)
+        while self._entries and self._estimated_bytes + entry.size > self._room:
+            oldest = next(iter(self._entries))
+            if self._entries[oldest].is_used:
+                spared = self._entries[oldest] = self._entries.pop(oldest)
+                spared.is_used = False
+            else:
+                self._drop(oldest)
+        self._entries[key] = entry
         self._estimated_bytes += entry.size
-        if self._estimated_bytes > self._room:
-            self._old, self._young, self._estimated_bytes = self._young, {}, entry.size
-        self._young[key] = entry
+
+    def _drop(self, key: CacheKey) -> None:
+        entry = self._entries.pop(key, None)
+        self._estimated_bytes -= 0 if entry is None else entry.size
 
 
 def _is_marked(record: AdmissionRecord, before: Pod) -> bool:

@@ -211,7 +211,7 @@ def held_limit(bounds: LimitRangeBounds, written: Written | None) -> Written | N
 def request_floors(resource: str, bounds: LimitRangeBounds, limit: Written | None) -> tuple[RequestBound, ...]:
     """Returns the lower bounds of a request that LimitRanges set. `limit`: the limit that holds whatever the request
     becomes; None if there is none, or if it follows the request."""
-    floors = list[RequestBound]()
+    floors: list[RequestBound] = []
     minimum, ratio = bounds.min, bounds.ratio
     if ratio is not None and limit is not None:
         amount = least_for_ratio(resource, limit, ratio.value)
@@ -227,7 +227,7 @@ def request_ceilings(
 ) -> tuple[RequestBound, ...]:
     """Returns the upper bounds of a request: the maximum of LimitRanges, then the limit that holds. `is_added`: whether
     it is the default limit of a LimitRange."""
-    ceilings = list[RequestBound]()
+    ceilings: list[RequestBound] = []
     if bounds.max is not None:
         amount = round_down(resource, bounds.max.value)
         ceilings.append(RequestBound(amount, f"LimitRange {bounds.max.by} allows at most"))

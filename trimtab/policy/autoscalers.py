@@ -100,7 +100,7 @@ def has_vpa_written(pod_context: PodContext, container: ContainerRef, resource: 
 
 def _requests_written_by_vpa(pod_context: PodContext) -> frozenset[tuple[str, str]]:
     """Returns (index of the container, resource) of each request that the VPA has set according to its annotation."""
-    requests = set[tuple[str, str]]()
+    requests: set[tuple[str, str]] = set()
     for sentence in pod_context.annotations.get(WRITTEN_BY_VPA, "").split(";"):
         _, marker, container_text = sentence.strip().rpartition("container ")
         index, colon, values = container_text.partition(": ")

@@ -321,7 +321,7 @@ def _request_floors(resource_state: _ContainerResource, fixed_limit: Written | N
 
 def _request_ceilings(resource_state: _ContainerResource, fixed_limit: Written | None) -> list[RequestBound]:
     """Returns all upper bounds of the request."""
-    ceilings = list[RequestBound]()
+    ceilings: list[RequestBound] = []
     vpa, largest = resource_state.vpa, resource_state.subject.facts.largest_node.get(resource_state.resource)
     # A device is not capped: a container that asks for four of them cannot work with two.
     if largest and "/" not in resource_state.resource:

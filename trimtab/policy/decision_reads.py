@@ -137,7 +137,8 @@ class FactDependencies(msgspec.Struct, eq=False, gc=False):
         """
         others: Answers = {}
         for name, answers in self.answers.items():
-            mapping, own = _mapping_of(facts, name), dict[Hashable, Any]()
+            mapping = _mapping_of(facts, name)
+            own: dict[Hashable, Any] = {}
             for earlier_key, earlier in answers.items():
                 key = renamed.get(earlier_key, earlier_key)
                 current = own[key] = _answer_question(mapping, key)

@@ -114,7 +114,8 @@ def merge_tolerations(first: tuple[Toleration, ...], second: tuple[Toleration, .
         covered_by_later.append(following.covers_toleration(toleration))
         following.add_toleration(toleration)
     merged: list[Toleration] = []
-    preceding, merged_set = _LongestTolerations(), set[Toleration]()
+    merged_set: set[Toleration] = set()
+    preceding = _LongestTolerations()
     for toleration, is_covered in zip(tolerations, reversed(covered_by_later), strict=True):
         if not is_covered and toleration not in merged_set and not preceding.covers_toleration(toleration):
             merged.append(toleration)

@@ -14,6 +14,7 @@ from docs.chart.readme import chart_readme
 from docs.chart.templates import templates
 from docs.chart.values import schema, values_yaml
 from trimtab.cluster.processes import METRICS_API
+from trimtab.compaction.order.order_definition import build_drain_order_crd
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.installation.manifests import render_manifests
 from trimtab.installation.names import CONFIGURATION_NAME, InstallValues, Manifest
@@ -52,6 +53,7 @@ def _chart() -> dict[str, str]:
         f"{CHART}/values.schema.json": json.dumps(schema(), indent=1, ensure_ascii=False) + "\n",
         f"{CHART}/crds/podpolicies.yaml": _WRITTEN + _yaml(build_crd()),
         f"{CHART}/crds/poolstatuses.yaml": _WRITTEN + _yaml(build_pool_status_crd()),
+        f"{CHART}/crds/drainorders.yaml": _WRITTEN + _yaml(build_drain_order_crd()),
         **{f"{CHART}/templates/{name}": _COMMENT + text for name, text in templates().items()},
         f"{CHART}/templates/NOTES.txt": _NOTES,
         **{f"{CHART}/{name}": text for name, text in observed.files().items()},

@@ -179,6 +179,7 @@ def test_the_crd_is_a_custom_resource_definition() -> None:
     assert [(one["kind"], one["metadata"]["name"]) for one in documents] == [
         ("CustomResourceDefinition", "podpolicies.trimtab.dev"),
         ("CustomResourceDefinition", "poolstatuses.trimtab.dev"),
+        ("CustomResourceDefinition", "drainorders.trimtab.dev"),
     ]
 
 

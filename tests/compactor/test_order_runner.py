@@ -13,7 +13,8 @@ from trimtab.cluster.reason import NotYet
 from trimtab.compaction.order.next_round import OrderPhase, OrderRound
 from trimtab.compaction.order.record import ORDER_MANAGER
 from trimtab.compactor.order.order_reader import OrderView
-from trimtab.compactor.order.order_runner import OrderEvent, OrderRunner
+from trimtab.compactor.order.order_runner import OrderRunner
+from trimtab.compactor.order.order_steps import OrderEvent
 from trimtab.compactor.reasons import STALE
 from trimtab.kube.client import Deadlines
 from trimtab.kube.errors import refusal_of_response

@@ -204,6 +204,20 @@ WHAT: dict[str, tuple[str, ...]] = {
         f"{_ORDERS}::test_a_kubelet_writes_no_record_on_another_node",
         "tests/compaction/order/test_record.py::test_only_the_owner_of_both_fields_proves_the_cordon",
     ),
+    "a DrainOrder with which a user would have the compactor drain what they may not": (
+        f"{_ADVERSARY}/test_drain_orders.py::test_a_tenant_without_the_role_creates_no_order",
+        f"{_ADVERSARY}/test_drain_orders.py::test_nobody_orders_in_the_name_of_another_user",
+        f"{_ADVERSARY}/test_drain_orders.py::test_an_author_without_rights_to_nodes_drains_nothing",
+        f"{_ADVERSARY}/test_drain_orders.py::test_without_the_policy_no_order_is_accepted",
+        f"{_ADVERSARY}/test_drain_orders.py::test_rights_that_are_taken_away_stop_the_order_and_give_the_cordons_back",
+        f"{_ADVERSARY}/test_drain_orders.py::test_an_order_of_every_node_is_refused",
+        "tests/compactor/test_drain_orders.py::test_each_eviction_is_in_a_namespace_that_a_review_covers",
+    ),
+    "a forged status of a DrainOrder": (
+        f"{_ADVERSARY}/test_drain_orders.py::test_only_the_compactor_writes_the_status",
+        f"{_ADVERSARY}/test_drain_orders.py::test_a_forged_annotation_joins_no_order",
+        "tests/compactor/test_drain_orders.py::test_an_annotation_that_the_state_does_not_know_is_removed",
+    ),
     "a forged PoolStatus": (
         "tests/compactor/test_pool_status_writer.py::test_what_somebody_else_wrote_is_replaced_and_changes_no_decision",
         "tests/e2e/test_pool_status.py::test_kubectl_shows_a_pool_and_a_forged_one_is_neither_kept_nor_believed",

@@ -1,4 +1,6 @@
-"""A compactor that is killed by SIGKILL right after its Nth write (its Lease's not counted): `python -m … N`."""
+"""A compactor that is killed by SIGKILL right after its Nth write: `python -m … N WORD…`.
+
+Its Lease, reviews of access, and writes whose path has one of the words are not counted."""
 
 from __future__ import annotations
 
@@ -23,10 +25,11 @@ class Dying(Client):
     """Counts its writes, and does not survive one of them."""
 
     left = int(sys.argv[1])
+    uncounted = ("/leases", "subjectaccessreviews", *sys.argv[2:])
 
     def write(self, method: str, path: str, *rest: Any, **more: Any) -> bytes:
         answer = super().write(method, path, *rest, **more)
-        if "/leases/" not in path and not path.endswith("/leases"):
+        if not any(word in path for word in self.uncounted):
             self.left -= 1
             print(f"write {method} {path}", flush=True)
             if self.left == 0:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.reasons import has_facts
+from trimtab.compaction.order.order_definition import build_drain_order_crd
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.policy.schema import build_crd, json_schema
 
@@ -22,7 +23,11 @@ def undescribed(schema: dict[str, Any], path: str = "") -> Iterator[str]:
             yield from undescribed(schema[key], path)
 
 
-@pytest.mark.parametrize("crd", [build_crd(), build_pool_status_crd()], ids=["PodPolicy", "PoolStatus"])
+@pytest.mark.parametrize(
+    "crd",
+    [build_crd(), build_pool_status_crd(), build_drain_order_crd()],
+    ids=["PodPolicy", "PoolStatus", "DrainOrder"],
+)
 def test_every_field_of_a_definition_is_described(crd: dict[str, Any]) -> None:
     for version in crd["spec"]["versions"]:
         assert set(undescribed(version["schema"]["openAPIV3Schema"])) <= FILLED_BY_THE_API_SERVER

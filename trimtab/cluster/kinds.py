@@ -84,7 +84,7 @@ GROUPS_BY_KIND: Mapping[str, str] = {
     "JobSet": "jobset.x-k8s.io",
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io",
     **dict.fromkeys(("RayCluster", "RayJob", "RayService"), "ray.io"),
-    **dict.fromkeys(("Capture", "ForbiddenKind", "PodPolicy", "PoolStatus"), "trimtab.dev"),
+    **dict.fromkeys(("Capture", "DrainOrder", "ForbiddenKind", "PodPolicy", "PoolStatus"), "trimtab.dev"),
 }
 """Kind → the group that the kind's name means where no group is written: in an owner reference or a target without
 `apiVersion`, in a policy's `owners`, in documents that an earlier version of Trimtab stored."""

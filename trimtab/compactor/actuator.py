@@ -89,6 +89,8 @@ class EvictionResponse:
     message: str = ""
     retry_after: float | None = None
     """The number of seconds to wait, or None if the server does not say."""
+    is_denied: bool = False
+    """Whether the eviction was refused for another reason than a budget or a busy server, such as a webhook."""
 
 
 class Actuator(Protocol):

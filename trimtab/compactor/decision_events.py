@@ -12,6 +12,7 @@ CONTROLLER = "trimtab.dev/compactor"
 REASONS = {
     "planned": "CompactionPlanned",
     "started": "DrainStarted",
+    "ordered": "DrainOrdered",
     "evicted": "PodEvicted",
     "refused": "EvictionRefused",
     "emptied": "NodeDrained",

@@ -16,7 +16,8 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, cla
 from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
 from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.drain_order import order_drains
-from trimtab.compaction.drain.reasons import AHEAD, CLOSED, FAULT, FORBIDDEN, ODD_NOTE, STOPPING, UNKNOWN
+from trimtab.compaction.drain.order_entry import ORDERS
+from trimtab.compaction.drain.reasons import AHEAD, CLOSED, FAULT, FORBIDDEN, ODD_NOTE, ORDERED, STOPPING, UNKNOWN
 from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, describe_strikes, find_successors
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
@@ -49,6 +50,8 @@ class Drainer:
     """Drain → when this process first observed it."""
     rejected_uids: set[str] = field(default_factory=set)
     """Uids of the pods whose rejected eviction is already in the history."""
+    ordered_nodes: frozenset[str] = frozenset()
+    """The nodes of DrainOrders that are carried out. A drain of such a node to save it is ended."""
     moved_twice: int = 0
     """The number of evicted pods that were themselves successors of recently evicted pods."""
     removed_nodes: RemovedNodes = field(init=False)
@@ -75,15 +78,34 @@ class Drainer:
                 pod for move in drain.annotation.moves if (pod := pods.get(move.uid)) and pod.node == drain.node.name
             )
         )
+        ordered = self._ordered_drains(view)
         # Pool → the number of pods that its drains still have to evict.
-        uids = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if emptying else set()
+        is_moving = bool(emptying or ordered)
+        uids = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if is_moving else set()
+        annotations = [*(drain.annotation for drain in emptying), *ordered.values()]
         return ActiveDrains(
-            emptying={drain.node.name: drain.pool for drain in emptying},
+            emptying={
+                **{drain.node.name: drain.pool for drain in emptying},
+                **{node: annotation.pool for node, annotation in ordered.items()},
+            },
             stopping=stopping,
             emptied={drain.node.name: drain.pool for drain in active if not drain.is_emptying},
             deleted=view.autoscaler_deletions,
-            owed=Counter(drain.pool for drain in emptying for move in drain.annotation.moves if move.uid in uids),
+            owed=Counter(one.pool for one in annotations for move in one.moves if move.uid in uids),
         )
+
+    def _ordered_drains(self, view: ClusterView) -> dict[str, DrainAnnotation]:
+        """Returns node → annotation, for the nodes that DrainOrders in progress still have to empty. They count towards
+        the limits of their pools."""
+        entries = self.pool_states.state_of(ORDERS).orders
+        return {
+            node: annotation
+            for node, annotation in view.annotations.ordered.items()
+            if annotation.emptied is None
+            and annotation.order is not None
+            and (entry := entries.get(annotation.order.order)) is not None
+            and not entry.ended
+        }
 
     def executed_seconds(self, view: ClusterView, now: float) -> dict[str, float]:
         """Returns drain → seconds for which this process has executed it."""
@@ -179,6 +201,9 @@ class Drainer:
         node = drain.node
         if not self._is_known(drain):
             self._release_unknown(drain)
+            return
+        if node.name in self.ordered_nodes and not drain.is_deleted:
+            self._release_drain(drain, ORDERED(f"the drain of node {node.name} was ordered, so its own drain ends"))
             return
         may_annotate = node.is_cordoned and not drain.is_deleted
         if may_annotate and is_ahead(drain.annotation, drain.view.now):

@@ -70,7 +70,10 @@ class KubeActuator:
         if response.eviction_status is Made.TWO_BUDGETS:
             return EvictionResponse(became=EvictionResult.NEVER, message=response.message)
         return EvictionResponse(
-            became=EvictionResult.REFUSED, message=response.message, retry_after=response.retry_after
+            became=EvictionResult.REFUSED,
+            message=response.message,
+            retry_after=response.retry_after,
+            is_denied=response.eviction_status is Made.DENIED,
         )
 
     def resize_pod(self, pod: ResizablePod, version: str, changes: Sequence[ResizeChange]) -> ResizeOutcome:

@@ -16,6 +16,7 @@ from trimtab.compaction.reasons import DOUBTFUL_CORDON as DOUBTFUL
 from trimtab.compactor.actuator import ActuatorError, ErrorCollector
 from trimtab.compactor.drainer import Drainer
 from trimtab.compactor.error_guard import ErrorGuard, Failed, Ok
+from trimtab.compactor.order.order_keeper import POLL_SECONDS, OrderKeeper
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.resizer import Resizer
@@ -49,6 +50,8 @@ class Loop:
     """Returns whether the pool's state still exists where it was saved."""
     pause: Callable[[float], None] = lambda seconds: None
     """Waits, during the shutdown, until writes can be observed."""
+    orders: OrderKeeper | None = None
+    """Carries out DrainOrders, or None if there are none."""
     resizer: Resizer | None = None
     """Resizes running pods, or None if pods are not to be resized."""
     view: ClusterView | None = None
@@ -60,6 +63,8 @@ class Loop:
     _planned_at: float | None = field(default=None)
     _reported: frozenset[str] = frozenset()
     _blind_rounds: int = 0
+    _idle_until: float | None = None
+    """When the next round is due, if no order needs an earlier one; None: now."""
 
     def __post_init__(self) -> None:
         self.error_guard = self.drainer.error_guard
@@ -67,7 +72,10 @@ class Loop:
 
     def run_round(self) -> float:
         """Runs one round, and returns the seconds until the next. Raises nothing: errors are logged."""
-        before = self.problem
+        before, now = self.problem, self.elapsed()
+        if self._idle_until is not None and now < self._idle_until and not self._has_orders(now):
+            return min(POLL_SECONDS, self._idle_until - now)
+        self._idle_until = None
         try:
             outcome = self.error_guard.run_guarded("round", self._run_round)
         except ActuatorError as error:
@@ -95,6 +103,8 @@ class Loop:
         self._report_errors(view)
         self._reopen_pools(view)
         self.moves_by_others = self.moves_by_others.observe(view, self.drainer.timeouts.rest)
+        if self.orders is not None:
+            self.drainer.ordered_nodes = self.planner.ordered_nodes = self.orders.ledger.ordered_nodes()
         self.planner.moved_by_others = frozenset(self.moves_by_others.moved)
         before = self.error_guard.error_count
         with collector.collect_errors():
@@ -102,6 +112,11 @@ class Loop:
         self.error_guard.run_guarded("judge", lambda: self.drainer.judge_added_nodes(view))
         self.error_guard.run_guarded("judge", lambda: self.drainer.count_deletions(view))
         active = self.drainer.active_drains(view)
+        orders = self.orders
+        if orders is not None:
+            with collector.collect_errors():
+                self.error_guard.run_guarded("orders", lambda: orders.run_round(view, active, now))
+            self.problem = self.problem or orders.problem
         resizer = self.resizer
         if resizer is not None:
             leaving = frozenset((*active.emptying, *active.emptied))
@@ -121,9 +136,18 @@ class Loop:
         # A drained node may be needed within seconds, before the autoscaler's next scan adds another one.
         busy = bool(active.emptying or active.emptied) or self.planner.pending_steps is not None
         busy = busy or (self.resizer is not None and self.resizer.is_busy)
+        busy = busy or (orders is not None and orders.has_orders)
         if busy or view.evicted_uids or self._planned_at is None:
             return self.tick
-        return max(self.tick, self._planned_at + self.interval - now)
+        wait = max(self.tick, self._planned_at + self.interval - now)
+        if orders is None or wait <= POLL_SECONDS:
+            return wait
+        # A new order is noticed meanwhile, without a view of the whole cluster.
+        self._idle_until = now + wait
+        return POLL_SECONDS
+
+    def _has_orders(self, now: float) -> bool:
+        return self.orders is not None and self.orders.needs_round(now)
 
     def _observe(self, now: float) -> DrainPlanner | NotYet:
         """Returns a planner for the drains in the present view; NotYet while the view is incomplete."""

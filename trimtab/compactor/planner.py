@@ -88,6 +88,8 @@ class CompactionPlanner:
     while."""
     moved_by_others: frozenset[str] = frozenset()
     """The pods that somebody else moved recently, and that are left in peace."""
+    ordered_nodes: frozenset[str] = frozenset()
+    """The nodes of DrainOrders that are carried out, which are drained for no other reason."""
     last_plan: Plan | None = None
     reserved_targets: frozenset[str] = frozenset()
     """Nodes of pools that act, which are reserved by the last plan."""
@@ -236,7 +238,7 @@ class CompactionPlanner:
 
     def _start_drain(self, step: DrainStep, pool: Pool, check: Recheck, view: ClusterView) -> bool:
         node = view.find_node(step.node)
-        if node is None or node.is_cordoned:
+        if node is None or node.is_cordoned or step.node in self.ordered_nodes:
             return False
         reason = check.rejection_reason(step)
         if reason is not None:

@@ -22,6 +22,8 @@ from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.compactor.node_signatures import open_signer as opened_keys
+from trimtab.compactor.order.order_keeper import OrderKeeper
+from trimtab.compactor.order.order_source import KubeOrderSource
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import ConfigMapPoolStateStore, PoolStates
 from trimtab.compactor.pool_status_writer import PoolStatusWriter
@@ -207,12 +209,22 @@ class Process:
             interval=settings.plan_interval_seconds,
             priority=planner.rank_resizes,
         )
+        orders = OrderKeeper(
+            KubeOrderSource(writer, settings.namespace, recorder),
+            drains,
+            self.log,
+            settings.namespace,
+            clock.elapsed_seconds,
+            admitting.requests_lookup,
+            rehearses=settings.rehearse,
+        )
         return Loop(
             read_view=sight.read_view,
             pool_states=books,
             drainer=drains,
             planner=planner,
             resizer=resizer,
+            orders=orders,
             soft_taints=SoftTaints(door, settings.soft_taint),
             log=self.log,
             interval=settings.plan_interval_seconds,

@@ -42,6 +42,7 @@ def render_account_policies(values: InstallValues) -> Iterator[Manifest]:
     for process in ALWAYS_INSTALLED:
         yield from render_write_policies(process.write_policies, values)
     yield from compactor.render_pool_status_policy()
+    yield from compactor.render_order_author_policy()
 
 
 def render_uninstall_policies(values: InstallValues) -> Iterator[Manifest]:

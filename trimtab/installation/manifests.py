@@ -2,10 +2,12 @@
 and the APIService last."""
 
 from trimtab.cluster.processes import PROCESSES
+from trimtab.compaction.order.order_definition import build_drain_order_crd
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.installation.deployments import render_guards, render_workers
 from trimtab.installation.installed_processes import ALWAYS_INSTALLED, render_account_policies
 from trimtab.installation.names import POLICIES_MODE, VPA_MODE, InstallValues, Manifest, component_labels
+from trimtab.installation.processes.compactor import render_order_role
 from trimtab.installation.processes.metrics_api import render_metrics_api
 from trimtab.installation.processes.recommender import render_access_on_request
 from trimtab.installation.processes.webhook import render_webhook, render_webhook_configurations
@@ -25,8 +27,10 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
         render_namespace(values),
         build_crd(),
         build_pool_status_crd(),
+        build_drain_order_crd(),
         *render_accounts(ALWAYS_INSTALLED, values),
         *render_account_policies(values),
+        *render_order_role(values),
         *render_access_on_request(values),
         *(guard for process in PROCESSES if not process.is_optional for guard in render_guards(process, values)),
         *render_webhook(values),

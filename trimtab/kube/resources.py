@@ -29,6 +29,7 @@ SHAPES: dict[str, type[ApiObject]] = {
     "EndpointSlice": EndpointSlice,
     "PodPolicy": Custom,
     "PoolStatus": Custom,
+    "DrainOrder": Custom,
     "RuntimeClass": DatedRuntimeClass,
     "AutoscalerStatus": ConfigMap,
     "Lease": Lease,
@@ -167,6 +168,10 @@ LIST_SOURCES["PodPolicy"] = ListSource(
 )
 LIST_SOURCES["PoolStatus"] = ListSource(
     kind="PoolStatus", group_version="trimtab.dev/v1alpha1", plural="poolstatuses", optional=True
+)
+
+LIST_SOURCES["DrainOrder"] = ListSource(
+    kind="DrainOrder", group_version="trimtab.dev/v1alpha1", plural="drainorders", optional=True
 )
 
 LIST_SOURCES |= {name: replace(LIST_SOURCES[name.removesuffix("Template")], kind=name) for name in OWNER_TEMPLATES}

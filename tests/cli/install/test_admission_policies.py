@@ -57,6 +57,7 @@ def test_what_rights_cannot_say_of_an_account_a_policy_of_the_api_server_says() 
     assert policies_of().keys() == {
         *(policy.name for process in ALWAYS_INSTALLED for policy in process.write_policies),
         "trimtab-compactor-poolstatuses",
+        "trimtab-compactor-drainorders",
     }
     bound = {item["spec"]["policyName"] for item in EVERYTHING if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     assert bound == policies_of().keys()

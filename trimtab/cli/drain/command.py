@@ -31,8 +31,9 @@ from trimtab.compaction.order.order_plan import OrderPlan, plan_order
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.record import MAX_TEXT, OrderRecord
 from trimtab.compactor.order.order_reader import OrderReader, create_order_informers
-from trimtab.compactor.order.order_rights import list_missing_rights, read_own_name
-from trimtab.compactor.order.order_runner import OrderEvent, OrderRunner
+from trimtab.compactor.order.order_rights import list_missing_rights, read_own_identity
+from trimtab.compactor.order.order_runner import OrderRunner
+from trimtab.compactor.order.order_steps import OrderEvent
 from trimtab.compactor.order.order_writes import order_writer
 from trimtab.inputs import flags, order_records, plan_inputs
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
@@ -309,7 +310,7 @@ def _check_rights(client: Client, plan: OrderPlan) -> None:
 
 
 def _with_author(order: DrainOrder, client: Client) -> DrainOrder:
-    return replace(order, by=read_own_name(client)[:MAX_TEXT])
+    return replace(order, by=read_own_identity(client).name[:MAX_TEXT])
 
 
 def _describe_order(order: DrainOrder, plan: OrderPlan) -> str:

@@ -8,7 +8,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.control_characters import escape_in_json, on_one_line
 from trimtab.cluster.timestamps import format_timestamp
-from trimtab.compactor.order.order_runner import OrderEvent
+from trimtab.compactor.order.order_steps import OrderEvent
 
 
 class DrainEvent(ReportPart, frozen=True, kw_only=True):

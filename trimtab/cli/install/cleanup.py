@@ -204,13 +204,16 @@ class Uninstaller:
             # An autoscaler has chosen the node to delete it: pods would be scheduled on it if it were uncordoned.
             if node.removal_taint is not None:
                 return "the node is being deleted"
-            is_own = node.name in annotations.ours
+            ordered = annotations.ordered.get(node.name)
+            is_own = node.name in annotations.ours or ordered is not None
+            # An order leaves the cordon that another client had made before.
+            was_cordoned = ordered is not None and ordered.order is not None and ordered.order.was_cordoned
             try:
                 nodes.reopen_node(
                     self.writer,
                     name,
                     shape.metadata.resource_version,
-                    uncordon=node.is_cordoned and is_own,
+                    uncordon=node.is_cordoned and is_own and not was_cordoned,
                     annotations=(CORDONED_BY_US,) if is_own else (),
                     taints=taints_without_own(node, self.namespace),
                 )
@@ -260,7 +263,8 @@ class Uninstaller:
 
 def has_marks(node: NodeInfo, annotations: DrainAnnotations, namespace: str) -> bool:
     """Returns whether the node has an annotation or a taint of the compactor in this namespace."""
-    return node.name in annotations.ours or has_soft_taint(node, namespace)
+    is_own = node.name in annotations.ours or node.name in annotations.ordered
+    return is_own or has_soft_taint(node, namespace)
 
 
 def taints_without_own(node: NodeInfo, namespace: str) -> tuple[Taint, ...] | None:

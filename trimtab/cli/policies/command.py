@@ -27,6 +27,7 @@ from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import load_snapshot
+from trimtab.compaction.order.order_definition import build_drain_order_crd
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.inputs import live_cluster
 from trimtab.inputs.cluster_policies import read_cluster_policies
@@ -292,7 +293,7 @@ def explain_policies(options: PoliciesExplainOptions) -> None:
 def print_schema(options: PoliciesSchemaOptions) -> None:
     """Print the JSON Schema of a PodPolicy, for editors and CI."""
     if options.crd:
-        definitions = [build_crd(), build_pool_status_crd()]
+        definitions = [build_crd(), build_pool_status_crd(), build_drain_order_crd()]
         print_document(format_yaml(*definitions))
     else:
         print_document(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n")

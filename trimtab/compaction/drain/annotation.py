@@ -65,6 +65,17 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
         return OwnerKey(self.namespace, self.kind, self.owner)
 
 
+class OrderMark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is to be known of the DrainOrder for which a node is drained."""
+
+    order: Word
+    """The uid of the DrainOrder."""
+    waits: bool = False
+    """Whether the node is cordoned for the order, and its drain has not begun."""
+    was_cordoned: bool = False
+    """Whether another client had cordoned the node before, so that it stays cordoned when it is released."""
+
+
 class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One drain, as it is written into the annotation of its node."""
 
@@ -90,6 +101,8 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the removal of the node saves according to the plan, in `unit`."""
     unit: str = ""
     """The unit of `saves`."""
+    order: OrderMark | None = None
+    """The DrainOrder for which the node is drained; None: the compactor drains it to save the node."""
     v: int = VERSION
 
 
@@ -117,6 +130,9 @@ class DrainAnnotations:
     """Node → namespace of the other compactor that its annotation names."""
     doubtful: Mapping[str, NotAuthentic] = field(default_factory=dict)
     """Annotations without a valid signature that either name this compactor or cannot be read."""
+    ordered: Mapping[str, DrainAnnotation] = field(default_factory=dict)
+    """The annotations of DrainOrders that this compactor has signed for the node that has them. They are not in
+    `ours`: only the steps of orders act on them."""
     outdated: frozenset[str] = frozenset()
     """Nodes whose annotation was signed with the previous key. They must be signed again before that key is removed."""
 
@@ -186,6 +202,7 @@ def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: 
     ours: dict[str, DrainAnnotation | Unreadable] = {}
     others: dict[str, str] = {}
     doubtful: dict[str, NotAuthentic] = {}
+    ordered: dict[str, DrainAnnotation] = {}
     outdated: set[str] = set()
     for node in nodes:
         annotation = read_annotation(node, keys)
@@ -197,14 +214,17 @@ def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: 
         elif isinstance(annotation, NotAuthentic):
             doubtful[node.name] = annotation
         else:
-            ours[node.name] = annotation
+            if isinstance(annotation, DrainAnnotation) and annotation.order is not None:
+                ordered[node.name] = annotation
+            else:
+                ours[node.name] = annotation
             if (
                 keys is not None
                 and keys.previous
                 and isinstance(read_annotation(node, keys.without_previous), NotAuthentic)
             ):
                 outdated.add(node.name)
-    return DrainAnnotations(ours, others, doubtful, frozenset(outdated))
+    return DrainAnnotations(ours, others, doubtful, ordered, frozenset(outdated))
 
 
 def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:

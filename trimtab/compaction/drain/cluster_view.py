@@ -70,6 +70,14 @@ class ClusterView:
             pairs, key=lambda pair: (pair[1].since if isinstance(pair[1], DrainAnnotation) else 0, pair[0].name)
         )
 
+    def moving_drains(self) -> list[tuple[NodeInfo, DrainAnnotation | Unreadable]]:
+        """Returns the annotated nodes with those of DrainOrders, whose pods move as well."""
+        ordered = self.annotations.ordered
+        return [
+            *self.annotated_nodes(),
+            *((node, ordered[node.name]) for node in self.inventory.nodes if node.name in ordered),
+        ]
+
     def autoscaler_of(self, pool: str) -> Autoscaler | None:
         """Returns the state of the autoscaler of this pool, with the options of the pool's node groups, or None if its
         state is unknown."""

@@ -21,6 +21,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.backoff import EmptiedNode, PoolBackoff
+from trimtab.compaction.drain.order_entry import OrderEntry
 from trimtab.compaction.drain.savings import DaySavings, add_saving
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
@@ -136,6 +137,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     resizes: ResizeRecords = ResizeRecords()
     """The resizes in progress. An entry is written before each resize, so that the pod's earlier requests are known
     even if the process is killed."""
+    orders: dict[str, OrderEntry] = {}
+    """Uid of a DrainOrder → what is known of it. Only the state of the pool `ORDERS` has entries."""
     v: int = VERSION
 
     def with_failure(self, node: str, now: Seconds, *, strike: bool, namespace: str = "") -> "PoolState":
@@ -361,13 +364,18 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def is_final(before: PoolState, after: PoolState) -> bool:
     """Returns whether something ended between the two states, so that the state `before` must never be used again: a
-    drain, a surge or a resize has ended, or the pool was closed or has begun to back off.
+    drain, a surge, a resize or an order has ended, or the pool was closed or has begun to back off.
     """
     closed = after.closed is not None and after.closed != before.closed
     closed = closed or (after.backoff is not None and after.backoff != before.backoff)
-    if before.resizes.open.keys() - after.resizes.open.keys():
+    if before.resizes.open.keys() - after.resizes.open.keys() or ended_orders(before) - ended_orders(after):
         return True
     return closed or bool(after.ended.keys() - before.ended.keys() or before.surged.keys() - after.surged.keys())
+
+
+def ended_orders(state: PoolState) -> set[tuple[str, str]]:
+    """Returns the orders of the state, each with the reason for which it has ended."""
+    return {(uid, entry.ended) for uid, entry in state.orders.items()}
 
 
 def merge_observations(states: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Observations:

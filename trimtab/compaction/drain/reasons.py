@@ -182,6 +182,11 @@ FAULT = Code(
     "The next step of the drain could not be decided because of a bug in Trimtab, so the compactor uncordons the node.",
     "See the log for the traceback, and report the bug.",
 )
+ORDERED = Code(
+    "drain-ordered",
+    "A DrainOrder has the node, so the drain of the compactor's own wish ends. The order drains the node.",
+    "Nothing to do.",
+)
 STOPPING = Code(
     "drain-process-stopping",
     "The compactor is stopping, or cannot read the cluster.",

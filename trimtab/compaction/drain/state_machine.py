@@ -412,7 +412,7 @@ class DrainPlanner:
         """Returns the system workloads with an evicted pod whose successor is not ready yet."""
         if self._critical_workloads is None:
             self._critical_workloads = set()
-            for node, annotation in self.view.annotated_nodes():
+            for node, annotation in self.view.moving_drains():
                 if isinstance(annotation, DrainAnnotation) and annotation.emptied is None:
                     uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
                     self._critical_workloads |= {

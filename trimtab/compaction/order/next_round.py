@@ -198,7 +198,8 @@ class _RoundDecision:
                 f"another client removed the record of the order from node {name}, as `trimtab drain --release` does"
             )
             return OrderPhase.FAILED
-        if record is None and any(order_of_taint(taint) == self.order.name for taint in node.taints):
+        was_skipped = before is not None and before.was_skipped
+        if record is None and (was_skipped or any(order_of_taint(taint) == self.order.name for taint in node.taints)):
             self.result.failures[name] = o.SKIPPED(f"node {name} could not be emptied when the order began")
             return OrderPhase.FAILED
         if record is not None and record.is_emptied:

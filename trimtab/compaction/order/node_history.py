@@ -1,8 +1,8 @@
 """What one run of an order has observed of its nodes, so that it cordons no node a second time.
 
 The record on a node disappears when another user releases the node, and when the node is deleted and registers again.
-Without this history, such a node would look like one that is not cordoned yet. It is not needed by another run: that
-one takes its nodes from the records.
+Without this history, such a node would look like one that is not cordoned yet. Another run of `trimtab drain` does not
+need it: it takes its nodes from the records. The compactor stores it (`order_entry`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,6 +22,8 @@ class OrderNodeHistory:
     """Whether the node has had a record of the order."""
     was_emptied: bool = False
     """Whether the record has said that the node is empty."""
+    was_skipped: bool = False
+    """Whether the order has left the node out, because it could not be emptied when the order began."""
 
 
 def extend_history(
@@ -43,5 +45,6 @@ def extend_history(
             uid=before.uid,
             had_record=before.had_record or record is not None,
             was_emptied=before.was_emptied or (record is not None and record.is_emptied),
+            was_skipped=before.was_skipped,
         )
     return extended

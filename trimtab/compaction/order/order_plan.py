@@ -9,7 +9,7 @@ Nodes are emptied zone by zone, at most `OrderRules.at_once` in a wave, and with
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.node import NodeInfo
@@ -92,15 +92,16 @@ def plan_order(
     now: Seconds | None = None,
     closed: Iterable[str] = (),
     order: str = "",
+    own_nodes: Collection[str] = (),
 ) -> OrderPlan:
     """Returns the plan of an order. Equal input gives an equal plan.
 
     names: the nodes to empty, which must exist. now: the time of the snapshot; None if it is unknown. closed: further
     nodes of the order that are not emptied by this plan, and that receive no pods either. order: the name of the order,
-    whose own records keep no node from it."""
-    return _OrderPlanner(model, [model.node_numbers[name] for name in names], rules, now, order).build_plan(
-        [model.node_numbers[name] for name in closed if name in model.node_numbers]
-    )
+    whose own records keep no node from it. own_nodes: the nodes that the compactor has cordoned for this order."""
+    return _OrderPlanner(
+        model, [model.node_numbers[name] for name in names], rules, now, order, frozenset(own_nodes)
+    ).build_plan([model.node_numbers[name] for name in closed if name in model.node_numbers])
 
 
 @dataclass(slots=True, eq=False)
@@ -110,6 +111,7 @@ class _OrderPlanner:
     rules: OrderRules
     now: Seconds | None
     order: str
+    own_nodes: frozenset[str]
     pods_to_move: dict[int, list[int]] = field(default_factory=dict)
     budget_of: dict[int, int] = field(default_factory=dict)
     refusals: dict[int, Reason] = field(default_factory=dict)
@@ -179,7 +181,7 @@ class _OrderPlanner:
             return r.NO_MACHINE(f"node {node.name} is no machine: {sign.platform} ({sign.evidence})")
         if node.removal_taint is not None:
             return r.GOING_NODE(f"node {node.name} is being deleted (taint {node.removal_taint.key})")
-        if node.is_cordoned and CORDONED_BY_US in node.annotations:
+        if node.is_cordoned and CORDONED_BY_US in node.annotations and node.name not in self.own_nodes:
             return o.COMPACTOR_DRAINS(
                 f"according to its annotation {CORDONED_BY_US}, Trimtab's compactor drains node {node.name}"
             )

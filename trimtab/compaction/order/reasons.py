@@ -157,3 +157,97 @@ UNSEEN = Code(
     "The cluster could not be read for too long, so no further pod is evicted.",
     "Check the connection to the API server; `trimtab drain --resume` goes on.",
 )
+# ── an order that the compactor carries out ──────────────────────────────
+ACCEPTED = Code(
+    "order-accepted",
+    "The compactor has accepted the DrainOrder, and empties its nodes.",
+    "Nothing. To end it, delete the DrainOrder: its nodes are uncordoned.",
+)
+COMPLETE = Code(
+    "order-complete",
+    "All nodes of the order are empty or gone. They stay cordoned.",
+    "When you are done with the nodes, delete the DrainOrder: they are uncordoned.",
+)
+RELEASED = Code(
+    "order-released",
+    "The node is uncordoned again, because the DrainOrder was deleted or has ended, or because the compactor's state "
+    "does not know the order.",
+    "Nothing.",
+)
+UNPROVEN = Code(
+    "order-author-unproven",
+    "It is not certain that the DrainOrder was created by the user whom it names, because the admission policy that "
+    "ensures it was not in force.",
+    "Run `trimtab install` to write the policy again, wait some seconds, delete the DrainOrder, and create it again.",
+)
+AUTHOR_MAY_NOT = Code(
+    "order-author-not-permitted",
+    "The author of the DrainOrder may not do all that the order needs, so the compactor does not do it for them. The "
+    "nodes that were cordoned are uncordoned.",
+    "Give the author the permissions that the message names, delete the DrainOrder, and create it again.",
+)
+RIGHTS_UNKNOWN = Code(
+    "order-rights-unknown",
+    "The API server did not say whether the author of the DrainOrder has the permissions that the order needs, so "
+    "nothing more is done for now.",
+    "Nothing: the compactor asks again. The message has the words of the API server.",
+)
+WRONG_NODES = Code(
+    "order-wrong-nodes",
+    "The DrainOrder names nodes that do not exist or that may not be drained: nodes of the control plane or of "
+    "Karpenter, or all nodes of the cluster.",
+    "Delete the DrainOrder, and create one with other nodes.",
+)
+UNREADABLE_ORDER = Code(
+    "order-unreadable",
+    "The DrainOrder has a field that this version of Trimtab cannot read.",
+    "Delete the DrainOrder, and create it again. `kubectl explain drainorder.spec` names the fields.",
+)
+CHANGED_ORDER = Code(
+    "order-changed",
+    "The spec of the DrainOrder has changed since it was accepted, which the definition of DrainOrder does not permit. "
+    "No further pod is evicted.",
+    "Run `trimtab install` to write the definition again, delete the DrainOrder, and create it again.",
+)
+TOO_MANY_ORDERS = Code(
+    "order-too-many",
+    "There are too many DrainOrders that have not been deleted.",
+    "Delete DrainOrders that have ended. The order is accepted then.",
+)
+SHARED_NODE = Code(
+    "order-waits-for-order",
+    "Another DrainOrder has a node of this order. Two orders do not share a node, so this one waits.",
+    "Wait until the other DrainOrder has ended, and delete it.",
+)
+WAITS_FOR_COMPACTOR = Code(
+    "order-waits-for-compactor",
+    "The compactor drains a node of the order to save it. That drain is ended first.",
+    "Nothing to do.",
+)
+PAUSED = Code(
+    "order-paused",
+    "The compactor is paused, or only rehearses, so it does not carry out orders.",
+    "The message names the setting. `trimtab compactor resume` ends a pause.",
+)
+POOL_MODE = Code(
+    "order-pool-mode",
+    "A node of the order belongs to a pool that is disabled or in mode rehearse, in which the compactor changes "
+    "nothing.",
+    "Set `mode: act` in the settings of the pool that the message names; or drain the node with your own login "
+    "(`trimtab drain`).",
+)
+WINDOW_CLOSED = Code(
+    "order-window-closed",
+    "The windows of a pool do not permit a drain now, so the order waits.",
+    "Wait for the window, or create the DrainOrder with `override: [Windows]`.",
+)
+POOL_LIMIT = Code(
+    "order-pool-limit",
+    "A limit of a pool permits no further drain or eviction now, so the order waits.",
+    "Wait, or create the DrainOrder with `override: [Limits]`.",
+)
+OVERRIDES = Code(
+    "order-overrides",
+    "The order disregards a setting of a pool, because its author says so in `override`.",
+    "Nothing.",
+)

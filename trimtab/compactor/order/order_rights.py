@@ -1,13 +1,14 @@
-"""Whether a login may do all that an order needs, and who it is.
+"""Whether a user may do all that an order needs: the login of `trimtab drain`, or the author of a DrainOrder.
 
 A right that is missing in the middle of an order would leave it half done, and a list that may not be read is not an
-empty list. So an order begins only with all rights.
+empty list. So an order begins only with all rights. Both are asked the same questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import msgspec
 
@@ -17,7 +18,7 @@ from trimtab.kube.errors import KubeFault
 from trimtab.kube.objects import decode_as
 from trimtab.kube.resources import list_sources
 
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_REVIEWS = "/apis/authorization.k8s.io/v1"
 _SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
@@ -31,6 +32,7 @@ class _Review(msgspec.Struct):
 
 class _User(msgspec.Struct):
     username: str = ""
+    groups: tuple[str, ...] = ()
 
 
 class _SelfStatus(msgspec.Struct, rename="camel"):
@@ -41,68 +43,131 @@ class _SelfReview(msgspec.Struct):
     status: _SelfStatus = msgspec.field(default_factory=_SelfStatus)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRight:
+    """One permission, in the words of RBAC. Empty fields do not restrict it."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        resource = f"{resource}.{self.group}" if self.group else resource
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {resource}{f' {self.name}' if self.name else ''}{where}"
+
+
+class AccessReviewer(Protocol):
+    """Asks the API server what one user may do."""
+
+    def is_allowed(self, right: OrderRight) -> bool:
+        """Returns whether the user has this permission. Raises KubeFault if the API server does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAccess:
+    """What the login of the client may do."""
+
+    client: Client
+
+    def is_allowed(self, right: OrderRight) -> bool:
+        return _ask(self.client, right, "SelfSubjectAccessReview", {}, "the login")
+
+
+@dataclass(frozen=True, slots=True)
+class UserAccess:
+    """What another user may do, with these groups and no others."""
+
+    client: Client
+    user: str
+    groups: Sequence[str]
+
+    def is_allowed(self, right: OrderRight) -> bool:
+        return _ask(
+            self.client, right, "SubjectAccessReview", {"user": self.user, "groups": list(self.groups)}, "the author"
+        )
+
+
+READ_RIGHTS: tuple[OrderRight, ...] = (
+    OrderRight(verb="get", resource="nodes"),
+    OrderRight(verb="get", resource="pods"),
+    *(
+        OrderRight(verb=verb, resource=source.plural, group=source.group_version.rpartition("/")[0])
+        for source in list_sources(WATCHED_KINDS)
+        for verb in ("list", "watch")
+    ),
+)
+"""What an order reads."""
+CORDON = OrderRight(verb="patch", resource="nodes")
+EVICT = OrderRight(verb="create", resource="pods", subresource="eviction")
+
+
+def list_missing_writes(access: AccessReviewer, nodes: Iterable[str], namespaces: Iterable[str]) -> Iterator[str]:
+    """Yields the permissions to write that an order needs and the user lacks, such as "patch nodes".
+
+    nodes: the nodes to cordon; without names, the permission must be for all nodes. namespaces: those of the pods to
+    evict. Raises KubeFault."""
+    # Most users have both permissions everywhere, which one review each says.
+    names = sorted(set(nodes))
+    if not access.is_allowed(CORDON):
+        rights = [OrderRight(verb="patch", resource="nodes", name=name) for name in names] or [CORDON]
+        yield from (str(right) for right in rights if right is CORDON or not access.is_allowed(right))
+    if not access.is_allowed(EVICT):
+        for namespace in sorted(set(namespaces)):
+            right = OrderRight(verb="create", resource="pods", subresource="eviction", namespace=namespace)
+            if not access.is_allowed(right):
+                yield str(right)
+
+
+def list_missing_reads(access: AccessReviewer) -> Iterator[str]:
+    """Yields the permissions to read that an order needs and the user lacks. Raises KubeFault."""
+    yield from (str(right) for right in READ_RIGHTS if not access.is_allowed(right))
+
+
 def list_missing_rights(client: Client, namespaces: Iterable[str]) -> list[str]:
     """Returns the rights that an order needs and the login lacks, such as "patch nodes"; an empty list if it has all.
 
     namespaces: those of the pods to evict. Raises KubeFault."""
-    single = (("patch", "nodes"), ("get", "nodes"), ("get", "pods"))
-    missing = [f"{verb} {resource}" for verb, resource in single if not _is_allowed(client, verb, resource)]
-    for source in list_sources(WATCHED_KINDS):
-        group = source.group_version.rpartition("/")[0]
-        missing += [
-            f"{verb} {source.plural}{'.' if group else ''}{group}"
-            for verb in ("list", "watch")
-            if not _is_allowed(client, verb, source.plural, group=group)
-        ]
-    # Most logins may evict everywhere, which one review says.
-    if not _is_allowed(client, "create", "pods", subresource="eviction"):
-        missing += [
-            f"create pods/eviction in namespace {namespace}"
-            for namespace in sorted(set(namespaces))
-            if not _is_allowed(client, "create", "pods", subresource="eviction", namespace=namespace)
-        ]
-    return missing
+    access = OwnAccess(client)
+    return [*list_missing_writes(access, (), namespaces), *list_missing_reads(access)]
 
 
 def may_evict(client: Client, namespace: str, name: str) -> bool:
     """Returns whether the login may evict this pod. Raises KubeFault."""
-    return _is_allowed(client, "create", "pods", subresource="eviction", namespace=namespace, name=name)
+    right = OrderRight(verb="create", resource="pods", subresource="eviction", namespace=namespace, name=name)
+    return OwnAccess(client).is_allowed(right)
 
 
-def _is_allowed(
-    client: Client,
-    verb: str,
-    resource: str,
-    *,
-    group: str = "",
-    subresource: str = "",
-    namespace: str = "",
-    name: str = "",
-) -> bool:
-    attributes: dict[str, Any] = {
-        "verb": verb,
-        "group": group,
-        "resource": resource,
-        "subresource": subresource,
-        "namespace": namespace,
-        "name": name,
-    }
+def _ask(client: Client, right: OrderRight, kind: str, subject: dict[str, Any], whom: str) -> bool:
     body = {
         "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
+        "kind": kind,
+        "spec": {**subject, "resourceAttributes": msgspec.to_builtins(right)},
     }
-    doing = f"ask whether the login may {verb} {resource}"
-    review: _Review = decode_as(client.write("POST", _REVIEWS, body, doing=doing), _Review, doing)
+    doing = f"ask whether {whom} may {right}"
+    path = f"{_REVIEWS}/{kind.lower()}s"
+    review: _Review = decode_as(client.write("POST", path, body, doing=doing), _Review, doing)
     return review.status.allowed
 
 
-def read_own_name(client: Client) -> str:
-    """Returns the name of the login's user as the API server knows it, or an empty string if it does not say."""
+@dataclass(frozen=True, slots=True)
+class UserIdentity:
+    """A user as the API server knows them."""
+
+    name: str = ""
+    groups: tuple[str, ...] = ()
+
+
+def read_own_identity(client: Client) -> UserIdentity:
+    """Returns who the login is; an empty name if the API server does not say."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     doing = "read the name of the login"
     try:
         review: _SelfReview = decode_as(client.write("POST", _SELF, body, doing=doing), _SelfReview, doing)
     except KubeFault:
-        return ""
-    return review.status.user_info.username
+        return UserIdentity()
+    return UserIdentity(review.status.user_info.username, review.status.user_info.groups)

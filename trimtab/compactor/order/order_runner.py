@@ -1,63 +1,52 @@
-"""Carries out an order in rounds: reads the cluster, decides the next writes, makes them, and reports what happened.
+"""Carries out an order with the login of a user, in rounds: reads the cluster, decides the next writes, and makes them.
 
-Nothing is kept that the order could not lose: which evictions the watched data does not show yet, and what is not tried
-again for some seconds. Another run of the command goes on from the records on the nodes.
+Another run of the command goes on from the records on the nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from trimtab.cluster.reason import NotYet, Reason
-from trimtab.cluster.timestamps import Seconds
-from trimtab.compaction.drain import actions as a
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.reason import NotYet
 from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.next_round import (
-    CordonForOrder,
-    DrainOrder,
-    OrderPhase,
-    OrderRound,
-    OrderWrite,
-    WriteRecord,
-    next_round,
-)
-from trimtab.compaction.order.node_history import OrderNodeHistory, extend_history
-from trimtab.compaction.order.order_plan import OrderPlan, plan_order
-from trimtab.compaction.order.record import order_of_taint
+from trimtab.compaction.order.next_round import DrainOrder, OrderPhase, OrderRound
+from trimtab.compaction.order.record import OrderRecord, order_of_taint
 from trimtab.compactor.order import order_rights, order_writes
 from trimtab.compactor.order.order_reader import OrderReader, OrderView
-from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED
-from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotFound, RequestRefused
-from trimtab.kube.evict import EvictionStatus
+from trimtab.compactor.order.order_steps import OrderEvent, OrderSteps
+from trimtab.kube.errors import KubeFault
+from trimtab.kube.evict import EvictionOutcome
 from trimtab.kube.objects import Writer
-from trimtab.scheduling.cluster_model import Again, build_cluster_model
+from trimtab.scheduling.cluster_model import Again
 
 POLL_SECONDS = 0.5
-RETRY_SECONDS = 5.0
-"""The seconds until a rejected eviction is tried again if the server does not say when (kubectl drain does so, too)."""
-MAX_RETRY_SECONDS = 60.0
-"""The seconds after which a rejected eviction is tried again even if the server, or a proxy, names a longer time."""
-UNOBSERVED_SECONDS = 180.0
-"""An eviction that the watched data has not shown after this many seconds counts as failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderEvent:
-    """Something that happened in an order."""
+@dataclass(frozen=True, slots=True)
+class UserDoor:
+    """Makes the writes of an order with the login of a user. Its records are not signed."""
 
-    at: Seconds
-    what: str
-    """One word: cordoned, begun, evicted, refused, waiting, emptied, skipped, failed, left, retried, stopped; and for a
-    release: recorded, released."""
-    node: str = ""
-    pod: str = ""
-    """The pod as namespace/name."""
-    reason: Reason | None = None
-    text: str = ""
-    """A sentence, if there is no reason."""
+    writer: Writer
+
+    def cordon_node(self, node: NodeInfo, version: str, record: OrderRecord) -> None:
+        order_writes.cordon_for_order(self.writer, node, version, record)
+
+    def write_record(self, node: NodeInfo, version: str, record: OrderRecord) -> None:
+        order_writes.write_record(self.writer, node.name, version, record)
+
+    def leave_out(self, node: NodeInfo, version: str, order: str) -> bool:
+        order_writes.discourage_successors(self.writer, node, version, order)
+        return True
+
+    def evict_pod(self, move: PodToEvict, node: str) -> EvictionOutcome:
+        return order_writes.evict_for_order(self.writer, move)
+
+    def may_evict(self, move: PodToEvict) -> bool:
+        return order_rights.may_evict(self.writer.client, *move.pod.split("/", 1))
 
 
 @dataclass(slots=True)
@@ -76,158 +65,45 @@ class OrderRunner:
     is_stopping: Callable[[], bool] = lambda: False
     """Returns whether the user has asked to stop."""
     readmitted_requests: Again | None = None
-    evicted_at: dict[str, float] = field(default_factory=dict)
-    """Uid of a pod → when it was evicted. The entry is kept until the pod's deletion is observed."""
-    retry_at: dict[str, float] = field(default_factory=dict)
-    """Uid of a pod → the time before which its eviction is not tried again."""
-    written_versions: dict[str, str] = field(default_factory=dict)
-    """Node → the version in which it was last written. While it is observed in this version, the write is not observed
-    yet."""
-    cordoned: tuple[str, ...] = ()
-    """The nodes that the order has cordoned, as observed last or written since."""
-    history: dict[str, OrderNodeHistory] = field(default_factory=dict)
-    denied_since: dict[str, float] = field(default_factory=dict)
-    """Uid of a pod → when its eviction was denied first, for a reason other than its budget."""
-    denials: dict[str, Reason] = field(default_factory=dict)
-    """Uid of a pod → why its eviction is not tried again."""
-    phases: dict[str, OrderPhase] = field(default_factory=dict)
-    """How far the order is, as decided last."""
-    _reported: set[tuple[str, ...]] = field(default_factory=set)
-    """What was reported and is not reported again."""
+    steps: OrderSteps = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steps = OrderSteps(
+            self.order,
+            UserDoor(self.writer),
+            self.timeouts,
+            self.report,
+            self.reader.now,
+            self.elapsed,
+            self.is_stopping,
+            self.readmitted_requests,
+        )
+
+    @property
+    def cordoned(self) -> tuple[str, ...]:
+        """The nodes that the order has cordoned, as observed last or written since."""
+        return self.steps.cordoned
 
     def run(self) -> OrderRound:
         """Carries out the order until it is over, and returns the last round. Raises NotAllowed if a right is
         missing."""
+        steps = self.steps
         while True:
-            observed = self.reader.read_view(self.order.name, frozenset(self.evicted_at))
+            observed = self.reader.read_view(self.order.name, frozenset(steps.evicted_at))
             if isinstance(observed, NotYet):
-                self._report_once("waiting", reason=o.UNSEEN(str(observed)))
-                if self.is_stopping() or self._is_past_deadline():
+                steps.report_once("waiting", reason=o.UNSEEN(str(observed)))
+                if self.is_stopping() or steps.is_past_deadline():
                     waiting = dict.fromkeys(self.order.nodes, OrderPhase.WAITING)
                     stop = o.UNSEEN(str(observed))
-                    return OrderRound(waiting | self.phases, stop=stop, cordoned=self.cordoned, is_over=True)
-            elif not self._has_unobserved_writes(observed):
-                round_ = self._run_round(observed)
+                    return OrderRound(waiting | steps.phases, stop=stop, cordoned=steps.cordoned, is_over=True)
+            elif not steps.has_unobserved_writes(observed):
+                stopped = o.STOPPED("the command was stopped, so no further pod is evicted")
+                round_ = steps.decide(observed, stopped if self.is_stopping() else None)
+                steps.carry_out(observed, round_)
                 if round_.is_over:
                     self._remove_taints(observed)
                     return round_
             self.wait(POLL_SECONDS)
-
-    def _is_past_deadline(self) -> bool:
-        return self.order.deadline is not None and self.reader.now() >= self.order.deadline
-
-    def plan(self, observed: OrderView, names: Sequence[str]) -> OrderPlan:
-        """Returns the plan of these nodes of the order in this view. The other nodes of the order are closed."""
-        view = observed.view
-        model = build_cluster_model(view.inventory, self.readmitted_requests)
-        return plan_order(model, names, self.order.rules, view.now, self.order.nodes, self.order.name)
-
-    def _run_round(self, observed: OrderView) -> OrderRound:
-        view, now = observed.view, self.elapsed()
-        self._forget_observed(observed, now)
-        stop = o.STOPPED("the command was stopped, so no further pod is evicted") if self.is_stopping() else None
-        self.history = extend_history(self.history, self.order.nodes, view.inventory.nodes, observed.records)
-        round_ = next_round(
-            self.order,
-            view,
-            observed.records,
-            lambda names: self.plan(observed, names),
-            self.timeouts,
-            stop,
-            self.history,
-            self.denials,
-        )
-        self.cordoned, self.phases = round_.cordoned, round_.phases
-        self._report_round(round_)
-        for name, write in round_.writes:
-            # A stop takes effect before the next write, not before the next round.
-            if self.is_stopping() and isinstance(write, (a.Evict, CordonForOrder)):
-                break
-            self._make_write(observed, name, write, now)
-        return round_
-
-    def _make_write(self, observed: OrderView, name: str, write: OrderWrite, now: float) -> None:
-        view = observed.view
-        node, version = view.find_node(name), view.versions.get(name, "")
-        assert node is not None
-        try:
-            if isinstance(write, a.Evict):
-                self._evict(name, write, now)
-                return
-            self.written_versions[name] = version
-            if isinstance(write, CordonForOrder):
-                # Before the write: if it is interrupted, the node may be cordoned.
-                self.cordoned = (*self.cordoned, name)
-                order_writes.cordon_for_order(self.writer, node, version, write.record)
-                text = "was cordoned by another client already" if node.is_cordoned else "is cordoned"
-                self._report("cordoned", name, text=f"node {name} {text}")
-            elif isinstance(write, WriteRecord):
-                order_writes.write_record(self.writer, name, version, write.record)
-                if write.record.is_emptied:
-                    self._report("emptied", name, reason=IS_EMPTY(f"node {name} has no more pods to evict"))
-                elif name not in observed.records or observed.records[name].drain is None:
-                    self._report("begun", name, text=f"the drain of node {name} has begun")
-            else:
-                order_writes.discourage_successors(self.writer, node, version, self.order.name)
-                self._report("skipped", name, text=f"node {name} cannot be emptied, and has a soft taint")
-        except (Conflict, NotFound):
-            self.written_versions.pop(name, None)
-            if isinstance(write, CordonForOrder):
-                self.cordoned = tuple(each for each in self.cordoned if each != name)
-        except NotAllowed:
-            raise
-        except KubeFault as error:
-            # Whether the write was made is not known: the next round reads it.
-            self.written_versions.pop(name, None)
-            self._report_once("retried", name, text=str(error))
-
-    def _evict(self, node: str, action: a.Evict, now: float) -> None:
-        move = action.move
-        if self.retry_at.get(move.uid, 0.0) > now:
-            return
-        self.retry_at[move.uid] = now + RETRY_SECONDS
-        try:
-            outcome = order_writes.evict_for_order(self.writer, move)
-        except NotAllowed:
-            raise
-        except RequestRefused as error:
-            self._count_denial(move, now, error.message, is_final=False)
-            raise
-        if outcome.is_done:
-            self.evicted_at[move.uid] = now
-            self._report("evicted", node, move.pod, EVICTED(f"pod {move.pod} was evicted to drain node {node}"))
-            return
-        self.retry_at[move.uid] = now + min(outcome.retry_after or RETRY_SECONDS, MAX_RETRY_SECONDS)
-        self._report_once(
-            "refused", node, move.pod, REFUSED(f"pod {move.pod} was not evicted for now: {outcome.message}")
-        )
-        if outcome.eviction_status is EvictionStatus.TWO_BUDGETS:
-            self._count_denial(move, now, outcome.message, is_final=True)
-        elif outcome.eviction_status is not EvictionStatus.DENIED:
-            self.denied_since.pop(move.uid, None)
-        elif not order_rights.may_evict(self.writer.client, *move.pod.split("/", 1)):
-            self.denials[move.uid] = o.NOT_PERMITTED(f"the login may not evict pod {move.pod}: {outcome.message}")
-        else:
-            self._count_denial(move, now, outcome.message, is_final=False)
-
-    def _count_denial(self, move: PodToEvict, now: float, message: str, *, is_final: bool) -> None:
-        """Records that the eviction was denied. It is not tried again if the denial is final, or lasts too long."""
-        seconds = now - self.denied_since.setdefault(move.uid, now)
-        if is_final or seconds > self.timeouts.end:
-            self.denials[move.uid] = o.EVICTION_DENIED(f"the eviction of pod {move.pod} is denied: {message}")
-
-    def _has_unobserved_writes(self, observed: OrderView) -> bool:
-        versions = observed.view.versions
-        self.written_versions = {
-            node: version for node, version in self.written_versions.items() if versions.get(node) == version
-        }
-        return bool(self.written_versions)
-
-    def _forget_observed(self, observed: OrderView, now: float) -> None:
-        existing = {pod.uid for pod in observed.view.inventory.pods if pod.deletion_requested_at is None}
-        self.evicted_at = {
-            uid: at for uid, at in self.evicted_at.items() if uid in existing and now - at < UNOBSERVED_SECONDS
-        }
 
     def _remove_taints(self, observed: OrderView) -> None:
         for node in observed.view.inventory.nodes:
@@ -237,36 +113,4 @@ class OrderRunner:
                         self.writer, order_writes.read_cordoned_node(self.writer.client, node.name)
                     )
                 except KubeFault as error:
-                    self._report("retried", node.name, text=str(error))
-
-    # ── what is told ─────────────────────────────────────────────────────
-    def _report_round(self, round_: OrderRound) -> None:
-        for node, reason in round_.failures.items():
-            # The sentence may have a number that grows.
-            if (key := ("failed", node, reason.code.name)) not in self._reported:
-                self._reported.add(key)
-                self._report("failed", node, reason=reason)
-        for node, phase in round_.phases.items():
-            if phase is OrderPhase.LEFT:
-                self._report_once(
-                    "left",
-                    node,
-                    reason=o.LEFT_ALONE(f"node {node} is gone, is being deleted, or was released by another client"),
-                )
-        for node, reason in round_.waits.items():
-            self._report_once("waiting", node, reason=reason)
-        if round_.stop is not None:
-            self._report_once("stopped", reason=round_.stop)
-
-    def _report(
-        self, what: str, node: str = "", pod: str = "", reason: Reason | None = None, *, text: str = ""
-    ) -> None:
-        self.report(OrderEvent(at=self.reader.now(), what=what, node=node, pod=pod, reason=reason, text=text))
-
-    def _report_once(
-        self, what: str, node: str = "", pod: str = "", reason: Reason | None = None, *, text: str = ""
-    ) -> None:
-        key = (what, node, pod, reason.code.name if reason is not None else "", reason.sentence if reason else text)
-        if key not in self._reported:
-            self._reported.add(key)
-            self._report(what, node, pod, reason, text=text)
+                    self.steps.report_once("retried", node.name, text=str(error))

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from trimtab.cluster.processes import COMPACTOR
 from trimtab.compaction.drain.pool_state import NAME_PREFIX as STATE_NAMES
 from trimtab.compaction.drain.pool_state import STATE_LABEL
+from trimtab.compaction.order import author_policy
+from trimtab.compaction.order.order_object import PLURAL as DRAIN_ORDERS
 from trimtab.compaction.pool_status import PLURAL as POOL_STATUSES
 from trimtab.compactor.decision_events import CONTROLLER
 from trimtab.compactor.pool_state_store import UNREADABLE_STATE_LABEL
@@ -29,12 +31,13 @@ from trimtab.installation.access_rule import (
 from trimtab.installation.admission_policies import render_policy
 from trimtab.installation.deployments import worker_environment
 from trimtab.installation.installed_process import InstalledProcess, WorkerDeployment
-from trimtab.installation.names import InstallValues, Manifest
+from trimtab.installation.names import InstallValues, Manifest, build_manifest
 from trimtab.installation.permitted_changes import EachEntry
 from trimtab.installation.write_policy import (
     CREATE,
     REPLICAS_CEL,
     UPDATE,
+    UnrestrictedWrite,
     WriteCondition,
     WritePolicy,
     deletes_pool_status,
@@ -49,6 +52,7 @@ from trimtab.installation.write_policy import (
 from trimtab.policy.schema import GROUP
 
 _NAME = COMPACTOR.name
+WHEN_ORDER = "a user has created a DrainOrder"
 
 _READMISSION = (
     Rule("", ("limitranges", "resourcequotas"), WATCH),
@@ -63,6 +67,7 @@ _READMISSION = (
 """The rules for the objects that determine the requests of a pod that replaces an evicted pod. Rules that a plan needs
 anyway are not repeated."""
 
+_AUTHOR_PURPOSE = "to check that a DrainOrder was created by the user whom it names, and what that user may do"
 _POOL_STATUSES_PURPOSE = "to write what `kubectl get pools` shows"
 _CLUSTER_PURPOSES = {
     **FACT_PURPOSES,
@@ -89,6 +94,9 @@ _CLUSTER_PURPOSES = {
     "pods.metrics.k8s.io": "to read what pods without requests use now",
     "events": "to report drains and evictions as Events",
     "poolstatuses": _POOL_STATUSES_PURPOSE,
+    **dict.fromkeys(
+        ("validatingadmissionpolicies", "validatingadmissionpolicybindings", "subjectaccessreviews"), _AUTHOR_PURPOSE
+    ),
     "deployments/scale": "to give a workload of one replica a second replica while its pod moves",
     "pods/resize": "to resize running pods, as policies with `running: resize` require",
 }
@@ -122,6 +130,13 @@ PROCESS = InstalledProcess(
         # What containers use now: it counts for pods without requests, and memory shrinks to it, with headroom.
         Rule("metrics.k8s.io", ("pods",), ("list",)),
         Rule("", ("pods/eviction",), ("create",)),
+        Rule(
+            "admissionregistration.k8s.io",
+            ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+            ("get",),
+            (author_policy.POLICY_NAME,),
+        ),
+        Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         EVENTS,
     ),
     namespace_rules=(
@@ -129,6 +144,8 @@ PROCESS = InstalledProcess(
         Rule("", ("configmaps",), ("list", "watch", "create", "patch")),
         Rule("", ("secrets",), ("get", "update"), (COMPACTOR.signing_secret,)),
         Rule(GROUP, (POOL_STATUSES,), ("list", "create", "patch", "delete")),
+        Rule(GROUP, (DRAIN_ORDERS,), ("list",)),
+        Rule(GROUP, (f"{DRAIN_ORDERS}/status",), ("patch",)),
     ),
     conditions={
         ("create", "leases"): WHEN_NO_LEASE,
@@ -138,6 +155,10 @@ PROCESS = InstalledProcess(
         ("patch", "poolstatuses"): "there is a pool with valid settings",
         ("create", "poolstatuses"): WHEN_FIRST_OBJECT,
         ("delete", "poolstatuses"): "a pool was deleted, or another client wrote a PoolStatus without a pool",
+        ("patch", "drainorders/status"): WHEN_ORDER,
+        ("get", "validatingadmissionpolicies"): WHEN_ORDER,
+        ("get", "validatingadmissionpolicybindings"): WHEN_ORDER,
+        ("create", "subjectaccessreviews"): WHEN_ORDER,
         ("patch", "events"): "an earlier Event of the node or pool is repeated within an hour",
         ("get", "events"): WHEN_EARLIER_EVENT,
     },
@@ -147,6 +168,8 @@ PROCESS = InstalledProcess(
         "secrets": FOR_SIGNING_KEY,
         "configmaps": "to read the pools, and to store the state of each pool",
         "poolstatuses": _POOL_STATUSES_PURPOSE,
+        "drainorders": "to read which drains users order",
+        "drainorders/status": "to say what became of an order",
     },
     write_policies=(
         restrict_lease(_NAME),
@@ -161,6 +184,15 @@ PROCESS = InstalledProcess(
             operations=(CREATE, UPDATE),
             may_change=(("pool",), ("status",), label_path("app.kubernetes.io/name")),
             what="write the pool and the status of a PoolStatus",
+        ),
+        WritePolicy(
+            process=_NAME,
+            subject="drainorder-status",
+            group=GROUP,
+            version="*",
+            kinds=(f"{DRAIN_ORDERS}/status",),
+            may_change=(("status",),),
+            what="write the status of a DrainOrder",
         ),
         restrict_nodes(_NAME),
         restrict_events(_NAME, CONTROLLER),
@@ -195,7 +227,16 @@ PROCESS = InstalledProcess(
             what="scale a Deployment from one replica to two, and back",
         ),
     ),
-    unrestricted_writes=(deletes_pool_status(_NAME),),
+    unrestricted_writes=(
+        deletes_pool_status(_NAME),
+        UnrestrictedWrite(
+            process=_NAME,
+            group="authorization.k8s.io",
+            resource="subjectaccessreviews",
+            operation=CREATE,
+            reason="a review is a question: the API server answers it and stores nothing",
+        ),
+    ),
     may_scale=True,
     may_resize=True,
     environment=_environment,
@@ -230,4 +271,34 @@ def render_pool_status_policy() -> Iterator[Manifest]:
         f"!({account})",
         [(f"request.operation == 'UPDATE' && {same}", message)],
         condition="not-the-compactor",
+    )
+
+
+def render_order_author_policy() -> Iterator[Manifest]:
+    """Yields the policy that ties the author of a DrainOrder to the user who creates it, and lets only the compactor
+    write the status. The compactor compares it with the same values."""
+    condition, user = author_policy.MATCH_CONDITION
+    yield from render_policy(
+        _NAME, author_policy.SUBJECT, dict(author_policy.RULE), user, author_policy.VALIDATIONS, condition=condition
+    )
+
+
+ORDER_ROLE = "trimtab-drain-orders"
+"""The name of the Role of users who may order drains. An installation binds no user to it."""
+
+
+def render_order_role(values: InstallValues) -> Iterator[Manifest]:
+    """Yields the Role of users who may order drains. It permits no drain: what an order may do is what its author
+    may."""
+    rules = (
+        Rule(GROUP, (DRAIN_ORDERS,), ("create", "get", "list", "watch", "delete")),
+        Rule("coordination.k8s.io", ("leases",), ("get",), (COMPACTOR.account,)),
+    )
+    yield build_manifest(
+        "rbac.authorization.k8s.io/v1",
+        "Role",
+        ORDER_ROLE,
+        values,
+        component=_NAME,
+        rules=[rule.to_manifest() for rule in rules],
     )

@@ -1,0 +1,86 @@
+"""The reference page of DrainOrder, from its CustomResourceDefinition."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from trimtab.compaction.order.order_definition import build_drain_order_crd
+
+Schema = dict[str, Any]
+_HEAD = """\
+# DrainOrder
+
+A DrainOrder lets the compactor drain nodes for a user
+([how](../how-to/drain-nodes.md#by-an-order-in-the-cluster)). It is an object of Trimtab's namespace; the compactor
+reads no other namespace. `kubectl explain drainorder.spec` shows the same.
+
+## `spec`
+
+The spec cannot be changed.
+
+"""
+_STATUS = """
+## `status`
+
+Only the compactor writes the status. Its size has a bound, whatever the order has: lists have at most the named number
+of entries.
+
+"""
+_COLUMNS = """
+## What `kubectl get drainorders` shows
+
+"""
+
+
+def page() -> str:
+    """Returns the page."""
+    [version] = build_drain_order_crd()["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+    columns = version["additionalPrinterColumns"]
+    lines = ["| column | field | only with `-o wide` |", "|---|---|---|"]
+    for column in columns:
+        wide = "yes" if column["priority"] else ""
+        lines.append(f"| {column['name']} | `{column['jsonPath'].lstrip('.')}` | {wide} |")
+    return (
+        _HEAD
+        + _table(schema["spec"], required=schema["spec"]["required"])
+        + _STATUS
+        + _table(schema["status"])
+        + _COLUMNS
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def _table(schema: Schema, required: tuple[str, ...] | list[str] = ()) -> str:
+    rows = ["| field | type | default | meaning |", "|---|---|---|---|"]
+    rows += [
+        f"| `{path}` | {_type(field)} | {_default(field, is_required=path in required)} | {field['description']} |"
+        for path, field in _fields(schema)
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _fields(schema: Schema, above: str = "") -> Iterator[tuple[str, Schema]]:
+    for name, field in schema["properties"].items():
+        path = f"{above}{name}"
+        yield path, field
+        if field["type"] == "array" and field["items"]["type"] == "object":
+            yield from _fields(field["items"], f"{path}[].")
+
+
+def _type(field: Schema) -> str:
+    if field["type"] == "array":
+        items = field["items"]
+        words = " or ".join(f"`{word}`" for word in items.get("enum", ())) or items["type"]
+        return f"list of {words}, at most {field['maxItems']}"
+    bounds = [f"{word} {field[key]}" for word, key in (("at least", "minimum"), ("at most", "maximum")) if key in field]
+    if field["type"] == "string":
+        bounds.append(f"at most {field['maxLength']} characters")
+    return ", ".join([str(field.get("format", field["type"])), *bounds])
+
+
+def _default(field: Schema, *, is_required: bool) -> str:
+    if is_required:
+        return "required"
+    default = field.get("default")
+    return "" if default is None else f"`{str(default).lower() if isinstance(default, bool) else default}`"

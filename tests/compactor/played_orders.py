@@ -1,0 +1,129 @@
+"""DrainOrders on a cluster that is played: objects, what their authors may do, and the compactor's rounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.compactor.played import TERMS, Killed, Played, process
+from trimtab.cluster.reason import Reason
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.compaction.drain.annotation import DrainAnnotation
+from trimtab.compaction.drain.order_entry import ORDERS, OrderEntry
+from trimtab.compaction.order import reasons as o
+from trimtab.compaction.order.order_object import OrderObject, OrderSpec, OrderStatus, read_order_objects
+from trimtab.compaction.order.order_status import to_document
+from trimtab.compactor.loop import Loop
+from trimtab.compactor.order.order_keeper import OrderKeeper
+from trimtab.compactor.order.order_source import ListedOrders
+from trimtab.kube.errors import KubeFault
+from trimtab.runtime import log
+
+
+@dataclass
+class PlayedOrders:
+    """The API server's part of DrainOrders. Each process of the compactor reads the same."""
+
+    played: Played
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Uid → object."""
+    unproven: bool = False
+    lost: dict[str, str] = field(default_factory=dict)
+    """Author → what they may not do."""
+    covered: list[set[str]] = field(default_factory=list)
+    """The namespaces of each review, in order."""
+    silent: bool = False
+    """Whether the API server says nothing of rights."""
+    broken: bool = False
+    """Whether orders cannot be read."""
+    unserved: bool = False
+    events: list[str] = field(default_factory=list)
+    moved_twice: list[str] = field(default_factory=list)
+    """Pods that were created on, or bound to, a node that an order empties."""
+
+    def order(self, *nodes: str, uid: str = "u-1", by: str = "ann", **spec: Any) -> str:
+        """Creates an order, and returns its uid."""
+        metadata = {"name": f"order-{uid}", "uid": uid, "creationTimestamp": format_timestamp(self.played.now)}
+        fields = {"by": by, **({"nodes": list(nodes)} if nodes else {}), **spec}
+        self.objects[uid] = {"metadata": metadata, "spec": fields}
+        return uid
+
+    # ── what the compactor asks ──────────────────────────────────────────
+    def list_orders(self) -> ListedOrders:
+        if self.broken:
+            raise KubeFault("list drainorders: no answer")
+        if self.unserved:
+            return ListedOrders(is_served=False)
+        return ListedOrders(tuple(read_order_objects(json.dumps({"items": list(self.objects.values())}).encode())))
+
+    def author_problem(self, order: OrderObject) -> Reason | None:
+        return o.UNPROVEN("the policy does not exist") if self.unproven else None
+
+    def rights_problem(
+        self, spec: OrderSpec, nodes: Iterable[str], namespaces: Iterable[str], *, reads: bool
+    ) -> Reason | None:
+        self.covered.append(set(namespaces))
+        if self.silent:
+            return o.RIGHTS_UNKNOWN("no answer")
+        return o.AUTHOR_MAY_NOT(f"{spec.by} may not {self.lost[spec.by]}") if spec.by in self.lost else None
+
+    def write_status(self, order: OrderObject, status: OrderStatus) -> None:
+        fault = self.played._write(f"status {order.uid}")
+        if order.uid in self.objects:
+            self.objects[order.uid]["status"] = to_document(status)
+        self.played._after(fault, "status")
+
+    def report_event(self, order: OrderObject, reason: Reason, *, is_warning: bool) -> None:
+        self.events.append(reason.code.name)
+
+    # ── what stands ──────────────────────────────────────────────────────
+    def status(self, uid: str = "u-1") -> dict[str, Any]:
+        return dict(self.objects[uid].get("status", {}))
+
+    def phase(self, uid: str = "u-1") -> str:
+        return str(self.status(uid).get("phase", ""))
+
+    def entries(self) -> dict[str, OrderEntry]:
+        [states] = [self.played.load_states()]
+        state = states.get(ORDERS)
+        return dict(state.orders) if state is not None and not hasattr(state, "problem") else {}
+
+    def notes(self) -> dict[str, DrainAnnotation]:
+        return dict(self.played.look().annotations.ordered)
+
+    # ── time ─────────────────────────────────────────────────────────────
+    def loop(self, *, rehearses: bool = False) -> Loop:
+        """A fresh process: it knows nothing but what stands in the cluster."""
+        loop = process(self.played, TERMS)
+        loop.orders = OrderKeeper(
+            self,
+            loop.drainer,
+            log.build_logger("error"),
+            "",
+            loop.elapsed,
+            rehearses=rehearses,
+        )
+        return loop
+
+    def run(self, rounds: int = 60, loop: Loop | None = None, *, until: str = "") -> Loop:
+        """So many rounds, or until the first order is in this phase; a process that dies is followed by a fresh one."""
+        loop = loop or self.loop()
+        for _ in range(rounds):
+            try:
+                loop.run_round()
+            except Killed:
+                loop = self.loop()
+            self.tick()
+            if until and self.phase() == until:
+                break
+        return loop
+
+    def tick(self, seconds: int = 2) -> None:
+        before = set(self.played.pods)
+        self.played.tick(seconds)
+        ordered = self.notes()
+        for uid, pod in self.played.pods.items():
+            if uid not in before and pod["spec"]["nodeName"] in ordered:
+                self.moved_twice.append(pod["metadata"]["name"])

@@ -110,6 +110,16 @@ def test_the_second_call_changes_nothing_and_says_nothing() -> None:
     assert not [left for left in decision.fields_kept if "resources" in left.field]
 
 
+def test_a_container_that_another_webhook_adds_later_raises_the_request_if_it_must() -> None:
+    first, _ = outcome(both(), usage(), NEW)
+    small, large = (container("late", requests={"cpu": amount}) for amount in ("100m", "1"))
+    for late, expected in ((small, "400m"), (large, "1400m")):
+        second = change(first, spec=change(first.spec, containers=(*first.spec.containers, late)))
+        after, _ = outcome(second, usage(), NEW)
+        assert requests(after)[0] == expected
+        assert outcome(after, usage(), NEW)[0] == after
+
+
 def test_a_pod_without_any_request_gets_one_for_all_containers() -> None:
     after, _ = outcome(both({}, {}), usage(), NEW, rules=(WHOLE,))
     assert requests(after) == ("400m", None, None)
@@ -143,6 +153,11 @@ REFUSALS: list[tuple[str, Pod, tuple[Any, ...]]] = [
     ("pod-level-refused", both(), (usage(), NEW, limit_range(kind="Pod", min={"cpu": "500m"}))),
     ("pod-level-no-usage", both(), (usage("app+other"), NEW)),
     ("pod-level-saves-nothing", both(), (usage(p95="450m"), NEW)),
+    (
+        "pod-level-huge-pages",
+        both({"cpu": "1", "hugepages-2Mi": "4Mi"}, {"cpu": "1"}),
+        (usage(), NEW),
+    ),
     ("low-confidence", both(), (usage(confidence=0.2), NEW)),
     ("pod-level-one-container", pod(container("app", requests={"cpu": "1"}), owner="ReplicaSet/web-1"), (usage(), NEW)),
     (

@@ -27,6 +27,7 @@ REFUSALS: list[tuple[str, dict[str, Any]]] = [
     ("pod-level-already-set", {"has_pod_level": True}),
     ("pod-level-guaranteed", {"is_guaranteed": True}),
     ("pod-level-windows", {"is_windows": True}),
+    ("pod-level-huge-pages", {"has_huge_pages": True}),
     ("pod-level-next-to-vpa", {"vpa": "web"}),
     ("pod-level-next-to-hpa", {"hpa": "web"}),
     ("pod-level-next-to-container-hpa", {"container_hpa": "web"}),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 
 from trimtab.cluster.api.pod import PodSpec
-from trimtab.cluster.resources import Role, role_of
+from trimtab.cluster.resources import Role, all_containers, limits_of, requests_of, role_of
 
 MIN_KUBELET = (1, 34)
 """The oldest kubelet, as (major, minor), that puts pod-level resources into force by default (KEP-2837)."""
@@ -28,6 +28,16 @@ def list_lasting_names(spec: PodSpec) -> tuple[str, ...]:
     """Returns the names of the containers that run as long as the pod does: main containers and sidecars."""
     sidecars = (c.name for c in spec.init_containers if role_of(c, init=True) is Role.SIDECAR)
     return (*(c.name for c in spec.containers), *sidecars)
+
+
+def has_huge_pages(spec: PodSpec) -> bool:
+    """Returns whether a container of the pod requests huge pages, or has a limit of them."""
+    return any(
+        name.startswith("hugepages-")
+        for container in all_containers(spec)
+        for side in (requests_of(container.resources), limits_of(container.resources))
+        for name in side
+    )
 
 
 def name_whole_pod(containers: Collection[str]) -> str:

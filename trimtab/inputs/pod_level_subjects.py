@@ -9,6 +9,7 @@ from trimtab.cluster.operating_system import runs_on_windows
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.resources import POD_LEVEL, QoS, Role, limits_of, requests_of
+from trimtab.cluster.whole_pods import has_huge_pages
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.inputs.current_requests import CurrentContainer, CurrentRequests
 from trimtab.policy import autoscalers
@@ -48,6 +49,7 @@ def read_pod_level_subject(
         has_pod_level=any(name in read(pod.spec.resources) for read in (requests_of, limits_of) for name in POD_LEVEL),
         is_guaranteed=context.qos is QoS.GUARANTEED,
         is_windows=runs_on_windows(pod.spec),
+        has_huge_pages=has_huge_pages(pod.spec),
         vpa="" if vpa is None else vpa.metadata.name,
         hpa=of_pod,
         container_hpa="" if of_pod else of_container,

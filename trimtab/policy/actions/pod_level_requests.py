@@ -21,8 +21,16 @@ from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.cluster.recommendation import LOWERING_CONFIDENCE
 from trimtab.cluster.resource_quotas import quota_with_qos_scope
-from trimtab.cluster.resources import POD_LEVEL, QoS, Role, limits_of, qos_class, requests_of
-from trimtab.cluster.whole_pods import name_whole_pod
+from trimtab.cluster.resources import (
+    POD_LEVEL,
+    QoS,
+    Role,
+    limits_of,
+    qos_class,
+    requests_of,
+    requests_without_overhead,
+)
+from trimtab.cluster.whole_pods import has_huge_pages, name_whole_pod
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.actions.action import (
     NOTHING,
@@ -106,12 +114,28 @@ def finish_pod_level(changes: PodChanges) -> None:
     for resource, wanted in changes.whole_pod.items():
         field = f"resources.requests.{resource}"
         if field in changes.applied_before:
-            # An earlier call has set the request. What it removed stays away, because the pod has pod-level resources.
-            changes.decide_first(field, changes.applied_before[field])
+            _raise_for_later_containers(changes, resource, field, wanted)
             continue
         refusal = _write_request(changes, resource, field, wanted)
         if refusal is not None:
             changes.leave_unchanged(field, refusal, policy=wanted.policy)
+
+
+def _raise_for_later_containers(changes: PodChanges, resource: str, field: str, wanted: WholePodRequest) -> None:
+    """Raises the request that an earlier call of the webhook has set, if the API server would refuse the pod with it
+    because another webhook has added containers since. Otherwise the request stays, and what the earlier call removed
+    stays away, because the pod has pod-level resources."""
+    own = requests_of(changes.spec.resources).get(resource)
+    containers = requests_without_overhead(change(changes.spec, resources=UNSET), resource).get(resource, 0)
+    if own is None:
+        return
+    present, changes.policy = quantity.scheduler_value(resource, own), wanted.policy
+    if changes.decide_first(field, str(own)) and containers > present:
+        text = quantity.format_quantity(resource, present + containers)
+        sentence = f"containers that came later request {quantity.format_quantity(resource, containers)} together"
+        changes.spec = _with_pod_request(changes.spec, [], resource, text)
+        changes.record_change(field, str(own), text, pod_level_reasons.FROM_POD_SUM(sentence))
+    changes.policy = ""
 
 
 def _write_request(changes: PodChanges, resource: str, field: str, wanted: WholePodRequest) -> Reason | None:
@@ -179,6 +203,7 @@ def _read_subject(
         has_pod_level=any(name in side(own) for side in (requests_of, limits_of) for name in POD_LEVEL),
         is_guaranteed=context.qos is QoS.GUARANTEED,
         is_windows=context.is_windows,
+        has_huge_pages=has_huge_pages(context.pod.spec),
         vpa="" if vpa is None else vpa.metadata.name,
         hpa=hpa,
         container_hpa=next(

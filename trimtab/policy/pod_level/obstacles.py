@@ -38,6 +38,8 @@ class PodLevelSubject:
     """Whether the pod already sets resources for all its containers together."""
     is_guaranteed: bool = False
     is_windows: bool = False
+    has_huge_pages: bool = False
+    """Whether a container of the pod has huge pages."""
     vpa: str = ""
     """The name of the VPA that sizes the pod's containers; empty if there is none."""
     hpa: str = ""
@@ -66,6 +68,8 @@ def explain_separate_requests(subject: PodLevelSubject) -> Reason | None:
         return reasons.POD_LEVEL_GUARANTEED("the pod is Guaranteed, so its containers' limits are their requests")
     if subject.is_windows:
         return reasons.POD_LEVEL_WINDOWS("the pod runs on Windows")
+    if subject.has_huge_pages:
+        return reasons.POD_LEVEL_HUGE_PAGES("a container of the pod has huge pages")
     if subject.vpa:
         return reasons.POD_LEVEL_VPA(f"VPA {subject.vpa} sizes the containers")
     if subject.hpa:

@@ -29,6 +29,12 @@ POD_LEVEL_GUARANTEED = Code(
     "Remove the limits, if the pod need not be Guaranteed.",
 )
 POD_LEVEL_WINDOWS = Code("pod-level-windows", "Kubernetes supports resources of whole pods on Linux only.", "Nothing.")
+POD_LEVEL_HUGE_PAGES = Code(
+    "pod-level-huge-pages",
+    "The pod has huge pages. Up to Kubernetes 1.36 the API server then fills in the other requests of the pod as a "
+    "whole before the last webhook has run, and refuses the pod if that one adds a container.",
+    "Nothing.",
+)
 POD_LEVEL_VPA = Code(
     "pod-level-next-to-vpa",
     "A VPA writes requests of containers. The API server refuses a pod whose containers request more together than the "

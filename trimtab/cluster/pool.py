@@ -48,6 +48,10 @@ RENAMED_KEEP = "trimtab.dev/keep"
 ignored, nodes would be drained that their owners want to keep."""
 
 
+MAX_SURGE = 3
+"""The largest number of pods that a Deployment may have for a while in addition to those that it wants."""
+
+
 class Goal(StrEnum):
     """What the plans of a pool save: money or nodes."""
 
@@ -202,6 +206,10 @@ class Pool:
     cordoned"""
     least_gain: Annotated[int, DocumentField("pace.leastGain", whole_number())] = 0
     """thousandths of an average node's price that one eviction must save"""
+    surge: Annotated[int, DocumentField("surge.extraPods", whole_number(0, MAX_SURGE))] = 0
+    """where a disruption budget allows no eviction, so many pods more than it wants a Deployment may have for a while,
+    so that the budget allows one ([how](../how-to/surge-before-evictions.md)). The compactor does so only in the
+    namespaces in which it may scale; 0: such pods stay"""
     resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
     """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
     verified wave doubles it ([how](../how-to/resize-running-pods.md))"""

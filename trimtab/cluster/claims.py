@@ -271,6 +271,8 @@ class Claim:
     that share it must be on one node."""
     is_local: bool = False
     """Whether the data is on one node: the PersistentVolume is `local` or `hostPath`."""
+    is_shared: bool = False
+    """Whether pods on several nodes may use the claim at the same time (ReadWriteMany or ReadOnlyMany)."""
 
 
 def read_claims(
@@ -311,9 +313,10 @@ def _follows_pod(storage_class: StorageClass) -> bool:
 def _bound_claim(shape: PersistentVolumeClaim, volume: PersistentVolume | None) -> Claim:
     # The scheduler enforces this mode (VolumeRestrictions plugin).
     alone = "ReadWriteOncePod" in shape.spec.access_modes
+    shared = bool(SHARED_ACCESS_MODES.intersection(shape.spec.access_modes))
     # Not bound yet (WaitForFirstConsumer), or the volume is missing in the snapshot: any node may do.
     if volume is None:
-        return Claim(volume="", driver="", nodes=None, is_single_pod=alone)
+        return Claim(volume="", driver="", nodes=None, is_single_pod=alone, is_shared=shared)
     spec = volume.spec
     return Claim(
         volume=shape.spec.volume_name,
@@ -321,8 +324,9 @@ def _bound_claim(shape: PersistentVolumeClaim, volume: PersistentVolume | None) 
         nodes=_reachable_nodes(volume),
         is_single_pod=alone,
         # Without an attaching driver, ReadWriteOnce is not enforced by Kubernetes (NFS, hostPath).
-        is_single_node=not SHARED_ACCESS_MODES.intersection(shape.spec.access_modes) and _csi_driver(spec) != "",
+        is_single_node=not shared and _csi_driver(spec) != "",
         is_local=not (spec.local is UNSET and spec.host_path is UNSET),
+        is_shared=shared,
     )
 
 

@@ -20,7 +20,7 @@ from operator import attrgetter
 
 from trimtab.cluster import node as nodes
 from trimtab.cluster import pdb as budgets
-from trimtab.cluster.api.autoscaling import CapacityBuffer, PodTemplate
+from trimtab.cluster.api.autoscaling import CapacityBuffer, HorizontalPodAutoscaler, PodTemplate
 from trimtab.cluster.api.core import Namespace, ResourceQuota, RuntimeClass
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.devices import DeviceClass, ResourceClaim, ResourceSlice
@@ -40,6 +40,7 @@ from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pod_groups import PodLeaders
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
+from trimtab.cluster.scalable_deployments import ScalableDeployments
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement, find_schedulers
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 
@@ -208,6 +209,8 @@ class Inventory:
     """Owner → its replica counts."""
     leaders: PodLeaders = field(default_factory=PodLeaders)
     """The pods that own other pods."""
+    deployments: ScalableDeployments = field(default_factory=ScalableDeployments)
+    """The Deployments with what decides whether they may have more pods for a while."""
     owner_kinds: frozenset[str] = frozenset()
     """The kinds of owners that the snapshot contains. An owner of any other kind may exist although the snapshot does
     not have it."""
@@ -310,6 +313,11 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
             for kind, s in snapshot.iterate_workloads()
         },
         leaders=PodLeaders.from_controllers(dict(_controllers(snapshot, pods))),
+        deployments=ScalableDeployments(
+            deployments=snapshot.objects_of(Workload, "Deployment"),
+            replica_sets=snapshot.objects_of(Workload, "ReplicaSet"),
+            autoscalers=snapshot.objects_of(HorizontalPodAutoscaler),
+        ),
         # A snapshot without any ReplicaSet was most likely taken without that kind: then a missing owner proves
         # nothing.
         owner_kinds=frozenset(kind for kind, _ in snapshot.iterate_workloads()),

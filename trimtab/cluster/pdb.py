@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from trimtab.cluster.api.meta import Labels, LabelSelector, value_or
+from trimtab.cluster.api.meta import Labels, LabelSelector, UnsetType, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget
 from trimtab.cluster.selectors import candidate_entries, labels_match
 
@@ -38,6 +38,15 @@ class Pdb:
     """What is wrong with the selector; empty if it is valid."""
     always_evictable: bool
     """Whether pods that are not healthy may always be evicted (unhealthyPodEvictionPolicy: AlwaysAllow)."""
+    min_available: int | str | None = None
+    """The number or the percentage of pods that must stay healthy, or None if the budget does not say it so."""
+    max_unavailable: int | str | None = None
+    """The number or the percentage of pods that may be unavailable, or None if the budget does not say it so."""
+    expected: int = 0
+    """The number of pods from which the budget's percentages and `max_unavailable` are calculated: the sum of the
+    scales of all controllers whose pods the budget selects."""
+    healthy: int = 0
+    """The number of healthy pods that the budget selects."""
 
     @property
     def key(self) -> str:
@@ -56,6 +65,7 @@ def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
     """Returns the budget that a PodDisruptionBudget object describes."""
     status, selector = shape.status, value_or(shape.spec.selector, None)
     observed_generation = value_or(status.observed_generation, None)
+    minimum, maximum = shape.spec.min_available, shape.spec.max_unavailable
     return Pdb(
         namespace=shape.metadata.namespace,
         name=shape.metadata.name,
@@ -68,6 +78,10 @@ def pdb_from_api(shape: PodDisruptionBudget) -> Pdb:
         is_stale=observed_generation is None or observed_generation < shape.metadata.generation,
         selector_problem=_selector_problem(selector),
         always_evictable=shape.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
+        min_available=None if isinstance(minimum, UnsetType) else minimum,
+        max_unavailable=None if isinstance(maximum, UnsetType) else maximum,
+        expected=max(0, status.expected_pods),
+        healthy=max(0, status.current_healthy),
     )
 
 

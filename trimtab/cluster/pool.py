@@ -48,6 +48,10 @@ RENAMED_KEEP = "trimtab.dev/keep"
 ignored, nodes would be drained that their owners want to keep."""
 
 
+MAX_SURGE = 3
+"""The largest number of pods that a Deployment may have for a while in addition to those that it wants."""
+
+
 class Goal(StrEnum):
     """What the plans of a pool save: money or nodes."""
 
@@ -212,6 +216,10 @@ class Pool:
     replace: Annotated[ReplaceMode, DocumentField("replace", one_of(ReplaceMode))] = ReplaceMode.ADVISE
     """`advise`: `trimtab plan` also names up to four nodes whose pods fit on one cheaper new node of a node group that
     exists ([how](../how-to/replace-by-cheaper-machines.md)). No process acts on it. `off`: it does not"""
+    surge: Annotated[int, DocumentField("surge.extraPods", whole_number(0, MAX_SURGE))] = 0
+    """where a disruption budget allows no eviction, so many pods more than it wants a Deployment may have for a while,
+    so that the budget allows one ([how](../how-to/surge-before-evictions.md)). The compactor does so only in the
+    namespaces in which it may scale; 0: such pods stay"""
     resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
     """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
     verified wave doubles it ([how](../how-to/resize-running-pods.md))"""

@@ -112,20 +112,24 @@ _PODS = ("pods", "count/pods")
 _LIMITS = "limits."
 
 
-def quota_without_room(quotas: Iterable[ResourceQuota], requests: Mapping[str, int]) -> str | None:
-    """Returns the name of a ResourceQuota that rejects one more pod with these requests, which are in the scheduler's
-    units, or None if it is not certain that one does.
+def quota_without_room(quotas: Iterable[ResourceQuota], requests: Mapping[str, int], pod_count: int = 1) -> str | None:
+    """Returns the name of a ResourceQuota that rejects so many more pods with these requests, which are in the
+    scheduler's units, or None if it is not certain that one does.
 
     A quota with scopes is left out, because it may not count the pod. The limits of the pod are not known here: a quota
     that counts limits rejects it for certain only if the quota has no room at all, because such a pod must have limits.
     """
     for quota in quotas:
-        if not quota.spec.scopes and not quota.spec.scope_selector.match_expressions and _is_full(quota, requests):
+        if (
+            not quota.spec.scopes
+            and not quota.spec.scope_selector.match_expressions
+            and _is_full(quota, requests, pod_count)
+        ):
             return quota.metadata.name
     return None
 
 
-def _is_full(quota: ResourceQuota, requests: Mapping[str, int]) -> bool:
+def _is_full(quota: ResourceQuota, requests: Mapping[str, int], pod_count: int) -> bool:
     used = quota.status.used
     for name, hard in effective_hard(quota).items():
         resource = name.removeprefix("requests.").removeprefix(_LIMITS)
@@ -136,6 +140,6 @@ def _is_full(quota: ResourceQuota, requests: Mapping[str, int]) -> bool:
             room = scheduler_value(resource, hard) - scheduler_value(resource, used[name])
         except NotAQuantity:
             continue
-        if added > room:
+        if added * pod_count > room:
             return True
     return False

@@ -25,6 +25,7 @@ from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import keep_reason, unreadable_reason
 from trimtab.compaction.rules_of_nodes import RulesOfNodes
 from trimtab.compaction.second_replica import second_replica_reason
+from trimtab.compaction.surge.find_surge import Surge, find_surge
 from trimtab.compaction.unknown_owners import describe_unknown_owner
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -58,6 +59,9 @@ class Evictable:
     pod, or None if no budget selects it."""
 
     budget: int | None
+    surge: Surge | None = None
+    """What the pod's Deployment must be given first, so that the budget allows the eviction; None if the budget allows
+    it now."""
 
 
 class Ignored:
@@ -447,7 +451,12 @@ class EvictionChecker:
             return Blocked(
                 r.NOT_READY_POD(f"pod {pod.key} is not ready, and budget {budget.key} has too few healthy pods")
             )
-        return Evictable(over[0]) if budget.allowed else Blocked(self._no_disruption_reason(pod, budget))
+        if budget.allowed:
+            return Evictable(over[0])
+        unready = self._unready_replicas(pod)
+        is_short_for_long = bool(unready) and all(self._is_old(replica) for replica in unready)
+        surge = find_surge(pod, budget, pool, self.inventory, is_short_for_long=is_short_for_long)
+        return Evictable(over[0], surge) if isinstance(surge, Surge) else Blocked(surge)
 
     def _budget_problem(self, budget: Pdb) -> Reason | None:
         if budget.selector_problem:
@@ -455,11 +464,6 @@ class EvictionChecker:
         if budget.is_stale:
             return r.BUDGET_STALE(f"the status of budget {budget.key} is older than the budget")
         return None
-
-    def _no_disruption_reason(self, pod: PodInfo, budget: Pdb) -> Reason:
-        if budget.max_allowed < 1:
-            return r.BUDGET_NEVER(f"budget {budget.key} never allows a disruption of pod {pod.key}")
-        return r.BUDGET_SPENT(f"at present budget {budget.key} allows no disruption of pod {pod.key}")
 
 
 def _grace_reason(pod: PodInfo, pool: Pool) -> Reason | None:

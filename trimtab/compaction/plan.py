@@ -35,6 +35,8 @@ from trimtab.compaction.search.pool_limits import PoolLimits, autoscaler_thresho
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
 from trimtab.compaction.search.strategy import search_drains, search_once
 from trimtab.compaction.search.upper_bound import bound_problem
+from trimtab.compaction.surge.reasons import NO_ROOM
+from trimtab.compaction.surge.transient_room import TransientRoom
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, drain_with_preferences
 
@@ -75,11 +77,12 @@ class Planner:
     """Node → what its removal would save and cost, for nodes that are left to the cluster autoscaler."""
     overdue: set[str] = field(default_factory=set)
     allowed_disruptions: list[int] = field(init=False)
+    transient_room: TransientRoom = field(init=False)
     _budget_keys: list[str] = field(init=False)
     _turns_by_node: dict[int, tuple[Sequence[int], Sequence[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.allowed_disruptions = [budget.allowed for budget in self.model.inventory.pdbs]
+        self.allowed_disruptions = self.problem.allowed_disruptions
         self._budget_keys = [budget.key for budget in self.model.inventory.pdbs]
 
     @property
@@ -89,8 +92,9 @@ class Planner:
     def build_plan(self) -> Plan:
         """Returns the whole plan."""
         problem, search, capacity = self.problem, self.search, self._replay_capacity()
+        self.transient_room = TransientRoom(problem, capacity)
         for wave in self._arrange_waves():
-            confirmed = [node for node in wave if self._try_replay(capacity, node)]
+            confirmed = self._confirm_wave(capacity, wave)
             if confirmed:
                 self.waves.append(confirmed)
         self._drain_remaining(capacity)
@@ -109,6 +113,7 @@ class Planner:
             notes=self._notes(),
             pods={self.model.pods[p].key: reason for p, reason in sorted(problem.blocked_pods.items())},
             pools=problem.pool_refusals,
+            surge_peak=self.transient_room.peak,
             left=self.left_nodes,
             overdue=tuple(sorted(self.overdue)),
         )
@@ -116,8 +121,9 @@ class Planner:
     def build_first_wave(self) -> Wave:
         """Returns only the first wave of the plan; it is empty if no node can be drained."""
         capacity = self._replay_capacity()
+        self.transient_room = TransientRoom(self.problem, capacity)
         for wave in self._arrange_waves():
-            confirmed = [node for node in wave if self._try_replay(capacity, node)]
+            confirmed = self._confirm_wave(capacity, wave)
             if confirmed:
                 return Wave(steps=tuple(map(self._drain_step, confirmed)))
         return Wave(steps=())
@@ -125,14 +131,15 @@ class Planner:
     def _arrange_waves(self) -> list[list[int]]:
         """Returns the nodes to drain, in waves that their PodDisruptionBudgets allow."""
         problem, search = self.problem, self.search
-        order = by_evictions(search.drained_nodes, problem.pods_to_move, problem.savings)
+        order = by_evictions(search.drained_nodes, problem.pods_to_move, problem.savings, problem.surge_counts)
         order = [node for node in order if self._is_worth_draining(node) and not self._is_left_to_autoscaler(node)]
         self.targets = dict(search.targets)
         budget_of = problem.budget_of.get
         needs = {
             node: Counter([b for p in problem.pods_to_move[node] if (b := budget_of(p)) is not None]) for node in order
         }
-        value = {node: (len(problem.pods_to_move[node]), problem.savings[node]) for node in order}
+        surges = problem.surge_counts.get
+        value = {node: (len(problem.pods_to_move[node]) + surges(node, 0), problem.savings[node]) for node in order}
         return arrange_waves(
             choose_first_node(order, needs, self.allowed_disruptions, value), needs, self.allowed_disruptions
         )
@@ -161,10 +168,30 @@ class Planner:
             )
         return self._turns_by_node[node]
 
+    def _confirm_wave(self, capacity: FreeCapacity, wave: Sequence[int]) -> list[int]:
+        """Returns the nodes of the wave whose moves are possible, after they were made."""
+        confirmed = [node for node in wave if self._try_replay(capacity, node)]
+        if self.problem.surge_of:
+            self.transient_room.end_wave()
+        return confirmed
+
     def _try_replay(self, capacity: FreeCapacity, node: int) -> bool:
-        if replay_drain(capacity, node, self._eviction_turns(node)[0], self.targets):
-            return True
+        pods = self._eviction_turns(node)[0]
+        if replay_drain(capacity, node, pods, self.targets):
+            if self._reserve_transient(node):
+                return True
+            undo_replay(capacity, node, pods, self.targets)
         self.failed_nodes.append(node)
+        return False
+
+    def _reserve_transient(self, node: int) -> bool:
+        """Reserves room for the additional pods of the node's surges. If there is too little, the node stays."""
+        if not self.problem.surge_of or self.transient_room.reserve(self.problem.pods_to_move[node]):
+            return True
+        name = self.model.nodes[node].name
+        self.problem.refusals[node] = NO_ROOM(
+            f"the other nodes have no room for the additional pods that run for a while before node {name} is drained"
+        )
         return False
 
     def _is_worth_draining(self, node: int) -> bool:
@@ -173,7 +200,8 @@ class Planner:
         if not pool.least_gain or limits is None:
             return True
         mean = sum(self.problem.savings[n] for n in limits.nodes) // len(limits.nodes)
-        if self.problem.savings[node] * 1000 >= pool.least_gain * mean * len(self.problem.pods_to_move[node]):
+        starts = len(self.problem.pods_to_move[node]) + self.problem.surge_counts.get(node, 0)
+        if self.problem.savings[node] * 1000 >= pool.least_gain * mean * starts:
             return True
         self.problem.refusals[node] = r.NO_GAIN(
             f"to drain node {self.model.nodes[node].name}, "
@@ -236,7 +264,7 @@ class Planner:
             n for n in remaining if n in self.failed_nodes or n not in self.search.refusals or self._depends_on_order(n)
         ]
         checks, targets = MAX_EXACT_CHECKS, [n for n in range(len(self.model.nodes)) if not capacity.closed_nodes[n]]
-        for node in by_evictions(retried, problem.pods_to_move, problem.savings):
+        for node in by_evictions(retried, problem.pods_to_move, problem.savings, problem.surge_counts):
             checks -= len(problem.pods_to_move[node]) * len(targets)
             limits = problem.limits[node]
             if checks < 0:
@@ -277,6 +305,11 @@ class Planner:
             # any other.
             if not replay_drain(capacity, node, pods, dest):
                 return False
+            if not self._reserve_transient(node):
+                undo_replay(capacity, node, pods, dest)
+                return False
+            if self.problem.surge_of:
+                self.transient_room.end_wave()
             shortage = self._pool_shortage(node, dest)
             if shortage is None:
                 break
@@ -321,6 +354,7 @@ class Planner:
         problem, nodes, dest = self.problem, self.model.nodes, self.targets
         name = nodes[node].name
         pods, budget_of, budget_keys = self.model.pods, problem.budget_of, self._budget_keys
+        surge_of = problem.surge_of
         moves = tuple(
             [
                 Move(
@@ -330,6 +364,7 @@ class Planner:
                     turn=turn,
                     target=nodes[dest[number]].name,
                     budget=budget_keys[budget_of[number]] if number in budget_of else None,
+                    surge=surge_of[number].extra if number in surge_of else 0,
                 )
                 for number, turn in zip(*self._eviction_turns(node), strict=True)
             ]
@@ -340,6 +375,8 @@ class Planner:
             if moves
             else f"node {name} has no pods to move"
         )
+        if extra := problem.surge_counts.get(node, 0) if surge_of else 0:
+            says += f", also for {format_count(extra, 'more pod')} that must run first"
         reason = r.GOES(says)
         return DrainStep(
             node=name,
@@ -390,6 +427,8 @@ class Planner:
             )
         else:
             notes += self.problem.node_groups.notes
+        if self.problem.surge_of:
+            notes += self.transient_room.notes(node for wave in self.waves for node in wave)
         return (*notes, *self._grace_notes())
 
     def _grace_notes(self) -> list[str]:

@@ -28,6 +28,9 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     turn: int
     """The number of the turn in which the pod is evicted: a turn begins when the successors of the previous turn are
     ready."""
+    surge: int = 0
+    """The number of pods that the pod's Deployment is given for a while before the eviction, so that its budget allows
+    the eviction; 0 if the budget allows it now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,8 @@ class Plan:
     bound: Bound
     left: Mapping[str, LeftNode] = field(default_factory=dict)
     """Node → what its removal would save and cost, for nodes that are left to the cluster autoscaler."""
+    surge_peak: int = 0
+    """The largest amount of the scarcer of cpu and memory that the additional pods of one wave need for a while."""
     overdue: tuple[str, ...] = ()
     """Nodes that were left to the autoscaler for longer than it takes to remove one. They are planned like any other
     node."""

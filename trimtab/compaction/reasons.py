@@ -87,13 +87,15 @@ TWO_BUDGETS = Code(
 BUDGET_NEVER = Code(
     "budget-never-allows",
     "The PodDisruptionBudget of the pod allows no disruption even when all pods are healthy.",
-    "Raise maxUnavailable, or run one replica more than minAvailable. A single replica does not need a budget: without "
-    "one, and with protect.singleReplicas: false in the pool, the compactor starts a second replica before it evicts.",
+    "Raise maxUnavailable, or run one replica more than minAvailable. If the message says so, surge.extraPods in the "
+    "pool lets the compactor run one more for a while. A single replica does not need a budget: without one, and with "
+    "protect.singleReplicas: false in the pool, the compactor starts a second replica before it evicts.",
 )
 BUDGET_SPENT = Code(
     "budget-spent",
     "At present the PodDisruptionBudget of the pod allows no disruption.",
-    "Wait until all pods that the budget selects are ready. No setting of the pool changes this.",
+    "Wait until all pods that the budget selects are ready. If a pod has not been ready for ten minutes, "
+    "surge.extraPods in the pool lets the compactor run one more for a while.",
 )
 BUDGET_STALE = Code(
     "budget-stale",

@@ -19,6 +19,8 @@ from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, NODE_CHANGED, NOD
 from trimtab.compaction.search.drain_order import replay_drain, undo_replay
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
+from trimtab.compaction.surge.reasons import NO_ROOM
+from trimtab.compaction.surge.transient_room import TransientRoom
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
 
@@ -47,6 +49,13 @@ class Recheck:
     """The nodes that the valid steps drain."""
     receivers: set[int] = field(default_factory=set)
     """Nodes that receive pods of the valid steps."""
+    allowed_disruptions: list[int] = field(init=False)
+    transient_room: TransientRoom = field(init=False)
+    """The room of the additional pods that the valid steps need for a while."""
+
+    def __post_init__(self) -> None:
+        self.allowed_disruptions = self.problem.allowed_disruptions
+        self.transient_room = TransientRoom(self.problem, self.problem.capacity)
 
     @classmethod
     def prepare(cls, model: ClusterModel, pools: Sequence[Pool], context: PlanningContext) -> "Recheck":
@@ -98,12 +107,12 @@ class Recheck:
         """
         for number, count in self._needed_evictions(node).items():
             budget, spent = self.problem.model.inventory.pdbs[number], self.spent_disruptions[number]
-            if not budget.allowed:
+            allowed = self.allowed_disruptions[number]
+            if not allowed:
                 return BUDGET_SPENT(f"at present budget {budget.key} allows no disruption")
-            if spent and spent + count > budget.allowed:
+            if spent and spent + count > allowed:
                 return BUDGET_SPENT(
-                    f"nodes that are being drained use up budget {budget.key}, which allows {budget.allowed} "
-                    "disruptions"
+                    f"nodes that are being drained use up budget {budget.key}, which allows {allowed} disruptions"
                 )
         return None
 
@@ -153,6 +162,10 @@ class Recheck:
         if own is not None:
             own.remove_node(node)
         shortage = self._count_arrivals(dest, 1) or (own.shortage_reason() if own is not None else None)
+        if shortage is None and self.problem.surge_of and not self.transient_room.reserve(dest):
+            shortage = NO_ROOM(
+                f"there is no room for the pods that run before node {self.problem.model.nodes[node].name} is drained"
+            )
         if shortage is None:
             self.drained_nodes.add(node)
             self.receivers.update(dest.values())

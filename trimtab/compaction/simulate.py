@@ -46,6 +46,8 @@ class SimulatedMove:
     target: str
     turn: int
     budget: str | None
+    surge: int = 0
+    """The number of pods that the pod's Deployment is given for a while before the eviction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +188,9 @@ def _execute_wave(
             capacity.add_pod(pod_class, target)
         name = model.nodes[target].name if target >= 0 else ""
         landings.append(
-            SimulatedMove(pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget)
+            SimulatedMove(
+                pod=move.pod, source=move.source, target=name, turn=move.turn, budget=move.budget, surge=move.surge
+            )
         )
     return SimulationRound(
         nodes=tuple(step.node for step in wave.steps), landings=tuple(landings), saved=sum(s.saves for s in wave.steps)

@@ -82,6 +82,9 @@ class MoveReport(ReportPart, frozen=True, kw_only=True):
     """The number of the group in which the pod is evicted: the pods of a node are evicted in groups.
 
     A group is evicted when the pods that replace those of the previous group are ready."""
+    surge: int
+    """The number of pods that the pod's Deployment is given for a while before the eviction, so that the budget allows
+    it; 0 if the budget allows it now."""
 
 
 class StepReport(ReportPart, frozen=True, kw_only=True):
@@ -411,6 +414,7 @@ def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> Ste
                 target=move.target,
                 budget=move.budget,
                 turn=move.turn,
+                surge=move.surge,
             )
             for move in step.moves
         ],

@@ -33,6 +33,8 @@ class LandingReport(ReportPart, frozen=True, kw_only=True):
     source: str
     target: str
     """The node of the new pod that replaces it; empty if the new pod is pending."""
+    surge: int
+    """The number of pods that its Deployment is given for a while before the eviction; 0 if the budget needs none."""
 
 
 class RoundReport(ReportPart, frozen=True, kw_only=True):
@@ -159,7 +161,8 @@ def _report_round(number: int, simulated_round: SimulationRound, remaining: int,
         waiting=waiting,
         saved=convert_saving(simulated_round.saved, unit),
         landings=[
-            LandingReport(pod=move.pod, source=move.source, target=move.target) for move in simulated_round.landings
+            LandingReport(pod=move.pod, source=move.source, target=move.target, surge=move.surge)
+            for move in simulated_round.landings
         ],
     )
 

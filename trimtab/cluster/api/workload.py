@@ -31,6 +31,8 @@ class WorkloadSpec(ApiObject, frozen=True, kw_only=True):
     selector: LabelSelector | UnsetType = UNSET
     strategy: Strategy = Strategy()
     """The update strategy; only a Deployment has this field."""
+    paused: bool = False
+    """Whether a Deployment's rollout is paused. Only a Deployment has this field."""
     parallelism: int | UnsetType = UNSET
     completions: int | UnsetType = UNSET
     suspend: bool = False
@@ -40,6 +42,8 @@ class WorkloadSpec(ApiObject, frozen=True, kw_only=True):
 class WorkloadStatus(ApiObject, frozen=True, kw_only=True):
     replicas: int = 0
     ready_replicas: int = 0
+    available_replicas: int = 0
+    """The number of pods that have been ready for `minReadySeconds`."""
     updated_replicas: int = 0
     observed_generation: int = 0
     desired_number_scheduled: int = 0

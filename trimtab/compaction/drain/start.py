@@ -188,4 +188,4 @@ def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str,
 def limit_pool(pool: Pool, *, rehearses: bool, scale_namespaces: Collection[str]) -> Pool:
     """Returns the pool, changed for a process that only makes dry runs, or that may scale Deployments only in these
     namespaces."""
-    return replace(pool, dry_run=pool.dry_run or rehearses, scale_namespaces=frozenset(scale_namespaces))
+    return replace(pool, dry_run=pool.dry_run or rehearses, scale_namespaces=frozenset(scale_namespaces), surge=0)

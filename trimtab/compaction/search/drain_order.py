@@ -62,10 +62,19 @@ def _pool_shares(pools: Mapping[int, Pool], prices: Mapping[int, int]) -> dict[i
     return {node: share(node, pool) for node, pool in pools.items()}
 
 
-def by_evictions(nodes: Sequence[int], loads: Sequence[Sequence[int]], saves: Mapping[int, int]) -> list[int]:
+NO_SURCHARGE: Mapping[int, int] = {}
+
+
+def by_evictions(
+    nodes: Sequence[int],
+    loads: Sequence[Sequence[int]],
+    saves: Mapping[int, int],
+    surcharge: Mapping[int, int] = NO_SURCHARGE,
+) -> list[int]:
     """Returns the nodes sorted by evictions per saved price, the fewest first; then by the smaller saving, then by
-    number."""
-    return sorted(nodes, key=lambda n: ((len(loads[n]) << 40) // max(1, saves[n]), saves[n], n))
+    number. `surcharge`: node → what counts like so many further evictions."""
+    extra = surcharge.get
+    return sorted(nodes, key=lambda n: (((len(loads[n]) + extra(n, 0)) << 40) // max(1, saves[n]), saves[n], n))
 
 
 def by_evictions_and_capacity(
@@ -74,12 +83,15 @@ def by_evictions_and_capacity(
     saves: Mapping[int, int],
     capacity_removed: Mapping[int, int],
     weight: int,
+    surcharge: Mapping[int, int] = NO_SURCHARGE,
 ) -> list[int]:
     """Returns the nodes sorted as by `by_evictions`, but also by the capacity that a drain removes, which matters if
     capacity is scarce.
 
     `weight` is the weight of capacity relative to evictions. Both are compared as shares of their sums over all nodes.
+    `surcharge` is as in `by_evictions`.
     """
+    extra = surcharge.get
     total_pods, total_capacity = (
         max(1, sum(len(loads[n]) for n in nodes)),
         max(1, sum(capacity_removed[n] for n in nodes)),
@@ -88,7 +100,8 @@ def by_evictions_and_capacity(
         nodes,
         # Shifted by 40 bits before the division: the order stays exact in integers.
         key=lambda n: (
-            ((len(loads[n]) * total_capacity + weight * capacity_removed[n] * total_pods) << 40) // max(1, saves[n]),
+            (((len(loads[n]) + extra(n, 0)) * total_capacity + weight * capacity_removed[n] * total_pods) << 40)
+            // max(1, saves[n]),
             saves[n],
             n,
         ),

@@ -15,6 +15,7 @@ from trimtab.compaction.reasons import BLOCKED, FEW, PAID, TOLERATES_CORDON, UNF
 from trimtab.compaction.search.drain_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
+from trimtab.compaction.surge.find_surge import Surge
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import has_free_resources
@@ -52,6 +53,8 @@ class CompactionProblem:
     """Candidate → the sum of what its moving pods request, as (major, minor)."""
     budget_of: dict[int, int] = field(default_factory=dict)
     """Pod → the number of the PodDisruptionBudget that selects it."""
+    surge_of: dict[int, Surge] = field(default_factory=dict)
+    """Pod → what its Deployment must be given before its budget allows the eviction; other pods are left out."""
     candidates: list[int] = field(default_factory=list)
     unexamined: list[int] = field(default_factory=list)
     """Candidates that were not examined closely, sorted so that those to be drained last are at the end. Empty unless
@@ -72,6 +75,23 @@ class CompactionProblem:
     ignored: list[str] = field(default_factory=list)
     """Sentences about pending pods that are ignored, so that they do not prevent drains, and about capacity buffers for
     which less capacity than requested is reserved."""
+
+    @property
+    def surge_counts(self) -> dict[int, int]:
+        """Node → the number of additional pods that run for a while when the node is drained; nodes without any are
+        left out."""
+        by_node: dict[int, dict[OwnerKey, int]] = {}
+        for pod, surge in self.surge_of.items():
+            by_node.setdefault(self.model.node_of[pod], {})[surge.deployment] = surge.extra
+        return {node: sum(extras.values()) for node, extras in by_node.items()}
+
+    @property
+    def allowed_disruptions(self) -> list[int]:
+        """Budget → how many evictions it allows at a time: now, or after the surge of a pod that it selects."""
+        surged = {self.budget_of[pod] for pod in self.surge_of}
+        return [
+            max(budget.allowed, 1 if number in surged else 0) for number, budget in enumerate(self.model.inventory.pdbs)
+        ]
 
 
 def prepare_problem(
@@ -201,6 +221,8 @@ def _judge_pods(problem: CompactionProblem, nodes: Sequence[int]) -> None:
             movable_pods.append(number)
             if verdict.budget is not None:
                 budget_of[number] = verdict.budget
+            if verdict.surge is not None:
+                problem.surge_of[number] = verdict.surge
         elif verdict is not IGNORED and isinstance(verdict, Blocked):
             problem.blocked_pods[number] = verdict.reason
             problem.pinned_nodes.add(node)

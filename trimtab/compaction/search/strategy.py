@@ -124,9 +124,15 @@ docs/explanation/compaction-order.md."""
 
 def search_drains(problem: CompactionProblem, effort: int) -> Search:
     """Returns the better of two searches in different orders, improved by local search."""
-    by_evictions_order = by_evictions(problem.candidates, problem.pods_to_move, problem.savings)
+    surcharge = problem.surge_counts
+    by_evictions_order = by_evictions(problem.candidates, problem.pods_to_move, problem.savings, surcharge)
     by_capacity_order = by_evictions_and_capacity(
-        problem.candidates, problem.pods_to_move, problem.savings, _capacity_removed(problem), CAPACITY_WEIGHT
+        problem.candidates,
+        problem.pods_to_move,
+        problem.savings,
+        _capacity_removed(problem),
+        CAPACITY_WEIGHT,
+        surcharge,
     )
 
     before = problem.capacity.save_state() if by_capacity_order != by_evictions_order else None
@@ -153,7 +159,9 @@ def search_drains(problem: CompactionProblem, effort: int) -> Search:
 def search_once(problem: CompactionProblem) -> Search:
     """Returns the result of one pass over the closely examined candidates, in order of evictions; other nodes only
     receive pods."""
-    search = _run_first_pass(problem, by_evictions(problem.candidates, problem.pods_to_move, problem.savings))
+    search = _run_first_pass(
+        problem, by_evictions(problem.candidates, problem.pods_to_move, problem.savings, problem.surge_counts)
+    )
     improve_preferences(problem, search)
     return search
 

@@ -1,0 +1,90 @@
+"""Keeps room for the pods that run for a while before the evictions of a wave, so that no node is added for them.
+
+The successors of the evicted pods are placed by the plan. A surge needs more room than that: until the count is back,
+the Deployment has its additional pods, and its controller may already replace the evicted pod. The room is needed only
+during the wave; the next wave may use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from trimtab.cluster.format_count import format_count
+from trimtab.cluster.owner import OwnerKey
+from trimtab.compaction.search.problem import CompactionProblem
+from trimtab.compaction.surge.find_surge import Surge
+from trimtab.scheduling.cluster_model import FreeCapacity
+from trimtab.scheduling.filters import fits_on_node
+from trimtab.scheduling.pod_class import PodClass
+
+
+@dataclass(slots=True)
+class TransientRoom:
+    """The room that the additional pods of the present wave use in `capacity`."""
+
+    problem: CompactionProblem
+    capacity: FreeCapacity
+    used: list[tuple[PodClass, int]] = field(default_factory=list)
+    """(class of an additional pod, node on which it fits)."""
+    peak: int = 0
+    """The largest amount of the scarcer resource that the additional pods of one wave use."""
+    peak_pods: int = 0
+    """The largest number of additional pods in one wave."""
+
+    def reserve(self, pods: Iterable[int]) -> bool:
+        """Reserves room for the additional pods that run while these pods are evicted. Returns whether there is enough;
+        if not, nothing is reserved."""
+        mark = len(self.used)
+        for surge, pod in self._surges_of(pods).values():
+            pod_class = self.problem.model.successor_class_of[pod]
+            for _ in range(surge.extra):
+                node = self._find_node(pod_class)
+                if node is None:
+                    self._release(mark)
+                    return False
+                self.capacity.add_pod(pod_class, node)
+                self.used.append((pod_class, node))
+        self.peak_pods = max(self.peak_pods, len(self.used))
+        self.peak = max(self.peak, sum(pod_class.major for pod_class, _ in self.used))
+        return True
+
+    def end_wave(self) -> None:
+        """Frees the room: the counts of all Deployments are back."""
+        self._release(0)
+
+    def notes(self, nodes: Iterable[int]) -> list[str]:
+        """Returns a note about the additional pods of a plan that drains these nodes; none if it needs none."""
+        moving = self.problem.pods_to_move
+        count = sum(pod in self.problem.surge_of for node in nodes for pod in moving[node])
+        if not count:
+            return []
+        return [
+            f"{format_count(count, 'eviction')} of the plan can be made only after a Deployment was given more pods "
+            f"for a while (surge.extraPods); the plan keeps room for {format_count(self.peak_pods, 'such pod')} in a "
+            "wave"
+        ]
+
+    def _surges_of(self, pods: Iterable[int]) -> dict[OwnerKey, tuple[Surge, int]]:
+        surges: dict[OwnerKey, tuple[Surge, int]] = {}
+        for pod in pods:
+            surge = self.problem.surge_of.get(pod)
+            if surge is not None:
+                surges.setdefault(surge.deployment, (surge, pod))
+        return surges
+
+    def _find_node(self, pod_class: PodClass) -> int | None:
+        closed = self.capacity.closed_nodes
+        return next(
+            (
+                node
+                for node in range(len(self.problem.model.nodes))
+                if not closed[node] and fits_on_node(self.capacity, pod_class, node)
+            ),
+            None,
+        )
+
+    def _release(self, mark: int) -> None:
+        while len(self.used) > mark:
+            pod_class, node = self.used.pop()
+            self.capacity.remove_pod(pod_class, node)

@@ -107,7 +107,7 @@ def test_the_difference_applied_gives_the_other(before, after):
     assert patched == after
 
 
-@pytest.mark.parametrize("path", ["/status/phase", "/spec/unknown", "/metadata2/name", "/metadata/labels2"])
+@pytest.mark.parametrize("path", ["/status/phase", "/spec/unknown", "/metadata2/name", "/metadata/labels2", ""])
 def test_a_patch_of_what_is_not_decoded_is_refused(path):
     with pytest.raises(CannotApply):
         list_patched_fields(Pod(), [{"op": "add", "path": path, "value": "x"}])

@@ -175,7 +175,7 @@ def list_patched_fields(pod: Pod, operations: Iterable[Operation]) -> PatchedFie
     attributes = {"metadata": _attributes_by_name(type(pod.metadata)), "spec": _attributes_by_name(type(pod.spec))}
     named: dict[str, dict[str, None]] = {"metadata": {}, "spec": {}}
     for operation in operations:
-        _, part, *fields = operation["path"].split("/", 3)
+        part, *fields = operation["path"].removeprefix("/").split("/", 2)
         if part not in attributes or (fields and fields[0] not in attributes[part]):
             raise CannotApply(f"{operation['path']}: the pod has no such field")
         # An operation on the whole metadata or the whole spec names all of its fields.

@@ -134,7 +134,8 @@ class ResponseCache:
     def _insert(self, key: CacheKey, entry: _Entry) -> None:
         """Adds an entry, for which older ones make room."""
         self._drop(key)
-        while self._entries and self._estimated_bytes + entry.size > self._room:
+        self._estimated_bytes += entry.size
+        while self._entries and self._estimated_bytes > self._room:
             oldest = next(iter(self._entries))
             if self._entries[oldest].is_used:
                 spared = self._entries[oldest] = self._entries.pop(oldest)
@@ -142,7 +143,6 @@ class ResponseCache:
             else:
                 self._drop(oldest)
         self._entries[key] = entry
-        self._estimated_bytes += entry.size
 
     def _drop(self, key: CacheKey) -> None:
         entry = self._entries.pop(key, None)

@@ -226,3 +226,19 @@ def test_orders_on_drawn_clusters_end_within_budgets_and_move_no_pod_twice() -> 
         assert set(played.cordoned) <= set(chosen), seed
         if result.is_done:
             assert all(not played.on(name) for name in chosen), seed
+
+
+def test_what_was_evicted_from_a_node_that_failed_is_waited_for() -> None:
+    drain = OrderedDrain.of(world(), "a", "b")
+    while not any(pod["metadata"].get("deletionTimestamp") for pod in drain.played.pods.values()):
+        result = drain.decide()
+        drain._write(result)
+    # Another client uncordons the node from which a pod was evicted: nothing more begins, but the pod is on its way.
+    [begun] = [name for name, record in drain.records().items() if record.drain is not None]
+    drain.played.nodes[begun]["spec"]["unschedulable"] = False
+    result = drain.decide()
+    assert codes(result) == {"drain-uncordoned"}
+    assert not result.is_over
+    drain.played.tick(40)
+    drain.played.tick(40)
+    assert drain.decide().is_over

@@ -25,7 +25,7 @@ from tests.e2e.drain_orders import (
     status,
     wait_for_phase,
 )
-from tests.e2e.drains import Onlooker, cordoned, grant_role, pods_on
+from tests.e2e.drains import Drain, Onlooker, cordoned, drain, grant_role, interrupt, pods_on
 from tests.e2e.test_drain import prepare
 
 DYING = "tests.e2e.dying_compactor"
@@ -122,16 +122,52 @@ def test_a_pool_that_rehearses_is_named_and_the_order_begins_when_it_acts(orderi
         wait_for_phase(ordering, "Done")
 
 
+def test_the_command_hands_over_and_follows(ordering: Cluster, tmp_path: Path) -> None:
+    nodes, rest = prepare(ordering, order=2, rest=2, replicas=2)
+    login = grant_orders(ordering)
+    hands_over = ("--through-compactor", "--namespace", ordering.namespace)
+    without = drain(login, *nodes, *hands_over)
+    assert without.code == 3, "no compactor leads"
+    assert not ordering.list("DrainOrder")
+    with order_compactor(ordering, tmp_path) as one:
+        ordering.eventually(lambda: one.told("leads"), within=30)
+        run = drain(login, *nodes, *hands_over, "--why", "kernel", "--at-once", "2", "--timeout", "30m")
+        assert run.code == 0, run.text
+        assert {event["node"] for event in run.events("emptied")} == set(nodes)
+        [made] = ordering.list("DrainOrder")
+        assert (made["spec"]["by"], made["spec"]["timeout"], made["status"]["phase"]) == ("drainer", "1800s", "Done")
+        assert cordoned(ordering, [*nodes, *rest]) == set(nodes)
+        refused = drain(login, rest[0], "no-such-node", *hands_over)
+        assert refused.code == 2
+        ordering.delete("DrainOrder", made["metadata"]["name"])
+        ordering.eventually(lambda: not cordoned(ordering, nodes), within=30)
+
+
+def test_an_interrupt_of_the_command_leaves_the_order_to_the_compactor(ordering: Cluster, tmp_path: Path) -> None:
+    nodes, _ = prepare(ordering, order=3, rest=3, replicas=3)
+    login = grant_orders(ordering)
+    with order_compactor(ordering, tmp_path) as one:
+        ordering.eventually(lambda: one.told("leads"), within=30)
+        run = Drain(login, [*nodes, "--through-compactor", "--namespace", ordering.namespace]).start()
+        ordering.eventually(lambda: run.events("cordoned"), within=60)
+        interrupt(run)
+        assert run.finish(20) == 3, run.text
+        [made] = ordering.list("DrainOrder")
+        name = made["metadata"]["name"]
+        assert name in run.lines[-1]
+        wait_for_phase(ordering, "Done", name)
+
+
 def killed_at(cluster: Cluster, folder: Path, number: int, *, deletes: bool) -> bool:
     """Killed after this write, and followed by another leader, or by the deletion of the order and then by another
-    leader. False if the order has no such write."""
+    leader. False if the order has no such write. Events and statuses, which no decision reads, are not counted."""
     inside = cluster.in_namespace(f"die-{uuid.uuid4().hex[:5]}")
     try:
         may_order(inside, "dies")
         nodes, rest = prepare(inside, order=2, rest=2, replicas=2)
         with Witness(inside) as witness, Onlooker(inside, nodes).watching() as onlooker:
             login = str(login_of_account(inside, folder))
-            first = Compactor(inside, folder, program=(DYING, str(number), "/events"), KUBECONFIG=login)
+            first = Compactor(inside, folder, program=(DYING, str(number), "/events", "/status"), KUBECONFIG=login)
             create_order(inside, *nodes, user="dies")
             deadline = time.monotonic() + 60
             while first.process.poll() is None and time.monotonic() < deadline:

@@ -222,7 +222,12 @@ LIVE = ("--cluster", "live")
 CASES: dict[str, Sequence[tuple[str, ...]]] = {
     "admit": [("admit", *LIVE, "--running"), ("admit", *LIVE, "--running", "-o", "json")],
     "plan": [("plan", *LIVE), ("plan", *LIVE, "-o", "html")],
-    "drain": [("drain", "no-such-node"), ("drain", "no-such-node", "--dry-run", "-o", "json"), ("drain", "--release")],
+    "drain": [
+        ("drain", "no-such-node"),
+        ("drain", "no-such-node", "--through-compactor"),
+        ("drain", "no-such-node", "--dry-run", "-o", "json"),
+        ("drain", "--release"),
+    ],
     "simulate": [("simulate", *LIVE), ("simulate", *LIVE, "-o", "json")],
     "recommend": [("recommend", *LIVE, "--prometheus", "{echo}", "--header", f"Authorization: Bearer {BEARER}")],
     "recommender": [("recommender", "--once", "--listen", "127.0.0.1:0", "--prometheus", "{echo}")],

@@ -15,6 +15,7 @@ from trimtab.cluster.processes import PROCESSES, ProcessDeclaration
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations
+from trimtab.compaction.drain.order_entry import ORDERS
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compactor import node_signatures
 from trimtab.compactor.node_signatures import SECRET, NodeSigner
@@ -111,16 +112,16 @@ def check_drains(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
 
 def _describe_drains(annotations: DrainAnnotations) -> str:
     """Returns a text with the nodes that the compactor drains, and the time since which each is cordoned."""
-    if not annotations.ours:
+    if not annotations.signed:
         return "no node is cordoned by the compactor"
     names = join_first(
         [
             f"{node} since {format_timestamp(claim.since)}" if isinstance(claim, DrainAnnotation) else node
-            for node, claim in sorted(annotations.ours.items())
+            for node, claim in sorted(annotations.signed.items())
         ],
         MAX_NAMES,
     )
-    nodes = format_count(len(annotations.ours), "node")
+    nodes = format_count(len(annotations.signed), "node")
     return (
         f"the compactor has cordoned {nodes}: {names}; to uncordon a node, run `trimtab compactor release --yes NODE`"
     )
@@ -129,9 +130,9 @@ def _describe_drains(annotations: DrainAnnotations) -> str:
 def _check_abandonment(cluster: ObservedCluster, annotations: DrainAnnotations) -> Iterator[DoctorFinding]:
     """Yields a warning about nodes that the compactor cordoned, if no replica of the compactor holds the Lease."""
     lease = find_compactor(cluster.leases)
-    if isinstance(lease, Unreadable) or not annotations.ours or has_leader(lease, cluster.present):
+    if isinstance(lease, Unreadable) or not annotations.signed or has_leader(lease, cluster.present):
         return
-    nodes = sorted(annotations.ours)
+    nodes = sorted(annotations.signed)
     verb = "is" if len(nodes) == 1 else "are"
     yield report_warning(
         DRAIN_ABANDONED,
@@ -142,6 +143,7 @@ def _check_abandonment(cluster: ObservedCluster, annotations: DrainAnnotations) 
 
 def _check_orphans(annotations: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
     nodes_by_pool: dict[str, list[str]] = {}
+    yield from _check_ordered(annotations, states)
     for node, annotation in sorted(annotations.ours.items()):
         if isinstance(annotation, Unreadable):
             yield report_warning(DRAIN_ORPHANED, str(annotation))
@@ -172,6 +174,20 @@ def _check_authenticity(keys: Read[bool | None], annotations: DrainAnnotations) 
             )
         else:
             yield report_error(DRAIN_FORGED, str(annotation), f"trimtab compactor release {node}")
+
+
+def _check_ordered(annotations: DrainAnnotations, states: Read[States]) -> Iterator[DoctorFinding]:
+    """Yields a warning about each node that is cordoned for a DrainOrder which the state does not contain."""
+    state = PoolState() if isinstance(states, Unreadable) else states.get(ORDERS, PoolState())
+    if isinstance(states, Unreadable) or not isinstance(state, PoolState):
+        return
+    for node, annotation in sorted(annotations.ordered.items()):
+        entry = state.orders.get(annotation.order.order) if annotation.order is not None else None
+        if entry is None or node not in entry.nodes:
+            yield report_warning(
+                DRAIN_ORPHANED,
+                f"node {node} has the annotation of a DrainOrder, but the state of orders does not contain this order",
+            )
 
 
 def _check_states(states: Read[States]) -> Iterator[DoctorFinding]:

@@ -183,6 +183,8 @@ class AnnotatedNode:
     description: str
     """The annotation's content and authenticity, as text."""
     can_be_opened: bool = True
+    keeps_cordon: bool = False
+    """Whether another client had cordoned the node before the order that drains it, so that it stays cordoned."""
 
     def __str__(self) -> str:
         return f"{self.node.name}: {self.description}"
@@ -222,7 +224,12 @@ def judge_node(node: NodeInfo, keys: SigningKeys | None) -> AnnotatedNode | None
         return AnnotatedNode(
             node, f"{description}; the node is being deleted (taint {node.removal_taint.key})", can_be_opened=False
         )
-    return AnnotatedNode(node, f"{description}; {verdict}; {'cordoned' if node.is_cordoned else 'open'}")
+    keeps_cordon = isinstance(claim, DrainAnnotation) and claim.order is not None and claim.order.was_cordoned
+    return AnnotatedNode(
+        node,
+        f"{description}; {verdict}; {'cordoned' if node.is_cordoned else 'open'}",
+        keeps_cordon=keeps_cordon,
+    )
 
 
 def release_nodes(writer: Writer, annotated_nodes: Sequence[AnnotatedNode]) -> Iterator[str]:
@@ -230,11 +237,12 @@ def release_nodes(writer: Writer, annotated_nodes: Sequence[AnnotatedNode]) -> I
     for annotated_node in annotated_nodes:
         yield (
             f"{annotated_node.node.name}:"
-            f" {_release_node(writer, annotated_node.node.name) if annotated_node.can_be_opened else 'skipped'}"
+            f" {_release_node(writer, annotated_node) if annotated_node.can_be_opened else 'skipped'}"
         )
 
 
-def _release_node(writer: Writer, name: str) -> str:
+def _release_node(writer: Writer, annotated_node: AnnotatedNode) -> str:
+    name = annotated_node.node.name
     # The kubelet and controllers write nodes, too: after a conflict the node is read again.
     for is_last in (False,) * (MAX_ATTEMPTS - 1) + (True,):
         shape = objects.read_object(writer.client, "Node", name)
@@ -247,11 +255,11 @@ def _release_node(writer: Writer, name: str) -> str:
                 writer,
                 name,
                 shape.metadata.resource_version,
-                uncordon=node.is_cordoned,
+                uncordon=node.is_cordoned and not annotated_node.keeps_cordon,
                 annotations=(CORDONED_BY_US,),
                 taints=None,
             )
-            return "opened"
+            return "another client had cordoned it, so it stays cordoned" if annotated_node.keeps_cordon else "opened"
         except Conflict:
             if is_last:
                 raise
@@ -277,4 +285,5 @@ def _read_keys(writer: Writer, namespace: str) -> SigningKeys | None:
 
 
 def _describe_drain(annotation: DrainAnnotation) -> str:
-    return f"drain {annotation.drain} of pool {annotation.pool} since {format_timestamp(annotation.since)}"
+    whose = f"of pool {annotation.pool}" if annotation.order is None else "for a DrainOrder"
+    return f"drain {annotation.drain} {whose} since {format_timestamp(annotation.since)}"

@@ -26,6 +26,7 @@ from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain import pool_state as memories
+from trimtab.compaction.drain.order_entry import ORDERS
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.resize.types import ResizeAdvice
@@ -167,7 +168,7 @@ def read_observations(inventory: Inventory) -> PastObservations:
         for shape in inventory.config_maps
         if memories.STATE_LABEL in value_or(shape.metadata.labels, {})
     }
-    valid_states = {pool: state for pool, state in states.items() if isinstance(state, PoolState)}
+    valid_states = {pool: state for pool, state in states.items() if isinstance(state, PoolState) and pool != ORDERS}
     notes = tuple(
         f"the stored state of a pool is ignored: {state}"
         for state in states.values()

@@ -16,6 +16,7 @@ import click
 from trimtab.cli.complete_names import complete_nodes
 from trimtab.cli.drain.events import print_event
 from trimtab.cli.drain.report import VIEW, build_drain_report, describe_missing
+from trimtab.cli.drain.through_compactor import OrderFollower, create_order, describe_release
 from trimtab.cli.main import EXIT_FAILED, EXIT_FOUND
 from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
@@ -27,6 +28,7 @@ from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order.next_round import DrainOrder, OrderPhase, OrderRound
+from trimtab.compaction.order.order_object import OrderSpec, Phase
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.record import MAX_TEXT, OrderRecord
@@ -35,6 +37,7 @@ from trimtab.compactor.order.order_rights import list_missing_rights, read_own_i
 from trimtab.compactor.order.order_runner import OrderRunner
 from trimtab.compactor.order.order_steps import OrderEvent
 from trimtab.compactor.order.order_writes import order_writer
+from trimtab.compactor.settings import Settings
 from trimtab.inputs import flags, order_records, plan_inputs
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import LIVE, ClusterOptions, connect_live
@@ -102,6 +105,13 @@ class DrainOptions:
         bool, option("--release", help="Show which nodes orders have cordoned; with --yes, uncordon them.")
     ] = False
     yes: Annotated[bool, flags.YES.with_help("Uncordon the nodes that --release shows.")] = False
+    through_compactor: Annotated[
+        bool,
+        option("--through-compactor", help="Let the compactor drain the nodes: create a DrainOrder, and follow it."),
+    ] = False
+    namespace: Annotated[
+        str | None, flags.NAMESPACE.with_help(f"Trimtab's own namespace. Default: {Settings().namespace}.")
+    ] = None
     cluster: ClusterOptions
     output: ReportOutput
 
@@ -166,6 +176,9 @@ def verb(options: DrainOptions) -> None:
         missing = [describe_missing(report.missing)] if report.missing is not None else []
         raise RuntimeFailure("\n".join([*problems, *missing, "Nothing was begun."]))
     assert now is not None
+    if options.through_compactor:
+        _hand_over(options, name, names)
+        return
     order = DrainOrder(
         name=name,
         nodes=names,
@@ -195,6 +208,10 @@ def _check_options(options: DrainOptions) -> None:
         refuse("--resume or --release", "both")
     if (options.resume or options.release) and (options.selector is not None or options.pool is not None):
         refuse("names of nodes with --resume and --release", "--selector or --pool")
+    if options.through_compactor and (options.resume or options.release):
+        refuse("--resume and --release without --through-compactor", "both: an order is deleted to release its nodes")
+    if options.namespace is not None and not options.through_compactor:
+        refuse("--namespace with --through-compactor", "--namespace alone")
     if options.yes and not options.release:
         refuse("--yes with --release", "--yes alone")
     if options.yes and options.dry_run:
@@ -301,6 +318,54 @@ def _carry_out(
     report(OrderEvent(at=now(), what="done" if last.is_done else "ended", text=sentence))
     if not last.is_done:
         sys.exit(EXIT_FAILED)
+
+
+def _hand_over(options: DrainOptions, name: str, nodes: Sequence[str]) -> None:
+    """Lets the compactor carry the order out, and ends the command with its exit code."""
+    namespace, order = options.namespace or Settings().namespace, f"drain-{name}"
+    spec = OrderSpec(
+        nodes=tuple(nodes),
+        by="-",
+        why=options.why,
+        at_once=options.at_once,
+        keep_going=options.keep_going,
+        force=options.force,
+        delete_empty_dir_data=options.delete_emptydir_data,
+        override_protection=options.override_protection,
+        until=options.until or "",
+        timeout=_format_seconds(options.timeout),
+        pod_timeout=_format_seconds(options.pod_timeout),
+    )
+
+    def now() -> Seconds:
+        return int(clock.utc_now().timestamp())
+
+    def report(event: OrderEvent) -> None:
+        print_event(event, order, as_json=options.output.form == "json")
+
+    with connect_live(options.live_cluster) as client:
+        create_order(client, namespace, order, spec, now())
+        ends = describe_release(namespace, order)
+        report(OrderEvent(at=now(), what="planned", text=f"DrainOrder {namespace}/{order} was created; {ends}"))
+        try:
+            status = OrderFollower(client, namespace, order, report, now).follow()
+        except KeyboardInterrupt:
+            print_text(f"The compactor goes on with the order; {ends}.", err=True)
+            sys.exit(EXIT_FAILED)
+        except KubeFault as error:
+            raise RuntimeFailure(f"{error}\nThe compactor goes on with the order; {ends}.") from None
+    is_done = status.phase == Phase.DONE
+    report(OrderEvent(at=now(), what="done" if is_done else "ended", text=f"{status.message}; {ends}"))
+    if not is_done:
+        sys.exit(EXIT_FAILED)
+
+
+def _format_seconds(text: str | None) -> str:
+    """Returns the value of an option as a duration of Kubernetes; empty if there is none."""
+    seconds = parse_age(text) if text is not None else None
+    if seconds is None:
+        return ""
+    return f"{seconds}s" if seconds < 1_000_000 else f"{seconds // 3600}h"
 
 
 def _check_rights(client: Client, plan: OrderPlan) -> None:

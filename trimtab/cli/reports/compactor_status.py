@@ -16,6 +16,7 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation
+from trimtab.compaction.drain.order_entry import ORDERS
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.start import closed_reason
 from trimtab.compaction.drain.timeouts import DrainTimeouts
@@ -131,7 +132,7 @@ class StatusReport(ReportPart, frozen=True, kw_only=True):
 def build_status_report(state: CompactorState) -> StatusReport:
     """Returns the report of all drains and all pools, including pools that have a state but no ConfigMap."""
     pools = {pool.name: pool for pool in state.pools.pools}
-    names = sorted({*pools, *state.pool_states})
+    names = sorted({*pools, *(name for name in state.pool_states if name != ORDERS)})
     annotated = {node.name for node, _ in state.list_annotations()}
     nodes = map(node_from_api, state.snapshot.objects_of(Node))
     return StatusReport(
@@ -235,6 +236,12 @@ def _report_drains(state: CompactorState) -> list[DrainReport]:
 def _drain_phase(node: str, annotation: DrainAnnotation, state: CompactorState) -> str:
     if annotation.home not in ("", state.namespace):
         return f"the compactor of namespace {annotation.home} handles this drain"
+    if annotation.order is not None:
+        entry = state.pool_states.get(ORDERS, PoolState()).orders.get(annotation.order.order)
+        if entry is None:
+            return "no DrainOrder is known for this drain"
+        phase = "waits" if annotation.order.waits else "emptying" if annotation.emptied is None else "emptied"
+        return f"{phase}, for DrainOrder {entry.name}"
     if not state.pool_states.get(annotation.pool, PoolState()).knows_drain(node, annotation.drain):
         return "the pool's state does not contain this drain"
     return "emptying" if annotation.emptied is None else "emptied"

@@ -136,6 +136,11 @@ class DrainAnnotations:
     outdated: frozenset[str] = frozenset()
     """Nodes whose annotation was signed with the previous key. They must be signed again before that key is removed."""
 
+    @property
+    def signed(self) -> Mapping[str, DrainAnnotation | Unreadable]:
+        """The annotations that this compactor has signed: of its own wish, and of DrainOrders."""
+        return {**self.ours, **self.ordered}
+
 
 class _Signed(msgspec.Struct):
     """The annotation's value. The payload is signed as text, so that the signature of a later version can be verified

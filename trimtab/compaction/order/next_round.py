@@ -286,21 +286,13 @@ class _RoundDecision:
         return drain
 
     def _find_failure(self, name: str) -> None:
-        node, drain = self.nodes[name], self._drain_of(name)
-        release = self.planner.stuck_pod(node, drain) or overdue_successor(
-            self.view, self.planner.workloads, node, drain, self.timeouts
-        )
-        if release is not None:
-            self.result.failures[name] = release.reason
+        drain = self._drain_of(name)
+        if (overdue := self._overdue_reason(name)) is not None:
+            self.result.failures[name] = overdue
             return
         for pod in self.planner.pods_on_node[name]:
             if pod.uid in self.denials and pod.deletion_requested_at is None:
                 self.result.failures[name] = self.denials[pod.uid]
-                return
-        for pod in self._terminating_pods(name):
-            seconds = self.view.now - (pod.deletion_requested_at or self.view.now)
-            if seconds > self.timeouts.end:
-                self.result.failures[name] = STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
                 return
         moved_owners = {move.owner_key for move in drain.moves if move.owner}
         moved_uids = {move.uid for move in drain.moves}
@@ -314,6 +306,20 @@ class _RoundDecision:
             verdict = self.checker.judge_ordered(pod)
             if isinstance(verdict, Blocked) and pod.uid not in self.view.evicted_uids:
                 self.result.failures[name] = verdict.reason
+
+    def _overdue_reason(self, name: str) -> Reason | None:
+        """Returns why the pods that were evicted from the node are not waited for any longer; None if they are."""
+        node, drain = self.nodes[name], self._drain_of(name)
+        release = self.planner.stuck_pod(node, drain) or overdue_successor(
+            self.view, self.planner.workloads, node, drain, self.timeouts
+        )
+        if release is not None:
+            return release.reason
+        for pod in self._terminating_pods(name):
+            seconds = self.view.now - (pod.deletion_requested_at or self.view.now)
+            if seconds > self.timeouts.end:
+                return STUCK(f"pod {pod.key} still exists {seconds} s after its grace period")
+        return None
 
     def _continue_drain(self, name: str) -> None:
         node, drain, result = self.nodes[name], self._drain_of(name), self.result
@@ -383,9 +389,18 @@ class _RoundDecision:
         if self.result.writes:
             return False
         draining = self._in_phase(OrderPhase.DRAINING)
+        failed = [name for name in self._in_phase(OrderPhase.FAILED) if self._may_still_move(name)]
+        if any(self._is_moving(name) for name in failed):
+            return False
         if self.result.stop is None:
             return not draining and not self._in_phase(OrderPhase.WAITING)
         return not any(self._is_moving(name) for name in draining)
+
+    def _may_still_move(self, name: str) -> bool:
+        """Returns whether pods of a failed node may be on their way: the node was begun, and they are not overdue."""
+        record = self.records.get(name)
+        is_begun = name in self.nodes and record is not None and record.drain is not None and not record.is_emptied
+        return is_begun and self._overdue_reason(name) is None
 
     def _is_moving(self, name: str) -> bool:
         drain = self._drain_of(name)

@@ -8,7 +8,6 @@ order, such as one that has ended.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -18,7 +17,6 @@ import msgspec
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds, parse_duration, parse_timestamp
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.order.next_round import DrainOrder
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.record import MAX_ORDER_NODES, MAX_TEXT
 
@@ -122,20 +120,6 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     def digest(self) -> str:
         """A hash of the spec, by which a changed spec is noticed."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:32]
-
-    def to_order(self, name: str, nodes: Iterable[str], since: Seconds) -> DrainOrder:
-        """Returns the order of these nodes, which was accepted at this time."""
-        timeout = parse_duration(self.timeout) if self.timeout else None
-        return DrainOrder(
-            name=name,
-            nodes=tuple(nodes),
-            since=since,
-            by=self.by,
-            why=self.why,
-            rules=self.rules,
-            until=parse_timestamp(self.until),
-            deadline=None if timeout is None else since + timeout,
-        )
 
 
 class OrderCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

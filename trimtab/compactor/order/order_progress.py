@@ -12,13 +12,14 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool, PoolIndex
 from trimtab.cluster.reason import NotYet, Reason, Unreadable
+from trimtab.cluster.timestamps import parse_duration, parse_timestamp
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.order_entry import ORDERS, OrderEntry
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.next_round import CordonForOrder, OrderRound, WriteRecord, drains_of
+from trimtab.compaction.order.next_round import CordonForOrder, DrainOrder, OrderRound, WriteRecord, drains_of
 from trimtab.compaction.order.node_history import OrderNodeHistory
 from trimtab.compaction.order.order_limits import (
     PoolPace,
@@ -202,7 +203,7 @@ class OrderProgress:
         )
         if self.steps is None:
             self.steps = OrderSteps(
-                order=spec.to_order(order.uid, entry.nodes, entry.since),
+                order=_drain_order(order.uid, spec, entry),
                 door=door,
                 timeouts=spec.timeouts,
                 report=partial(self._log_event, order.name),
@@ -250,6 +251,20 @@ class OrderProgress:
             draining = sum(name == pool.name for name in (*begun, *own))
             uses[pool.name] = PoolPace(pool, draining, observations.recent_evictions(view.now))
         return uses
+
+
+def _drain_order(uid: str, spec: OrderSpec, entry: OrderEntry) -> DrainOrder:
+    timeout = parse_duration(spec.timeout) if spec.timeout else None
+    return DrainOrder(
+        name=uid,
+        nodes=tuple(entry.nodes),
+        since=entry.since,
+        by=spec.by,
+        why=spec.why,
+        rules=spec.rules,
+        until=parse_timestamp(spec.until),
+        deadline=None if timeout is None else entry.since + timeout,
+    )
 
 
 def _stop_reason(entry: OrderEntry) -> Reason | None:

@@ -117,6 +117,10 @@ def test_an_older_kubelet_gives_the_containers_their_requests_back(ours: Ours, c
     cluster.eventually(lambda: own_requests(cluster.pod(web(cluster), dry_run=True)) == {}, what="none any more")
     pod = cluster.pod(web(cluster), dry_run=True)
     assert [c["resources"]["requests"]["cpu"] for c in pod["spec"]["containers"]] == ["350m", "350m"]
+    cluster.delete("Node", f"old-{cluster.namespace[-5:]}")
+    cluster.eventually(
+        lambda: own_requests(cluster.pod(web(cluster), dry_run=True)) != {}, what="a whole request again"
+    )
 
 
 def test_a_sidecar_that_comes_after_us_with_a_request_of_its_own_is_accepted(ours: Ours, cluster: Cluster) -> None:

@@ -17,7 +17,7 @@ from trimtab.cluster.processes import METRICS_API
 from trimtab.compaction.order.order_definition import build_drain_order_crd
 from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.installation.manifests import render_manifests
-from trimtab.installation.names import CONFIGURATION_NAME, InstallValues, Manifest
+from trimtab.installation.names import CONFIGURATION_NAME, VPA_MODE, InstallValues, Manifest
 from trimtab.installation.processes.metrics_api import READER_BINDING
 from trimtab.metricsapi.request_header import CONFIG_NAMESPACE
 from trimtab.policy.schema import build_crd
@@ -93,20 +93,45 @@ def _base() -> dict[str, str]:
     }
     written["kustomization.yaml"] = _ELSEWHERE + _yaml(listed)
     written["elsewhere.yaml"] = _yaml(_replacements())
+    written |= _recommender_alone()
     written[f"{METRICS_API.name}/elsewhere.yaml"] = _METRICS_API_ELSEWHERE + _yaml(_reader_replacements())
     return {f"{BASE}/{name}": _WRITTEN + text for name, text in {**written, **_components()}.items()}
 
 
-def _replacements() -> list[Manifest]:
-    """What kustomize's own `namespace` does not know to be one: it is replaced after that."""
+def _recommender_alone() -> dict[str, str]:
+    """A base of its own: the recommender that writes the status of VPAs, and nothing else (`--mode vpa`)."""
+    items = render_manifests(InstallValues(mode=VPA_MODE))
+    listed = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["recommender.yaml"],
+    }
+    return {
+        f"{VPA_MODE}/kustomization.yaml": _ELSEWHERE + _yaml(listed),
+        f"{VPA_MODE}/recommender.yaml": yaml.dump_all(
+            items, Dumper=Plain, sort_keys=False, allow_unicode=True, width=120
+        ),
+        f"{VPA_MODE}/elsewhere.yaml": _yaml([_own_namespace_replacement()]),
+    }
+
+
+def _own_namespace_replacement() -> Manifest:
+    """Our namespace in the environment of the processes."""
     variable = f"spec.template.spec.containers.*.env.[name={PREFIX}NAMESPACE].value"
     deployments = {"kind": "Deployment", "labelSelector": "app.kubernetes.io/name=trimtab"}
     targets = [{"select": deployments, "fieldPaths": [variable]}]
+    return {"source": {"kind": "Namespace", "fieldPath": "metadata.name"}, "targets": targets}
+
+
+def _replacements() -> list[Manifest]:
+    """What kustomize's own `namespace` does not know to be one: it is replaced after that."""
+    replacement = _own_namespace_replacement()
+    targets = replacement["targets"]
     for item in render_manifests(InstallValues()):
         if item["kind"] in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
             select = {"kind": item["kind"], "name": CONFIGURATION_NAME}
             targets.append({"select": select, "fieldPaths": list(_own_namespace_in_selectors(item["webhooks"]))})
-    return [{"source": {"kind": "Namespace", "fieldPath": "metadata.name"}, "targets": targets}]
+    return [replacement]
 
 
 def _reader_replacements() -> list[Manifest]:

@@ -8,6 +8,7 @@ import pytest
 from tests.build import (
     NAMESPACE,
     SIGNING,
+    admission_context,
     before_and_after,
     changed,
     codes,
@@ -16,6 +17,7 @@ from tests.build import (
     facts,
     limit_range,
     node,
+    owner_key,
     pod,
     policies,
     policy,
@@ -25,6 +27,7 @@ from tests.build import (
     workload,
 )
 from trimtab.admission.pod_decision import decide_pod
+from trimtab.admission.readmission import admit_next_pod
 from trimtab.admission.whole_pod import explain_pod_level
 from trimtab.cluster.api.autoscaling import (
     HorizontalPodAutoscaler,
@@ -37,6 +40,8 @@ from trimtab.cluster.api.autoscaling import (
 from trimtab.cluster.api.core import Node, NodeSystemInfo
 from trimtab.cluster.api.meta import Metadata, change
 from trimtab.cluster.api.pod import Pod, Resources
+from trimtab.cluster.api.workload import PodTemplateSpec
+from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import QoS, pod_requests, qos_class, requests_of
 from trimtab.cluster.whole_pods import name_whole_pod
 from trimtab.policy.pod_context import PodContext
@@ -243,3 +248,11 @@ def test_a_pod_that_is_applied_itself_keeps_its_own_requests() -> None:
     came = pod(*both().spec.containers, annotations=applied, name="web-0")
     own = shard_of_usage({name_whole_pod(["app", "proxy"]): container_usage({"cpu": ("40m", "200m")})}, "Pod/web-0")
     assert outcome(came, own, NEW, rules=(WHOLE,))[0].spec == came.spec
+
+
+def test_the_plan_reserves_for_the_next_pod_what_it_will_request_as_a_whole() -> None:
+    template = PodTemplateSpec(spec=both().spec)
+    context = admission_context(policies(SIZED, WHOLE), facts(*WEB, usage(), NEW), settings=SIGNING)
+    next_pod = admit_next_pod(template, owner_key("ReplicaSet/web-1"), context)
+    assert not isinstance(next_pod, Unreadable)
+    assert next_pod.requests["cpu"] == 400

@@ -69,13 +69,16 @@ def test_alone_it_is_one_deployment_and_no_webhook(helm: Helm) -> None:
     assert not {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Service", "Secret"} & set(kinds)
 
 
-def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(built: Binaries, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("folder", "mode"), [("base", "webhook"), ("base/vpa", "vpa")])
+def test_in_another_namespace_the_kustomize_base_is_what_install_gives_there(
+    folder: str, mode: Any, built: Binaries, tmp_path: Path
+) -> None:
     shutil.copytree(BASE, tmp_path / "base")
-    expected = {"resources": ["base"], "namespace": "ours", "replacements": [{"path": "base/elsewhere.yaml"}]}
+    expected = {"resources": [folder], "namespace": "ours", "replacements": [{"path": f"{folder}/elsewhere.yaml"}]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(expected))
     process = subprocess.run([built["kubectl"], "kustomize", tmp_path], check=True, capture_output=True, text=True)
     placed = [of_the_cluster(item) for item in yaml.safe_load_all(process.stdout)]
-    assert objects(placed) == objects(render_manifests(InstallValues(namespace="ours")))
+    assert objects(placed) == objects(render_manifests(InstallValues(namespace="ours", mode=mode)))
 
 
 @pytest.mark.parametrize("namespace", ["trimtab-system", "ours"])

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,12 +24,24 @@ from tests.reasons import has_facts
 from tests.webhook.damage import damaged
 from trimtab.cli.install import apply
 from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES, WEBHOOK_NAME
+from trimtab.installation.vpa_status_access import ROLE_NAME as VPA_STATUS_ROLE
+from trimtab.installation.vpa_status_access import render_vpa_status_access
 from trimtab.kube import certificate_rotation, objects
 from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.objects import Writer
 from webhook import cert_manager
 
 pytestmark = pytest.mark.usefixtures("two_replicas")
+
+
+def test_the_right_to_write_vpa_statuses_goes_with_its_option(here: Installed) -> None:
+    writer, kinds = Writer(client=here.client), ("ClusterRoleBinding", "ClusterRole")
+    for manifest in render_vpa_status_access("recommender", replace(here.values, vpa_recommender=True)):
+        objects.apply(writer, manifest)
+    assert list(apply.leave_mode(writer, replace(here.values, vpa_recommender=True))) == []
+    assert [step.how for step in apply.leave_mode(writer, here.values)] == ["removed", "removed"]
+    assert [objects.get_plain(here.client, kind, VPA_STATUS_ROLE) for kind in kinds] == [None, None]
+    assert list(apply.leave_mode(writer, here.values)) == []
 
 
 # ── the pair ─────────────────────────────────────────────────────────────────────────────────────────

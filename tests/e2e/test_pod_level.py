@@ -117,6 +117,10 @@ def test_an_older_kubelet_gives_the_containers_their_requests_back(ours: Ours, c
     cluster.eventually(lambda: own_requests(cluster.pod(web(cluster), dry_run=True)) == {}, what="none any more")
     pod = cluster.pod(web(cluster), dry_run=True)
     assert [c["resources"]["requests"]["cpu"] for c in pod["spec"]["containers"]] == ["350m", "350m"]
+    cluster.delete("Node", f"old-{cluster.namespace[-5:]}")
+    cluster.eventually(
+        lambda: own_requests(cluster.pod(web(cluster), dry_run=True)) != {}, what="a whole request again"
+    )
 
 
 def test_a_sidecar_that_comes_after_us_with_a_request_of_its_own_is_accepted(ours: Ours, cluster: Cluster) -> None:
@@ -202,3 +206,22 @@ def test_no_drawn_pod_is_refused_because_of_us_and_each_is_stored_as_we_say(
             assert pod_requests(after.spec)["cpu"] <= pod_requests(received.spec)["cpu"]
     print(f"RESULT drawn={DRAWN} changed={changed}")
     assert changed > 5
+
+
+@pytest.mark.parametrize("limits", [{}, {"cpu": "2", "memory": "1Gi"}], ids=["no-limits", "limits"])
+def test_a_pod_with_our_request_can_be_updated(cluster: Cluster, limits: Object) -> None:
+    """A controller that adds an annotation must not be refused because of what the API server completes."""
+    pod = web(cluster)
+    del pod["metadata"]["ownerReferences"]
+    pod["spec"]["resources"] = {"requests": {"cpu": "400m"}}
+    for one in pod["spec"]["containers"]:
+        one["resources"] = {"requests": {"memory": "64Mi"}, "limits": limits} if limits else {}
+        if limits:
+            one["resources"]["requests"]["cpu"] = "100m"
+    stored = cluster.pod(pod)
+    cluster.kubectl("annotate", "pod", stored["metadata"]["name"], "a=b")
+    cluster.kubectl("label", "pod", stored["metadata"]["name"], "a=b")
+    after = cluster.get("Pod", stored["metadata"]["name"])
+    assert after["metadata"]["annotations"]["a"] == "b"
+    assert own_requests(after)["cpu"] == "400m"
+    assert after["spec"]["resources"] == stored["spec"]["resources"]

@@ -130,6 +130,15 @@ def world() -> Iterator[World]:
         yield worlds[0]
 
 
+def test_nothing_is_written_while_trimtab_is_paused(world: World) -> None:
+    world.see(named("web"))
+    world.writer.read_pause = lambda: "namespace trimtab-system has the annotation trimtab.dev/paused: true"
+    assert [world.writer.write_changes(NOW) for _ in range(2)] == [0, 0]
+    assert world.server.patches == []
+    world.writer.read_pause = str
+    assert world.writer.write_changes(NOW) == 1
+
+
 def test_only_vpas_that_name_us_alone_are_written_and_only_their_status(world: World) -> None:
     world.see(
         named("web"),

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from trimtab.cluster.api.core import Namespace
+from trimtab.cluster.pool import pause_reason_in
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.live_history import LiveHistory
+from trimtab.kube.objects import read_object
 from trimtab.recommender import sharded_configmaps
 from trimtab.recommender.checkpointer import Checkpointer
 from trimtab.recommender.collector import InstantCollector, RangeCollector, Sampler, UsageSource
@@ -192,7 +195,15 @@ class Process:
             tolerance=self.settings.publish_tolerance_percent / 100,
             interval_seconds=self.settings.publish_interval_seconds,
             elapsed=clock.elapsed_seconds,
+            read_pause=self._read_pause,
         )
+
+    def _read_pause(self) -> str:
+        """Returns why Trimtab is paused, or an empty text if it is not. Raises KubeFault."""
+        own = self.settings.namespace
+        namespace = read_object(self.replica.client, "Namespace", own)
+        assert isinstance(namespace, Namespace)
+        return pause_reason_in([namespace], own)
 
     def _measurer(self) -> ReservationMeasurer | None:
         """Returns the object that measures reservations, or None if that is not switched on."""

@@ -74,14 +74,18 @@ class VpaStatusWriter:
     interval_seconds: float
     """The number of seconds after which the recommendation of a VPA is computed again, if the VPA is the same."""
     elapsed: Callable[[], float]
+    read_pause: Callable[[], str] = lambda: ""
+    """Returns why Trimtab is paused, or an empty text if it is not. Raises KubeFault."""
     refused: Mapping[Key, str] = field(default_factory=dict)
     """VPA → why the API server refused the last write of its status."""
     _reason_codes: dict[Key, str] = field(default_factory=dict)
+    _pause: str = ""
+    """Why nothing was written in the last round; empty if that was not paused."""
     _computed: dict[Key, tuple[Version, float]] = field(default_factory=dict)
     """VPA → its version that was last computed, and when."""
 
     def write_changes(self, now: Seconds) -> int:
-        """Writes the statuses that have changed. Returns how many were written.
+        """Writes the statuses that have changed, unless Trimtab is paused. Returns how many were written.
 
         If the API server refuses one, because the VPA has changed or was deleted in the meantime, the reason is in
         `refused`, and the others are written nevertheless. Raises TooManyRequests and every other KubeFault; the next
@@ -89,6 +93,12 @@ class VpaStatusWriter:
         """
         state = self.read_vpas()
         if state is None:
+            return 0
+        reason, before = self.read_pause(), self._pause
+        self._pause = reason
+        if reason:
+            if reason != before:
+                self.log.info("vpa-status.paused", reason=reason)
             return 0
         self._forget_others(state)
         due = [(key, vpa) for key, vpa in state if self._is_due(key, vpa)]

@@ -149,7 +149,9 @@ def test_the_docs_count_the_carried_policies_as_the_compiler_does():
     page = (SHIPPED.parent / "docs" / "explanation" / "without-a-webhook.md").read_text(encoding="utf-8")
     words = " ".join(page.split())
     assert f"Of the {len(every)} policies" in words
+    own = [compile_mutating_policy(one, every, with_parameters=True, parameters_namespace="trimtab") for one in every]
     assert has_facts(words, without, "without parameters", carried, "--params usage")
+    assert has_facts(words, sum(not one.problem for one in own), "--params-namespace")
     assert f"| all {len(every)} | {without}, with parameters {carried} | all {len(every)} |" in words
     assert f"all {written} compiled policies" in words
     assert f"under each of {written} compiled policies" in words

@@ -16,6 +16,7 @@ from trimtab.installation.names import (
     InstallValues,
     Manifest,
 )
+from trimtab.installation.vpa_status_access import ROLE_NAME as VPA_STATUS_ROLE
 from trimtab.kube import certificate_rotation, objects
 from trimtab.kube.certificate_rotation import certificate_names
 from trimtab.kube.client import Client
@@ -78,8 +79,13 @@ def apply_manifests(writer: Writer, manifests: Sequence[Manifest], values: Insta
 
 
 def leave_mode(writer: Writer, values: InstallValues) -> Iterator[CleanupStep]:
-    """Remove the objects that the installation's mode does not need, and yield a step for each. Raises any
-    KubeFault."""
+    """Remove the objects that the installation's mode and options do not need, and yield a step for each. Raises any
+    KubeFault.
+
+    Without `--vpa-recommender` the recommender must no longer be able to write the status of VPAs."""
+    for kind in () if values.writes_vpa_status else ("ClusterRoleBinding", "ClusterRole"):
+        if objects.delete(writer, kind, VPA_STATUS_ROLE):
+            yield CleanupStep(objects.object_ref(kind, VPA_STATUS_ROLE), "removed")
     if values.mode == POLICIES_MODE:
         kind = "MutatingWebhookConfiguration"
         is_deleted = objects.delete(writer, kind, CONFIGURATION_NAME, "")

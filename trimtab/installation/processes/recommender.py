@@ -81,11 +81,17 @@ PROCESS = InstalledProcess(
         Rule("metrics.k8s.io", ("pods",), ("list",)),
         Rule("autoscaling.k8s.io", ("verticalpodautoscalers", "verticalpodautoscalercheckpoints"), ("list",)),
     ),
-    namespace_rules=(lease_rule(_NAME), Rule("", ("configmaps",), ("list", "create", "patch", "delete"))),
+    namespace_rules=(
+        lease_rule(_NAME),
+        Rule("", ("configmaps",), ("list", "create", "patch", "delete")),
+        # In a Role it is the namespace itself.
+        Rule("", ("namespaces",), ("get",)),
+    ),
     conditions={
         ("create", "leases"): WHEN_NO_LEASE,
         ("list", "verticalpodautoscalers"): WHEN_VPA,
         ("list", "verticalpodautoscalercheckpoints"): WHEN_VPA,
+        ("get", "namespaces"): "the recommender recommends for VPAs",
         ("list", "pods"): "the recommender collects usage itself, without a Prometheus",
         ("create", "configmaps"): WHEN_FIRST_OBJECT,
         ("patch", "configmaps"): "there is usage, so checkpoints and recommendations are written",
@@ -106,6 +112,7 @@ PROCESS = InstalledProcess(
     namespace_purposes={
         "leases": FOR_OWN_LEASE,
         "configmaps": "to store the recommender's checkpoints and the recommendations",
+        "namespaces": "to read whether Trimtab is paused, before it writes the status of a VPA",
     },
     write_policies=(
         restrict_lease(_NAME),

@@ -132,7 +132,9 @@ def _raise_for_later_containers(changes: PodChanges, resource: str, field: str, 
     present, changes.policy = quantity.scheduler_value(resource, own), wanted.policy
     if changes.decide_first(field, str(own)) and containers > present:
         text = quantity.format_quantity(resource, present + containers)
-        sentence = f"containers that came later request {quantity.format_quantity(resource, containers)} together"
+        sentence = (
+            f"with containers added later, the containers request {quantity.format_quantity(resource, containers)}"
+        )
         changes.spec = _with_pod_request(changes.spec, [], resource, text)
         changes.record_change(field, str(own), text, pod_level_reasons.FROM_POD_SUM(sentence))
     changes.policy = ""

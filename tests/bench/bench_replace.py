@@ -7,16 +7,22 @@ saves, and beside it `removal_share`, what the drains save alone of the same.
 
 On the whole cluster the exact model is too large; there the bound is that of a linear program with the same blockers,
 in which nodes and pods may be divided.
+
+`replace_generated` draws clusters with every kind of constraint, and finds no illegal state. `bench_room` measures the
+other question: how many pods have to move so that a large pod fits.
 """
 
 import json
 import time
 from dataclasses import replace
 
+import bench_room
 import replace_clusters as cut
+import replace_generated
 import replace_milp
 from verify_replacements import NewNode, Walk
 
+from tests.bench.bench_data import OPENB_FILES, say_generated
 from tests.bench.results import choose_size, report_result
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.pool import pool_from_preset
@@ -28,7 +34,9 @@ from trimtab.compaction.replace.advise import advise_replacements
 from trimtab.scheduling.cluster_model import build_cluster_model
 
 SIZES, SEEDS = (5, 6, 7, 8), choose_size(12, 2)
+GENERATED, ROOMS, LARGE_ROOMS = choose_size(2000, 40), choose_size(50, 8), choose_size(12, 2)
 LEAST_SHARE, LEAST_LEAD = 0.90, 0.10
+MOST_OVER_BEST, MAX_ROOM_SECONDS = 1.15, 1
 MICRO = 1_000_000
 
 
@@ -129,19 +137,28 @@ def whole(items):
 
 
 def main():
+    is_generated = say_generated("bench-replace, room in GPU clusters", *OPENB_FILES)
     base = cut.published_items()
     share, removal, gap, longest = instances(base)
     whole_share, whole_removal, cpu = whole(cut.whole_cluster(base))
+    replacements, moves = replace_generated.check_clusters(GENERATED)
+    print(f"{GENERATED} generated clusters: {replacements} replacements, {moves} moves, no illegal state")
+    over, placed, room_cpu, needing = bench_room.measure(ROOMS, LARGE_ROOMS)
     report_result(
         "replace",
         f"replace_share={share:.3f} removal_share={removal:.3f} model_gap={gap:.4f} model_s={longest:.1f} "
         f"instances={len(SIZES) * SEEDS} whole_share={whole_share:.3f} whole_removal_share={whole_removal:.3f} "
-        f"whole_cpu_s={cpu:.2f}",
+        f"whole_cpu_s={cpu:.2f} generated={GENERATED} illegal=0 room_evictions_over_best={over:.3f} "
+        f"room_placed_share={placed:.2f} room_instances={needing} room_cpu_s={room_cpu:.2f}",
         broken={
             f"replace_share at least {LEAST_SHARE}": share < LEAST_SHARE,
             f"removal alone at least {LEAST_LEAD} lower": share - removal < LEAST_LEAD,
             "model_gap at most 0.01": gap > 0.01,
+            f"room_evictions_over_best at most {MOST_OVER_BEST}": over > MOST_OVER_BEST,
+            "room_placed_share 1.00": placed < 1,
+            f"room_cpu_s at most {MAX_ROOM_SECONDS}": room_cpu > MAX_ROOM_SECONDS,
         },
+        is_generated=is_generated,
     )
 
 

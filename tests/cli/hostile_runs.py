@@ -296,7 +296,7 @@ def all_verbs() -> dict[str, tuple[str, ...]]:
     return {words: _formats(command) for words, command in iter_commands()}
 
 
-FORMAT_OPTIONS = {"machines priorities": "--as", "scheduler config": "--for", "policies compile": "--to"}
+FORMAT_OPTIONS = {"machines priorities": "--as", "scheduler config": "--platform", "policies compile": "--to"}
 """Verb → the option by which its format is chosen, if it is not `-o`."""
 
 

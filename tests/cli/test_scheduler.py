@@ -53,9 +53,9 @@ def test_the_manifests_are_a_whole_scheduler(cluster: Path) -> None:
 
 
 def test_clouds_that_run_the_scheduler_get_their_own_form(cluster: Path) -> None:
-    eks = trimtab("scheduler", "config", "--cluster", cluster, "--for", "eks")
+    eks = trimtab("scheduler", "config", "--cluster", cluster, "--platform", "eks")
     assert json.loads(eks.stdout)["nodeResourcesFit"]["scoringStrategy"]["type"] == "MostAllocated"
-    assert "optimize-utilization" in trimtab("scheduler", "config", "--cluster", cluster, "--for", "gke").stdout
-    [aks] = printed("config", "--cluster", cluster, "--for", "aks")
+    assert "optimize-utilization" in trimtab("scheduler", "config", "--cluster", cluster, "--platform", "gke").stdout
+    [aks] = printed("config", "--cluster", cluster, "--platform", "aks")
     assert aks["kind"] == "SchedulerConfiguration"
     assert yaml.safe_load(aks["spec"]["rawConfig"])["kind"] == "KubeSchedulerConfiguration"

@@ -26,7 +26,13 @@ _RUNS_ON = "it runs until it is stopped"
 
 ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "admit": (_ADMITTED, (*_ADMITTED, "--details"), ("--running", *_CLUSTER, *_POLICIES)),
-    "plan": (_PLANNED, (*_PLANNED, "--explain", "node", "{node}"), (*_PLANNED, "--resize", "--pool", "{pool}")),
+    "plan": (
+        _PLANNED,
+        (*_PLANNED, "--explain", "node", "{node}"),
+        (*_PLANNED, "--resize", "--pool", "{pool}"),
+        (*_PLANNED, "--for", "cpu=2,memory=1Gi,count=2,within=zone", "--as-order"),
+        (*_PLANNED, "--for", "cpu=2000,memory=1Gi"),
+    ),
     "drain": (("{node}", "--dry-run", *_CLUSTER), ("{node}", "--dry-run", "--force", "--keep-going", *_CLUSTER)),
     "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread"), (*_PLANNED, "--replace")),
     "recommend": (
@@ -46,7 +52,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "fleet plan": (_FLEET,),
     "fleet recommend": ((*_FLEET, "--usage", "history"),),
     "fleet report": ((*_FLEET, "--usage", "history"),),
-    "scheduler config": (_CLUSTER, (*_CLUSTER, "--for", "gke")),
+    "scheduler config": (_CLUSTER, (*_CLUSTER, "--platform", "gke")),
     "scheduler manifests": (_CLUSTER,),
     "pools check": (("pools.yaml",), _CLUSTER),
     "pools import": (("estafette.yaml",),),

@@ -48,7 +48,8 @@ class SchedulerConfigOptions:
     form: Annotated[
         Literal["kubernetes", "eks", "gke", "aks"],
         option(
-            "--for",
+            "--platform",
+            former="--for",
             help="The scheduler's configuration (a KubeSchedulerConfiguration), or the settings of the cloud that runs "
             "your scheduler.",
         ),

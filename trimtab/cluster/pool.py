@@ -29,6 +29,7 @@ from trimtab.cluster.documents.value_types import (
 )
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool_labels import POOL_ANNOTATIONS, POOL_LABELS
+from trimtab.cluster.pool_values import ReplaceMode
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
@@ -74,13 +75,6 @@ class Precedence(StrEnum):
     """The autoscaler comes first: Trimtab does not drain nodes that the autoscaler would remove by itself."""
     LEAD = "lead"
     """Trimtab comes first and drains nodes in its own order; the autoscaler removes them when they are empty."""
-
-
-class ReplaceMode(StrEnum):
-    """Whether plans advise to replace nodes of a pool by cheaper new nodes."""
-
-    OFF = "off"
-    ADVISE = "advise"
 
 
 class ProtectUnready(StrEnum):
@@ -213,7 +207,7 @@ class Pool:
     cordoned"""
     least_gain: Annotated[int, DocumentField("pace.leastGain", whole_number())] = 0
     """thousandths of an average node's price that one eviction must save"""
-    replace: Annotated[ReplaceMode, DocumentField("replace", one_of(ReplaceMode))] = ReplaceMode.ADVISE
+    replace: Annotated[ReplaceMode, DocumentField("replace", v.REPLACE)] = ReplaceMode.ADVISE
     """`advise`: `trimtab plan` also names up to four nodes whose pods fit on one cheaper new node of a node group that
     exists ([how](../how-to/replace-by-cheaper-machines.md)). No process acts on it. `off`: it does not"""
     surge: Annotated[int, DocumentField("surge.extraPods", whole_number(0, MAX_SURGE))] = 0

@@ -1,6 +1,7 @@
 """What the settings of a pool take, where no other document takes it: the mode, prices, weekly times and others."""
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -29,9 +30,27 @@ NEGATED_FLAG = ValueType(
     lambda value, path: not FLAG.parse(value, path), FLAG.schema, lambda value: FLAG.write(not value)
 )
 """The setting says what is protected, but the field of `Pool` says what is permitted."""
+
+
+class ReplaceMode(StrEnum):
+    """Whether plans advise to replace nodes of a pool by cheaper new nodes."""
+
+    OFF = "off"
+    ADVISE = "advise"
+
+
 MODE = word_of({"rehearse": True, "act": False}, "rehearse or act")
 """The value is whether the mode means a dry run."""
 ALL = word_of({"all": True})
+_REPLACE = word_of({mode.value: mode for mode in ReplaceMode})
+
+
+def _parse_replace(value: Any, path: Path) -> ReplaceMode:
+    # YAML 1.1 reads the word off as false.
+    return ReplaceMode.OFF if value is False else ReplaceMode(_REPLACE.parse(value, path))
+
+
+REPLACE = ValueType(_parse_replace, {"enum": [*map(str, ReplaceMode), False]}, _REPLACE.write)
 
 
 def _parse_price(value: Any, path: Path) -> int:

@@ -176,7 +176,7 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     kinds = [node.labels.get(INSTANCE_TYPE_LABEL, "") for node in pool_nodes.nodes]
     own_prices = {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
     # Own prices beside list prices of another region would rank types by the difference of the regions.
-    listed_regions = regions_with_list_prices(region, () if options.region else kinds)
+    listed_regions = regions_with_list_prices(region, kinds)
     listed_regions = () if own_prices and region not in listed_regions else listed_regions
     prices = {name: amount for name, amount in price_table().items() if listed_region(name) in listed_regions}
     prices |= own_prices

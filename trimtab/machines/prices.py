@@ -128,15 +128,16 @@ def regions_with_list_prices(region: str, kinds: Iterable[str] = ()) -> tuple[st
     """Returns the regions whose list prices count in this region: the region itself if its prices are known, otherwise
     the known region of the same cloud.
 
-    `kinds`: instance types of nodes that are there; they name the cloud. Without one that is known, the form of the
-    region's name does. All known regions if the cloud cannot be found."""
+    `kinds`: instance types of nodes that are there. The form of the region's name or these types show the cloud. All
+    known regions if the cloud cannot be found."""
     known_regions = sorted({known_region for _, known_region in _list_prices().values()})
     if region in known_regions:
         return (region,)
     of_kinds = {listed_region(kind) for kind in kinds} - {""}
-    if not of_kinds:
-        form = next((form for form in _REGION_FORMS if form.fullmatch(region)), None)
-        of_kinds = {known_region for known_region in known_regions if form is not None and form.fullmatch(known_region)}
+    form = next((form for form in _REGION_FORMS if form.fullmatch(region)), None)
+    # Azure's regions are words like any other, so there the nodes say more.
+    if form is not None and not (form is _REGION_FORMS[-1] and of_kinds):
+        of_kinds = {known_region for known_region in known_regions if form.fullmatch(known_region)}
     return tuple(sorted(of_kinds)) or tuple(known_regions)
 
 

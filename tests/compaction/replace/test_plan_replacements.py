@@ -9,7 +9,8 @@ import pytest
 from tests.cluster_of import HOST, ZONE, Item, apart, budget, cluster, pod, spread
 from tests.compaction.replace.dear_nodes import BIG, KEPT, LABEL, SMALL, big, small
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
-from trimtab.cluster.pool import Headroom, Pool, ReplaceMode
+from trimtab.cluster.pool import Headroom, Pool
+from trimtab.cluster.pool_values import ReplaceMode
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.replace.plan_replacements import ReplacementPlan, plan_replacements
 

@@ -106,6 +106,8 @@ def verb(options: MachinesPrioritiesOptions) -> None:
             print_text(undo_map(client, options.namespace))
         return
     priced = inputs.read_priced_types(pool_nodes, types)
+    for note in priced.notes:
+        print_text(f"Note: {note}", err=True)
     ranking = build_ranking(pool_nodes, types, priced, RankingRules())
     if form in ("nodeoverlay", "computeclass"):
         documents = render_overlays(ranking) if form == "nodeoverlay" else [render_compute_class(ranking)]

@@ -14,9 +14,12 @@ from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
 from trimtab.cli.reports.plan_table import VIEW
 from trimtab.cli.reports.replacements import report_replacements
 from trimtab.cli.reports.resizes import plan_resizes
+from trimtab.cluster.config_error import ConfigError
 from trimtab.compaction.plan import make_plan
 from trimtab.inputs import plan_inputs as inputs
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import COMPARE, EXPLAIN
+from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import PlanOptions
 from trimtab.scheduling.cluster_model import build_cluster_model
 
@@ -51,6 +54,22 @@ class PlanVerbOptions:
             f"Default: for up to {MAX_COMPARED_NODES} nodes, or with -o html."
         ),
     ] = None
+    wanted: Annotated[
+        str | None,
+        option(
+            "--for",
+            metavar="FILE|AMOUNTS",
+            help="Show instead which pods have to move so that the pods of this manifest fit, or pods with these "
+            "amounts, such as cpu=16,memory=64Gi,nvidia.com/gpu=8,count=4,within=zone.",
+        ),
+    ] = None
+    serves_pending: Annotated[
+        bool, option("--for-pending", help="Like --for, for the pods of the cluster that wait for a node.")
+    ] = False
+    lists_order: Annotated[
+        bool,
+        option("--as-order", help="With --for or --for-pending: also print the commands that evict these pods."),
+    ] = False
     output: ReportOutput
 
 
@@ -69,6 +88,11 @@ def verb(options: PlanVerbOptions) -> None:
     are not applied.
     """
     subjects = options.subjects
+    if options.wanted is not None or options.serves_pending:
+        _show_room(options)
+        return
+    if options.lists_order:
+        raise UsageError([ConfigError(file="--as-order", expected="--for or --for-pending", got="neither")])
     plan_inputs = inputs.read_inputs(options.inputs, like_compactor=True)
     explain.check_subjects(plan_inputs, subjects)
     with show_spinner("Planning"):
@@ -90,3 +114,26 @@ def verb(options: PlanVerbOptions) -> None:
         replacements = report_replacements(plan_inputs, draining_plan) if not subjects else None
     plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize, replacements)
     write_report(options.output, plan_report, _VIEW)
+
+
+def _show_room(options: PlanVerbOptions) -> None:
+    """Write which pods have to move so that others fit."""
+    # Imported here, because a plan without --for needs none of it.
+    from trimtab.cli.reports.room import VIEW as ROOM_VIEW
+    from trimtab.cli.reports.room import build_room_report
+    from trimtab.compaction.room.make_room import make_room
+    from trimtab.inputs.wanted_pods import list_pending_pods, read_wanted_pods
+
+    if options.wanted is not None and options.serves_pending:
+        raise UsageError([ConfigError(file="--for", expected="--for or --for-pending", got="both")])
+    wanted, within = read_wanted_pods(options.wanted) if options.wanted is not None else ((), "")
+    plan_inputs = inputs.read_inputs(options.inputs, like_compactor=True)
+    wanted = wanted or list_pending_pods(plan_inputs.inventory)
+    if not wanted:
+        raise UsageError([ConfigError(file="--for-pending", expected="a pod that waits for a node", got="none")])
+    with show_spinner("Making room"):
+        room = make_room(
+            plan_inputs.inventory, wanted, plan_inputs.context.now, plan_inputs.readmitted_requests, within
+        )
+    room_report = build_room_report(room, len(wanted), plan_inputs.cluster_notes, lists_order=options.lists_order)
+    write_report(options.output, room_report, ROOM_VIEW)

@@ -18,7 +18,8 @@ from operator import attrgetter
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
-from trimtab.cluster.pool import Pool, ReplaceMode
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool_values import ReplaceMode
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.cluster_after import cluster_after_drains

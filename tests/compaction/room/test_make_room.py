@@ -1,0 +1,118 @@
+"""Which pods have to move so that others fit, and why is there no room?"""
+
+from typing import Any
+
+import pytest
+
+from tests.cluster_of import ZONE, Item, apart, budget, cluster, node, pod
+from trimtab.compaction.room.make_room import NoRoom, RoomPlan, make_room
+
+GPU = "nvidia.com/gpu"
+KEPT = {"trimtab.dev/do-not-disrupt": "true"}
+
+
+def room(items: list[Item], *wanted: Item, within: str = "") -> RoomPlan | NoRoom:
+    return make_room(cluster(*items), cluster(*wanted).pods, within=within)
+
+
+def moves(plan: RoomPlan | NoRoom) -> dict[str, str]:
+    assert isinstance(plan, RoomPlan), plan
+    return {move.pod.partition("/")[2]: move.target for move in plan.moves}
+
+
+def places(plan: RoomPlan | NoRoom) -> dict[str, str]:
+    assert isinstance(plan, RoomPlan), plan
+    return {place.pod.partition("/")[2]: place.node for place in plan.places}
+
+
+def code(plan: RoomPlan | NoRoom) -> str:
+    assert isinstance(plan, NoRoom), plan
+    return plan.reason.code.name
+
+
+def gpu_node(name: str, **more: Any) -> Item:
+    return node(name, "32", extra={GPU: "8"}, **more)
+
+
+def gpu_pod(name: str, on: str, count: int, **more: Any) -> Item:
+    return pod(name, on, "1", extra={GPU: str(count)}, **more)
+
+
+TWO = [gpu_node("a"), gpu_node("b"), gpu_pod("x-0", "a", 4), gpu_pod("y-0", "b", 2), gpu_pod("z-0", "b", 1)]
+
+
+def test_without_need_no_pod_moves() -> None:
+    plan = room(TWO, gpu_pod("big-0", "", 5))
+    assert (places(plan), moves(plan)) == ({"big-0": "b"}, {})
+
+
+def test_the_fewest_pods_move() -> None:
+    plan = room(TWO, gpu_pod("big-0", "", 8))
+    assert (places(plan), moves(plan)) == ({"big-0": "a"}, {"x-0": "b"})
+
+
+def test_a_gang_gets_several_nodes() -> None:
+    items = [*TWO, gpu_node("c"), gpu_pod("v-0", "c", 1)]
+    plan = room(items, *(gpu_pod(f"big-{n}", "", 8) for n in (0, 1)))
+    assert len(set(places(plan).values())) == 2
+    assert len(moves(plan)) == 2
+
+
+def test_a_gang_may_have_to_be_in_one_zone() -> None:
+    zones = [gpu_node(name, labels={ZONE: zone}) for name, zone in (("a", "1"), ("b", "2"), ("c", "2"))]
+    items = [*zones, gpu_pod("x-0", "b", 1)]
+    wanted = [gpu_pod(f"big-{n}", "", 8) for n in (0, 1)]
+    assert moves(room([*items], *wanted)) == {}
+    plan = room([*items, gpu_node("d", labels={ZONE: "3"})], *wanted, within=ZONE)
+    assert set(places(plan).values()) == {"b", "c"}
+    assert set(moves(plan)) == {"x-0"}
+
+
+def test_an_evicted_pod_may_displace_another_one() -> None:
+    """The two pods of b leave room for x only if one of them goes to c."""
+    items = [
+        *(gpu_node(name) for name in "abc"),
+        gpu_pod("x-0", "a", 5),
+        gpu_pod("y-0", "b", 3, annotations=KEPT),
+        gpu_pod("z-0", "b", 1),
+        gpu_pod("v-0", "c", 6, annotations=KEPT),
+    ]
+    plan = room(items, gpu_pod("big-0", "", 8))
+    assert (places(plan), moves(plan)) == ({"big-0": "a"}, {"x-0": "b", "z-0": "c"})
+
+
+@pytest.mark.parametrize(
+    ("items", "wanted", "expected"),
+    [
+        ([*TWO], gpu_pod("big-0", "", 9), "room-too-little"),
+        ([gpu_node("a"), gpu_pod("x-0", "a", 4)], gpu_pod("big-0", "", 8), "room-no-other-place"),
+        ([*TWO], gpu_pod("big-0", "", 8, spec={"nodeSelector": {"x": "y"}}), "room-no-node-admits"),
+        ([*TWO[:3], gpu_pod("y-0", "b", 8)], gpu_pod("big-0", "", 8), "room-no-other-place"),
+        ([*TWO[:2], gpu_pod("x-0", "a", 4, annotations=KEPT), *TWO[3:]], gpu_pod("big-0", "", 8), None),
+        ([*TWO[:2], *(gpu_pod(f"{n}-0", n, 4, owner="") for n in "ab")], gpu_pod("big-0", "", 8), "room-too-little"),
+        ([*TWO, budget("x", 0), budget("y", 0)], gpu_pod("big-0", "", 8), "room-too-little"),
+        ([*TWO, budget("x", 1)], gpu_pod("big-0", "", 8), None),
+        (
+            [*TWO[:2], *(gpu_pod(f"{n}-0", n, 4, spec={"priority": 9}) for n in "ab")],
+            gpu_pod("big-0", "", 8),
+            "room-too-little",
+        ),
+    ],
+)
+def test_why_there_is_no_room(items: list[Item], wanted: Item, expected: str | None) -> None:
+    plan = room(items, wanted)
+    assert (code(plan) if isinstance(plan, NoRoom) else None) == expected
+
+
+def test_pods_that_keep_apart_are_counted_on_their_new_nodes() -> None:
+    items = [*TWO[:2], *(gpu_pod(f"x-{n}", on, 3, spec=apart("x")) for n, on in enumerate("ab"))]
+    assert code(room(items, gpu_pod("big-0", "", 8))) == "room-no-other-place"
+    assert len(moves(room([*items, gpu_node("c", labels={"x": "y"})], gpu_pod("big-0", "", 8)))) == 0
+
+
+def test_a_budget_takes_turns() -> None:
+    items = [gpu_node("a"), gpu_node("b"), *(gpu_pod(f"x-{n}", "a", 2) for n in (0, 1)), budget("x", 1)]
+    plan = room([*items, gpu_pod("y-0", "b", 4, annotations=KEPT)], gpu_pod("big-0", "", 8))
+    assert isinstance(plan, RoomPlan)
+    assert sorted(move.turn for move in plan.moves) == [0, 1]
+    assert {move.budget for move in plan.moves} == {"default/x"}

@@ -1,0 +1,138 @@
+"""The report of `trimtab plan --for`: which pods have to move so that others fit, or why there is no room."""
+
+import json
+from collections.abc import Iterator
+from shlex import quote
+from typing import Any, ClassVar
+
+from rich.text import Text
+
+from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
+from trimtab.cluster.format_count import format_count
+from trimtab.compaction.room.make_room import NoRoom, RoomPlan
+
+
+class RoomPlaceReport(ReportPart, frozen=True, kw_only=True):
+    """The node for a pod that wants to run."""
+
+    pod: str
+    """The pod, as namespace/name."""
+    node: str
+
+
+class RoomMoveReport(ReportPart, frozen=True, kw_only=True):
+    """A pod that has to move."""
+
+    pod: str
+    """The pod, as namespace/name."""
+    source: str
+    target: str
+    """The node that has room for the new pod; the scheduler may choose another node."""
+    budget: str | None
+    """The PodDisruptionBudget that the eviction counts against; null if none selects the pod."""
+    turn: int
+    """The number of the group in which the pod is evicted, when the new pods of the previous group are ready."""
+
+
+class RoomReport(ReportPart, frozen=True, kw_only=True):
+    """The report of `trimtab plan --for`. Published as deploy/schemas/room-report.schema.json."""
+
+    printed_by: ClassVar[str] = "trimtab plan --cluster SNAPSHOT --for FILE"
+    api_version: str = API_VERSION
+    kind: str = "RoomReport"
+    is_possible: bool
+    """Whether all pods get a place."""
+    text: str
+    places: list[RoomPlaceReport]
+    moves: list[RoomMoveReport]
+    refused: ReasonReport | None
+    """Why there is no room, with the node that lacks least; null if there is room."""
+    order: list[str]
+    """With --as-order, the commands that evict the pods, in the order of their turns."""
+    notes: list[str]
+
+
+_NOTE = (
+    "the scheduler may give the room to another pod, also to a successor of the evicted ones: create the pods that are "
+    "to run first, and give them a higher priority"
+)
+
+
+def build_room_report(
+    plan: RoomPlan | NoRoom, wanted: int, notes: tuple[str, ...], *, lists_order: bool = False
+) -> RoomReport:
+    """Returns the report. `wanted`: the number of pods that want to run."""
+    if isinstance(plan, NoRoom):
+        return RoomReport(
+            is_possible=False,
+            text=f"There is no room for {format_count(wanted, 'pod')}: {plan.reason}",
+            places=[],
+            moves=[],
+            refused=report_reason(plan.reason),
+            order=[],
+            notes=list(notes),
+        )
+    moves = format_count(len(plan.moves), "other pod")
+    verb = "moves" if len(plan.moves) == 1 else "move"
+    return RoomReport(
+        is_possible=True,
+        text=f"{format_count(wanted, 'pod')} can run "
+        + (f"if {moves} {verb}" if plan.moves else "at once, and no other pod has to move"),
+        places=[RoomPlaceReport(pod=place.pod, node=place.node) for place in plan.places],
+        moves=[
+            RoomMoveReport(pod=move.pod, source=move.source, target=move.target, budget=move.budget, turn=move.turn)
+            for move in plan.moves
+        ],
+        refused=None,
+        order=list(_list_commands(plan)) if lists_order else [],
+        notes=[*notes, *([_NOTE] if plan.moves else [])],
+    )
+
+
+def _list_commands(plan: RoomPlan) -> Iterator[str]:
+    """Yields one command for each eviction, in the order of their turns. The API server asks the budgets."""
+    for move in plan.moves:
+        namespace, _, name = move.pod.partition("/")
+        metadata = {"name": name, "namespace": namespace}
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+        yield f"echo {quote(json.dumps(eviction))} | kubectl create --raw {quote(path)} -f -"
+
+
+_PLACES: Section[RoomReport, RoomPlaceReport] = Section(
+    key="places",
+    rows=lambda report: report.places,
+    columns=(Column("Pod", lambda row: row.pod), Column("Node", lambda row: row.node)),
+    name=lambda row: f"node/{row.node}",
+)
+_MOVES: Section[RoomReport, RoomMoveReport] = Section(
+    key="moves",
+    rows=lambda report: report.moves,
+    columns=(
+        number_column("Turn", lambda row: row.turn + 1, "{}", rank=1),
+        Column("Moves", lambda row: row.pod),
+        Column("From", lambda row: row.source),
+        Column("To", lambda row: row.target),
+        Column("Budget", lambda row: row.budget or "–", rank=2),
+    ),
+)
+_ORDER: Section[RoomReport, str] = Section(
+    key="order",
+    rows=lambda report: report.order,
+    columns=(Column("Command", lambda row: row),),
+    lines=lambda report: [Text(line, no_wrap=True, overflow="ignore") for line in report.order],
+)
+_SECTIONS: tuple[Section[RoomReport, Any], ...] = (_PLACES, _MOVES, _ORDER)
+
+
+def _describe_end(report: RoomReport) -> Iterator[Text]:
+    yield from (Text(f"Note: {note}", style="bright_black") for note in report.notes)
+
+
+VIEW: ReportView[RoomReport] = ReportView(
+    title="trimtab plan --for",
+    before=lambda report: [Text(report.text, style="bold")],
+    sections=_SECTIONS,
+    after=_describe_end,
+)

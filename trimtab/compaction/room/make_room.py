@@ -1,0 +1,350 @@
+"""Finds the fewest evictions after which pods fit that do not fit now, each with a new place for the pod that moves.
+
+The pods that want to run are placed one after the other, the largest of the highest priority first. A pod that fits
+goes to the tightest node. Otherwise the nodes are searched in the order of how many pods would have to move at least:
+first all sets of one pod, then of two, and so on. A set is taken if the pod then passes all filters, and every evicted
+pod fits on another node, together with all moves before. If no set does, the evicted pods may displace others in turn,
+once.
+
+A pod may move if an order could evict it (`ordered_evictions`), if its budget allows an eviction at present, and if its
+priority is not above that of the pod that wants its place. No pod moves twice.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.quantity import format_quantity
+from trimtab.cluster.reason import Reason
+from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.blockers import Evictable
+from trimtab.compaction.candidates import closed_receivers
+from trimtab.compaction.order.order_rules import OrderRules
+from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker
+from trimtab.compaction.plan_types import Move
+from trimtab.compaction.room import reasons as r
+from trimtab.compaction.room.eviction_sets import least_count, list_eviction_sets
+from trimtab.compaction.search.drain_order import eviction_turns
+from trimtab.compaction.search.reserved_capacity import ReservedCapacity
+from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
+from trimtab.scheduling.pod_class import PodClass
+
+MAX_EVICTIONS = 16
+"""The largest number of pods that move away from one node for one pod."""
+MAX_SETS_OF_NODE = 24
+"""The largest number of sets of one size that are tried on one node."""
+MAX_TRIES = 1_500
+"""The largest number of sets that are tried for one pod."""
+MAX_DEPTH = 1
+"""How often an evicted pod may displace others in turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomPlace:
+    """The node for a pod that wants to run."""
+
+    pod: str
+    """The pod as namespace/name."""
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomPlan:
+    """The places of all pods, and the moves that make them free."""
+
+    places: tuple[RoomPlace, ...]
+    moves: tuple[Move, ...]
+    """The evictions in the order of their turns. A turn begins when the successors of the previous one are ready."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoRoom:
+    """Why there is no room for a pod, with the node that lacks least."""
+
+    pod: str
+    reason: Reason
+    placed: int
+    """The number of the pods that found a place before this one."""
+
+
+def make_room(
+    inventory: Inventory,
+    wanted: Sequence[PodInfo],
+    now: Seconds | None = None,
+    again: Again | None = None,
+    within: str = "",
+) -> RoomPlan | NoRoom:
+    """Returns the places and the moves, or why there is no room. Equal input gives an equal plan.
+
+    `wanted`: pods without a node; those of them that are in the inventory are counted once. `again` returns what a pod
+    would request if it were admitted again. `within`: a label of nodes; all pods get nodes with one value of it."""
+    keys = {pod.key for pod in wanted}
+    others = [pod for pod in inventory.pods if pod.key not in keys]
+    pods = tuple(sorted([*others, *wanted], key=attrgetter("namespace", "name")))
+    model = build_cluster_model(replace(inventory, pods=pods), again)
+    ranked = sorted(
+        (one for one in model.pending_pods if one[0].key in keys),
+        key=lambda one: (-one[0].priority, one[1].sort_key, one[0].key),
+    )
+    model.pending_pods = [one for one in model.pending_pods if one[0].key not in keys]
+    search = RoomSearch.for_model(model, now)
+    if not within:
+        return search.place_all(ranked, range(len(model.nodes)))
+    domains: dict[str, list[int]] = {}
+    for number, node in enumerate(model.nodes):
+        if (value := node.labels.get(within)) is not None:
+            domains.setdefault(value, []).append(number)
+    results = []
+    for _, nodes in sorted(domains.items()):
+        saved = search.capacity.save_state()
+        results.append(search.place_all(ranked, nodes))
+        search.capacity.restore_state(saved)
+        search.targets.clear()
+    plans = [one for one in results if isinstance(one, RoomPlan)]
+    if plans:
+        return min(plans, key=lambda plan: len(plan.moves))
+    misses = [one for one in results if isinstance(one, NoRoom)]
+    if not misses:
+        name = ranked[0][0].key if ranked else ""
+        return NoRoom(pod=name, reason=r.NO_NODE_ADMITS(f"no node has the label {within}"), placed=0)
+    return max(misses, key=lambda miss: miss.placed)
+
+
+@dataclass(slots=True, eq=False)
+class RoomSearch:
+    """Places pods in one model, and moves others out of their way."""
+
+    model: ClusterModel
+    capacity: FreeCapacity
+    checker: OrderedEvictionChecker
+    allowed: list[int]
+    """Budget → how many evictions it allows at present."""
+    targets: dict[int, int] = field(default_factory=dict)
+    """Pod that moves → its new node."""
+    _verdicts: dict[int, Evictable | None] = field(default_factory=dict)
+    """Pod → the verdict that it may move now, or None if it may not."""
+    _tries: int = 0
+
+    @classmethod
+    def for_model(cls, model: ClusterModel, now: Seconds | None) -> "RoomSearch":
+        """Returns the search in the cluster as it is, with what other pods that wait will use."""
+        capacity = FreeCapacity(model)
+        capacity.reserve_growth()
+        for node in closed_receivers(model, {}, now):
+            capacity.closed_nodes[node] = 1
+        reserved = ReservedCapacity(capacity, (), {}, now=now)
+        reserved.reserve_for_pending()
+        reserved.reserve_for_daemons()
+        reserved.reserve_for_missing()
+        reserved.reserve_for_buffers()
+        allowed = [0 if budget.is_stale else budget.allowed for budget in model.inventory.pdbs]
+        return cls(model, capacity, OrderedEvictionChecker.for_order(model.inventory, now, OrderRules()), allowed)
+
+    def place_all(self, wanted: Sequence[tuple[PodInfo, PodClass]], nodes: Sequence[int]) -> RoomPlan | NoRoom:
+        """Returns the places of these pods on these nodes, and the moves, or why a pod has no place."""
+        places: list[RoomPlace] = []
+        for pod, pod_class in wanted:
+            self._tries = 0
+            node = self._place_wanted(pod_class, pod.priority, nodes)
+            if node is None:
+                return NoRoom(pod=pod.key, reason=self._explain(pod, pod_class, nodes), placed=len(places))
+            places.append(RoomPlace(pod=pod.key, node=self.model.nodes[node].name))
+        return RoomPlan(places=tuple(places), moves=tuple(self._list_moves()))
+
+    def _place_wanted(self, pod_class: PodClass, priority: int, nodes: Sequence[int]) -> int | None:
+        for depth in range(MAX_DEPTH + 1):
+            node = self._place(pod_class, priority, nodes, depth)
+            if node is not None:
+                return node
+        return None
+
+    def _place(self, pod_class: PodClass, priority: int, nodes: Sequence[int], depth: int) -> int | None:
+        """Places a pod, after evictions if needed, and returns its node; None if it has no place, and nothing has
+        changed."""
+        node = self._find_tightest(pod_class, nodes)
+        if node is not None:
+            self.capacity.add_pod(pod_class, node)
+            return node
+        missing_on = {
+            number: self._missing_on(pod_class, number) for number in nodes if self._may_be_freed(pod_class, number)
+        }
+        movable = {number: self._movable_on(number, priority) for number in missing_on}
+        least = {
+            number: count
+            for number, missing in missing_on.items()
+            if (count := least_count(missing, [amounts for _, amounts in movable[number]])) is not None
+        }
+        for count in range(1, MAX_EVICTIONS + 1):
+            for number in sorted(least, key=lambda number: (least[number], number)):
+                if least[number] > count:
+                    break
+                sets = list_eviction_sets(missing_on[number], movable[number], count)
+                for tried, pods in enumerate(sets):
+                    self._tries += 1
+                    if tried >= MAX_SETS_OF_NODE or self._tries > MAX_TRIES * (depth + 1):
+                        break
+                    if self._try_set(pod_class, number, pods, depth):
+                        return number
+        return None
+
+    def _find_tightest(self, pod_class: PodClass, nodes: Sequence[int]) -> int | None:
+        best, free, major = None, 1 << 62, self.capacity.major
+        for node in nodes:
+            if pod_class.major <= major[node] < free and fits_on_node(self.capacity, pod_class, node):
+                best, free = node, major[node]
+        return best
+
+    def _may_be_freed(self, pod_class: PodClass, node: int) -> bool:
+        return (
+            pod_class.unjudged_reason is None
+            and not self.capacity.closed_nodes[node]
+            and self.model.node_sets[pod_class.node_set][node] == 1
+        )
+
+    def _missing_on(self, pod_class: PodClass, node: int) -> tuple[int, ...]:
+        """Returns how much of (major, minor, slots, each other resource that the pod requests) is missing."""
+        capacity = self.capacity
+        return (
+            max(0, pod_class.major - capacity.major[node]) if pod_class.major else 0,
+            max(0, pod_class.minor - capacity.minor[node]) if pod_class.minor else 0,
+            max(0, 1 - capacity.slots[node]),
+            *(self._missing_others(pod_class, node)),
+        )
+
+    def _missing_others(self, pod_class: PodClass, node: int) -> list[int]:
+        missing = [0] * len(self.model.other_resources)
+        for number, amount in pod_class.other_requests:
+            missing[number] = max(0, amount - self.capacity.other_free[number][node])
+        return missing
+
+    def _movable_on(self, node: int, priority: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Returns the pods of the node that may move, with the amounts that each of them frees."""
+        found = []
+        for pod in self.model.pods_on_node[node]:
+            if pod in self.targets or self.model.pods[pod].priority > priority or self._judge_pod(pod) is None:
+                continue
+            one = self.model.class_of[pod]
+            others = [0] * len(self.model.other_resources)
+            for number, amount in one.other_requests:
+                others[number] = amount
+            found.append((pod, (one.major, one.minor, 1, *others)))
+        return found
+
+    def _judge_pod(self, pod: int) -> Evictable | None:
+        """Returns the verdict that the pod may move now, or None if it may not."""
+        if pod not in self._verdicts:
+            info = self.model.pods[pod]
+            verdict = self.checker.judge_ordered(info)
+            # A pod without an owner has no successor, and a budget that allows none has to recover first.
+            self._verdicts[pod] = None
+            if isinstance(verdict, Evictable) and info.owner is not None:
+                is_allowed = verdict.budget is None or self.allowed[verdict.budget] > 0
+                self._verdicts[pod] = verdict if is_allowed else None
+        return self._verdicts[pod]
+
+    def _try_set(self, pod_class: PodClass, node: int, pods: Sequence[int], depth: int) -> bool:
+        """Evicts these pods, places the pod on the node, and the evicted ones elsewhere. Returns whether all of them
+        have a place; if not, nothing has changed."""
+        capacity, model = self.capacity, self.model
+        for pod in pods:
+            capacity.remove_pod(model.class_of[pod], node)
+        if not fits_on_node(capacity, pod_class, node):
+            for pod in pods:
+                capacity.add_pod(model.class_of[pod], node)
+            return False
+        saved, targets = (capacity.save_state(), dict(self.targets)) if depth else (None, {})
+        capacity.add_pod(pod_class, node)
+        # No pod that is on its way is evicted again by one that it displaces.
+        self.targets.update(dict.fromkeys(pods, node))
+        places = [other for other in range(len(model.nodes)) if other != node]
+        placed: list[tuple[int, int]] = []
+        for pod in sorted(pods, key=lambda pod: (model.successor_class_of[pod].sort_key, pod)):
+            one = model.successor_class_of[pod]
+            if depth:
+                target = self._place(one, model.pods[pod].priority, places, depth - 1)
+            else:
+                target = self._find_tightest(one, places)
+                if target is not None:
+                    capacity.add_pod(one, target)
+            if target is None:
+                break
+            placed.append((pod, target))
+            self.targets[pod] = target
+        if len(placed) == len(pods):
+            return True
+        if saved is not None:
+            capacity.restore_state(saved)
+            self.targets = targets
+        else:
+            for pod, target in reversed(placed):
+                capacity.remove_pod(model.successor_class_of[pod], target)
+            capacity.remove_pod(pod_class, node)
+            for pod in pods:
+                del self.targets[pod]
+        for pod in pods:
+            capacity.add_pod(model.class_of[pod], node)
+        return False
+
+    def _list_moves(self) -> Iterator[Move]:
+        pods, nodes, budgets = self.model.pods, self.model.nodes, self.model.inventory.pdbs
+        verdicts = {pod: self._judge_pod(pod) for pod in self.targets}
+        budget_of = {
+            pod: verdict.budget
+            for pod, verdict in verdicts.items()
+            if verdict is not None and verdict.budget is not None
+        }
+        for pod, turn in zip(*eviction_turns([*self.targets], budget_of, self.allowed), strict=True):
+            yield Move(
+                pod=pods[pod].key,
+                uid=pods[pod].uid,
+                source=nodes[self.model.node_of[pod]].name,
+                target=nodes[self.targets[pod]].name,
+                budget=budgets[budget_of[pod]].key if pod in budget_of else None,
+                turn=turn,
+            )
+
+    # ── why there is no room ─────────────────────────────────────────────
+    def _explain(self, pod: PodInfo, pod_class: PodClass, nodes: Sequence[int]) -> Reason:
+        """Returns the reason for which the pod has no place, about the node that lacks least."""
+        if pod_class.unjudged_reason is not None:
+            return r.CANNOT_JUDGE(str(pod_class.unjudged_reason))
+        open_nodes = [node for node in nodes if self._may_be_freed(pod_class, node)]
+        if not open_nodes:
+            return r.NO_NODE_ADMITS(f"none of {format_count(len(nodes), 'node')} admits pod {pod.key}")
+        names = (*self.model.main_resources, "pods", *self.model.other_resources)
+        requested = dict(zip(names, self._requests_of(pod_class), strict=True))
+        best: tuple[float, int, dict[str, int], int] | None = None
+        for node in open_nodes:
+            movable = self._movable_on(node, pod.priority)
+            freed = [sum(amounts[i] for _, amounts in movable) for i in range(len(names))]
+            lacking = {
+                name: missing - gain
+                for name, missing, gain in zip(names, self._missing_on(pod_class, node), freed, strict=True)
+                if missing > gain
+            }
+            share = sum(amount / max(1, requested[name]) for name, amount in lacking.items())
+            if best is None or (share, node) < best[:2]:
+                best = (share, node, lacking, len(movable))
+        assert best is not None
+        _, node, lacking, count = best
+        name, movable_pods = self.model.nodes[node].name, format_count(count, "pod")
+        if not lacking:
+            return r.NO_OTHER_PLACE(
+                f"on node {name} there would be room for pod {pod.key}, but those of its {movable_pods} that would "
+                "have to move fit on no other node"
+            )
+        amounts = ", ".join(f"{format_quantity(key, amount)} of {key}" for key, amount in lacking.items())
+        return r.TOO_LITTLE(
+            f"pod {pod.key} comes nearest on node {name}, which lacks {amounts} even without its {movable_pods} that "
+            "may move"
+        )
+
+    def _requests_of(self, pod_class: PodClass) -> tuple[int, ...]:
+        others = [0] * len(self.model.other_resources)
+        for number, amount in pod_class.other_requests:
+            others[number] = amount
+        return (pod_class.major, pod_class.minor, 1, *others)

@@ -326,7 +326,7 @@ NEEDED_AGAIN = Code(
 YOUNG_HISTORY = Code(
     "history-too-young",
     "The compactor has not observed the pool for long enough to know how much room it needs.",
-    "Nothing: the forecast begins by itself.",
+    "Wait: the forecast begins by itself. No setting of the pool changes this.",
 )
 PAID = Code(
     "node-covered-by-commitment",

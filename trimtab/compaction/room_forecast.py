@@ -93,6 +93,11 @@ class NeededRoom:
     basis: str
     """With which slots of the history the present one was compared."""
 
+    @property
+    def is_none(self) -> bool:
+        """Whether the pool needs no more than its pods request already."""
+        return not (self.millicores or self.mebibytes)
+
     def amount_of(self, resource: str) -> int:
         """Returns the room for cpu or memory in the scheduler's units."""
         return self.millicores if resource == "cpu" else self.mebibytes << 20

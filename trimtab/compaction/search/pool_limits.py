@@ -210,7 +210,8 @@ class PoolLimits:
     def __post_init__(self) -> None:
         headroom = self.pool.headroom
         is_bare = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
-        self.keeps_no_headroom = is_bare and self.needed_room is None
+        # A forecast of no room leaves the search as it is without one.
+        self.keeps_no_headroom = is_bare and (self.needed_room is None or self.needed_room.is_none)
         sizes = [self._size(node) for node in self.nodes] if not self.keeps_no_headroom else ()
         if sizes:
             self.mean_node = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))

@@ -3,6 +3,7 @@
 from deploy.observe.grafana import Dashboard, Panel, Query, Row
 
 _MINE = 'pool=~"$pool"'
+_FORECAST_CORES = f'trimtab_compactor_forecast_room{{{_MINE},resource="cpu"}}'
 _FREED_CORES = f'trimtab_compactor_resize_freed{{{_MINE},resource="cpu"}}'
 
 
@@ -174,6 +175,11 @@ POOLS = Dashboard(
                  "{{pool}} requested"),
             _one("Capacity", "The capacity of ready nodes: cores, bytes, pods.",
                  f"max by (pool, resource) (trimtab_compactor_pool_capacity{{{_MINE}}})", "{{pool}} {{resource}}"),
+            _one("Room that is needed again", "Cores that pods will request within the hour, by the pool's history.",
+                 f'max by (pool) {_led(_FORECAST_CORES)}', "{{pool}}"),
+            _one("Forecasts that were large enough", "The share of all forecasts so far.",
+                 f"max by (pool) {_led(f'trimtab_compactor_forecast_sufficient_ratio{{{_MINE}}}')}", "{{pool}}",
+                 "percentunit"),
         )),
         Row("Drains and evictions", (
             _one("Nodes by state", "Staying, planned, emptying, emptied (drained).",

@@ -38,6 +38,8 @@ _UNITS = (
     ("_drains", "nodes"),
     ("_plan_savings", "micro-dollars an hour, millicores or nodes: the label `unit`"),
     ("_resize_freed", "cores or bytes: the label `resource`"),
+    ("_forecast_sufficient_ratio", "0 to 1"),
+    ("_forecast_room", "cores or bytes: the label `resource`"),
     ("_uncovered_resizes", "pods"),
     ("_resizes", "resizes"),
     ("_resize_backoffs", "workloads"),

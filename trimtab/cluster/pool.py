@@ -198,6 +198,10 @@ class Pool:
     spare: Annotated[Spare, DocumentField("keep.spare", one_of(Spare))] = Spare.NONE
     """`node`, `zone`: room for the pods of the largest node, or of any zone, should it die"""
     headroom: Headroom = Headroom()
+    keeps_forecast: Annotated[bool, DocumentField("keep.forecast", FLAG)] = True
+    """room is kept for what the pool's pods will request within the hour, by the compactor's own history of the pool
+    (`needed-again`). It is counted once, not in addition to the headroom. Without three hours of history, nothing is
+    kept for it"""
     drains: Annotated[int, DocumentField("pace.drains", whole_number(1))] = 1
     """nodes emptied at the same time"""
     evictions_per_hour: Annotated[int, DocumentField("pace.evictionsPerHour", whole_number(1))] = 200

@@ -18,6 +18,7 @@ from trimtab.cluster.several_autoscalers import autoscaler_of_pool, highest_thre
 from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction import reasons as r
 from trimtab.compaction.plan_types import Observations
+from trimtab.compaction.room_forecast import NeededRoom
 from trimtab.scheduling.cluster_model import ClusterModel
 
 NO_SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -57,6 +58,8 @@ class PlanningContext:
     While pods of the pool are moving, no other node of the pool is drained. Nodes of the plan that cannot be drained
     now receive no pods.
     """
+    needed_room: Mapping[str, NeededRoom] = field(default_factory=dict)
+    """Pool → what has to stay free in it because its pods will request it soon, for pools with a forecast."""
     waived_pods: frozenset[str] = frozenset()
     """Pods (namespace/name) that count as evictable whatever blocks them; used for plan variants."""
     plans_karpenter: bool = False

@@ -320,6 +320,16 @@ NO_HEADROOM = Code(
     "The drain would use the free capacity that the pool reserves.",
     "Lower the pool's keep.headroom or keep.spare.",
 )
+NEEDED_AGAIN = Code(
+    "needed-again",
+    "The drain would use free capacity that the pods of the pool request again within the hour, by its own history.",
+    "Nothing: the autoscaler would add such a node again. keep.forecast: false turns the forecast off.",
+)
+YOUNG_HISTORY = Code(
+    "history-too-young",
+    "The compactor has not observed the pool for long enough to know how much room it needs.",
+    "Wait: the forecast begins by itself. No setting of the pool changes this.",
+)
 PAID = Code(
     "node-covered-by-commitment",
     "A commitment of the pool covers the node, which means that you pay for the node whether it runs or not.",

@@ -191,6 +191,18 @@ class Metrics(WorkerMetrics):
         self.closed = self.gauge(
             "pool_closed", "1 while the pool is closed after failures: no drain starts in it.", "pool"
         )
+        self.forecast_room = self.gauge(
+            "forecast_room",
+            "The free capacity that the pool's pods will request within the hour, by the pool's own history, in cores "
+            "or bytes. Absent without a forecast.",
+            "pool",
+            "resource",
+        )
+        self.forecast_kept = self.gauge(
+            "forecast_sufficient_ratio",
+            "The share of the forecasts so far that were at least what the pods then requested.",
+            "pool",
+        )
         self.paused = self.gauge("paused", "1 while the compactor is paused.")
         self.unread = self.counter(
             "unreadable_states",
@@ -293,6 +305,12 @@ class Metrics(WorkerMetrics):
             for unit, amount in memory.worth.items():
                 self.gained.labels(self._pool(pool.name), unit).set(amount)
             self.closed.labels(self._pool(pool.name)).set(memory.closed is not None)
+            if memory.demand.judged:
+                self.forecast_kept.labels(self._pool(pool.name)).set(memory.demand.kept / memory.demand.judged)
+        self.forecast_room.clear()
+        for name, room in loop.planner.needed_room.items():
+            self.forecast_room.labels(self._pool(name), "cpu").set(room.millicores / 1000)
+            self.forecast_room.labels(self._pool(name), "memory").set(room.amount_of("memory"))
 
     def _update_resizes(self, loop: Loop, view: ClusterView) -> None:
         self.open_resizes.clear()

@@ -4,7 +4,7 @@ valid."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -28,6 +28,7 @@ from trimtab.compaction.recheck import Recheck
 from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.compaction.resize.plan_resizes import plan_with_resizes
 from trimtab.compaction.resize.types import ResizeProposal
+from trimtab.compaction.room_forecast import NeededRoom
 from trimtab.compactor.actuator import (
     Actuator,
     ActuatorConflict,
@@ -37,6 +38,7 @@ from trimtab.compactor.actuator import (
     ErrorCollector,
 )
 from trimtab.compactor.error_guard import ErrorGuard, Failed, Ok
+from trimtab.compactor.pool_demand import forecast_pools, record_demand
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import BEGUN, NO_CORDON, ODD_POOL, PLANNED
 from trimtab.runtime.clock import elapsed_seconds
@@ -93,6 +95,8 @@ class CompactionPlanner:
     last_plan: Plan | None = None
     reserved_targets: frozenset[str] = frozenset()
     """Nodes of pools that act, which are reserved by the last plan."""
+    needed_room: Mapping[str, NeededRoom] = field(default_factory=dict)
+    """Pool → the room that its pods need soon, by the last forecast."""
     plan_seconds: float = 0.0
     """How many seconds the last plan took."""
     pending_steps: PendingSteps | None = None
@@ -118,6 +122,8 @@ class CompactionPlanner:
         started = elapsed_seconds()
         model = build_cluster_model(view.inventory, self._readmitted_requests)
         self._failing_pools = self._observe_pools(model, view)
+        record_demand(self.pool_states, view)
+        self.needed_room = forecast_pools(self.pool_states, view.pools, view.now)
         new_plan = self._plan_pools(model, view, self._planning_context(view, active))
         self.reserved_targets = self._reserve_targets(new_plan, model, view, active)
         self.last_plan, self.plan_seconds = new_plan, elapsed_seconds() - started
@@ -372,6 +378,7 @@ class CompactionPlanner:
             own_cordons=view.annotations.ours,
             other_compactors=view.annotations.others,
             aims=self._aims_in_progress(view, active),
+            needed_room=self.needed_room,
             unverified={name: str(problem) for name, problem in view.annotations.doubtful.items()},
         )
 

@@ -152,10 +152,8 @@ _WEIGHTS = (
     (ChurnKind.NODE_DIES, 0.001),
 )
 """How likely each kind is for the event of a step."""
-JOB_SHARE = 0.25
+JOB_SHARE = 0.18
 """About which part of all requested cores Jobs request."""
-BATCH_SHARE = 0.5
-"""Which part of the Jobs begins in the first minute of an hour."""
 
 
 def draw_churn(options: ChurnOptions, shapes: Sequence[ChurnPodShape]) -> Churn:
@@ -244,13 +242,10 @@ def _draw_events(
             return [ChurnEvent(at=at, kind=kind, workload=name, amount=wanted)]
         case ChurnKind.JOB:
             shape = jobs[dice.draw_index(len(jobs))]
-            job, begin = f"j{number:05d}", at
-            if which < BATCH_SHARE:
-                # A CronJob's: with the others, in the first minute of the next hour.
-                begin = (at // HOUR + 1) * HOUR + number % 60
+            job = f"j{number:05d}"
             return [
-                ChurnEvent(at=begin, kind=kind, workload=job, shape=shape),
-                ChurnEvent(at=begin + shape.seconds, kind=ChurnKind.JOB_ENDS, workload=job),
+                ChurnEvent(at=at, kind=kind, workload=job, shape=shape),
+                ChurnEvent(at=at + shape.seconds, kind=ChurnKind.JOB_ENDS, workload=job),
             ]
         case ChurnKind.BUDGET:
             amount = 1 if which < 0.6 else 0 if which < 0.65 else 2 if which < 0.8 else -1

@@ -29,13 +29,16 @@ class ChurnVariant:
     """The utilization threshold of the stand-in."""
     precedence: Precedence | None = None
     """Whether Trimtab follows the stand-in or leads; None: it does not run."""
+    keeps_forecast: bool = True
+    """Whether the pool keeps room for what its history forecasts."""
 
 
 ALONE = ChurnVariant(name="stand-in 0.5")
 ALONE_07 = ChurnVariant(name="stand-in 0.7", threshold=0.7)
 FOLLOW = ChurnVariant(name="Trimtab follows", precedence=Precedence.FOLLOW)
+FOLLOW_UNLEARNT = ChurnVariant(name="the same, no forecast", precedence=Precedence.FOLLOW, keeps_forecast=False)
 LEAD = ChurnVariant(name="Trimtab leads", precedence=Precedence.LEAD)
-VARIANTS = (ALONE, ALONE_07, FOLLOW, LEAD)
+VARIANTS = (ALONE, ALONE_07, FOLLOW, FOLLOW_UNLEARNT, LEAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,12 @@ def run_variant(
     """Runs the churn to its end and through the rest after it, and returns the figures."""
     cluster = ChurnCluster(churn, times)
     stand_in = ChurnStandIn(cluster, StandInFlags(threshold=variant.threshold))
-    actuator = ChurnActuator(cluster, stand_in, replace(pool, autoscaler=variant.precedence or Precedence.FOLLOW))
+    pool = replace(
+        pool,
+        autoscaler=variant.precedence or Precedence.FOLLOW,
+        keeps_forecast=pool.keeps_forecast and variant.keeps_forecast,
+    )
+    actuator = ChurnActuator(cluster, stand_in, pool)
     loop = build_loop(
         actuator,
         plan_seconds=compactor_times.plan,

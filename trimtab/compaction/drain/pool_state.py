@@ -10,6 +10,7 @@ failing     failed drains in a row, by the namespace whose pods made them fail
 backoff     setbacks in a row; judged: their causes; emptied: the capacity of the drained nodes
 ring        the last decisions, as history entries
 resizes     running pods that are resized, with what each of them had before
+demand      what the pods requested, slot by slot, for the forecast of the room that they need
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,6 +27,7 @@ from trimtab.compaction.drain.savings import DaySavings, add_saving
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
 from trimtab.compaction.resize.records import ResizeRecords
+from trimtab.compaction.room_forecast import DemandHistory
 
 STATE_LABEL = "trimtab.dev/state"
 """The label of a state's ConfigMap; its value is the pool's name."""
@@ -139,6 +141,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     even if the process is killed."""
     orders: dict[str, OrderEntry] = {}
     """Uid of a DrainOrder → what is known of it. Only the state of the pool `ORDERS` has entries."""
+    demand: DemandHistory = DemandHistory()
+    """What the pods of the pool requested, for the forecast of the room that they need."""
     v: int = VERSION
 
     def with_failure(self, node: str, now: Seconds, *, strike: bool, namespace: str = "") -> "PoolState":

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.reasons import NO_HEADROOM
+from trimtab.compaction.reasons import NEEDED_AGAIN, NO_HEADROOM
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.scheduling.cluster_model import FreeCapacity, SavedCapacity
 from trimtab.scheduling.placement import BestFitIndex, PlacementRequest
@@ -147,6 +147,11 @@ class Search:
         if limits is None:
             return None
         pod_key = self.capacity.world.pods[pod].key
+        if any(limits.forecast_decides):
+            return NEEDED_AGAIN(
+                f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, of which the free capacity will be "
+                "requested again within the hour"
+            )
         return NO_HEADROOM(
             f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, which would then have less free "
             "capacity than its headroom"

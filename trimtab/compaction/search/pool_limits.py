@@ -22,7 +22,8 @@ from trimtab.cluster.node import ZONE_LABEL
 from trimtab.cluster.node_groups import NodeGroups, assign_node_groups, describe_minimum
 from trimtab.cluster.pool import Pool, Spare
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.reasons import AT_MINIMUM, LAST_OF_ZONE, NO_HEADROOM, UNKNOWN_NODE_GROUP
+from trimtab.compaction.reasons import AT_MINIMUM, LAST_OF_ZONE, NEEDED_AGAIN, NO_HEADROOM, UNKNOWN_NODE_GROUP
+from trimtab.compaction.room_forecast import NeededRoom
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.node_filters import matches_any_term
 from trimtab.scheduling.pod_class import PodClass
@@ -176,6 +177,9 @@ class PoolLimits:
     group_min_nodes: int = 0
     """The number of nodes that the cluster autoscaler keeps in the pool's groups. If fewer remain, it does not remove a
     drained node."""
+    needed_room: NeededRoom | None = None
+    """What the pool's pods will request soon, or None if there is no forecast. It is counted once: the pool keeps the
+    larger of it and of its headroom free."""
     remaining_nodes: int = 0
     """The number of nodes that receive pods and are not drained. Nodes that are cordoned, not ready or unreadable do
     not count."""
@@ -200,10 +204,14 @@ class PoolLimits:
 
     It is always the same list, so that the best-fit index can read it. It is unused if the pool keeps no capacity free.
     """
+    forecast_decides: list[bool] = field(default_factory=lambda: [False, False])
+    """Whether the forecast asks for more of the resource than the headroom of the pool."""
 
     def __post_init__(self) -> None:
         headroom = self.pool.headroom
-        self.keeps_no_headroom = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
+        is_bare = not headroom.percent and not headroom.nodes and self.pool.spare is Spare.NONE
+        # A forecast of no room leaves the search as it is without one.
+        self.keeps_no_headroom = is_bare and (self.needed_room is None or self.needed_room.is_none)
         sizes = [self._size(node) for node in self.nodes] if not self.keeps_no_headroom else ()
         if sizes:
             self.mean_node = (sum(a for a, _ in sizes) // len(sizes), sum(b for _, b in sizes) // len(sizes))
@@ -289,7 +297,9 @@ class PoolLimits:
         for i in (0, 1):
             wanted = self.allocatable[i] * headroom.percent // 100 + headroom.nodes * self.mean_node[i]
             wanted += self.largest_node[i] if spare is Spare.NODE else 0
-            self.allowance[i] = self.free[i] - wanted
+            needed = self.needed_room.amount_of(self.model.main_resources[i]) if self.needed_room is not None else 0
+            self.forecast_decides[i] = needed > wanted
+            self.allowance[i] = self.free[i] - max(wanted, needed)
             if spare is Spare.ZONE:
                 # A zone that fails takes its free capacity away, and the pods in it request theirs elsewhere.
                 worst = max(
@@ -306,6 +316,10 @@ class PoolLimits:
                 if self.pool.spare is Spare.ZONE:
                     return NO_HEADROOM(
                         f"pool {self.pool.name} would not have enough free {resource} for the pods of a zone that fails"
+                    )
+                if self.forecast_decides[i]:
+                    return NEEDED_AGAIN(
+                        f"the pods of pool {self.pool.name} will request the free {resource} again within the hour"
                     )
                 return NO_HEADROOM(f"pool {self.pool.name} would have less free {resource} than its headroom")
         return None

@@ -381,7 +381,13 @@ def _set_limits(problem: CompactionProblem) -> None:
     problem.node_groups = groups.groups
     for pool, numbers in by_pool.values():
         limits = PoolLimits(
-            pool, problem.model, numbers, zones, groups, autoscaler.min_nodes_of_pool(pool.name) if autoscaler else 0
+            pool,
+            problem.model,
+            numbers,
+            zones,
+            groups,
+            autoscaler.min_nodes_of_pool(pool.name) if autoscaler else 0,
+            problem.context.needed_room.get(pool.name),
         )
         for number in numbers:
             problem.limits[number] = limits

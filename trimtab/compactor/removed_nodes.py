@@ -77,7 +77,7 @@ class RemovedNodes:
         surge = self.agreed_surges.get(name)
         if surge is None or surge.drain != memory.surged[name]:
             self.pool_states.set_state(pool, memory.without_surges(name))
-            sentence = f"drain {memory.surged[name]} gave Deployment {name} more pods, which it may still have"
+            sentence = f"drain {memory.surged[name]} gave more pods to Deployment {name}, which may still have them"
             self.pool_states.record_decision("left-surged", SURGE_LEFT(sentence), pool=pool, at=view.now)
             return
         collector, is_undone = ErrorCollector(), False

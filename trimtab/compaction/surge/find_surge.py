@@ -93,7 +93,7 @@ def _obstacle(
             return s.OTHER_OWNER(f"{subject} belongs to {pod.owner.described}, which no Deployment controls")
         return s.UNKNOWN_DEPLOYMENT(f"the Deployment of {subject} was not read")
     if state.key in inventory.deployments.surging:
-        return s.IN_PROGRESS(f"a drain in progress gives {state.key.described} more pods already")
+        return s.IN_PROGRESS(f"a drain in progress already gives more pods to {state.key.described}")
     return (
         next(_reasons_of_deployment(state), None)
         or _tied_reason(pod, inventory)

@@ -83,6 +83,8 @@ class Played:
         """The apps whose pods never end: their finalizers are never removed."""
         self.budgets: dict[str, int] = {}
         """App → how many may be missing."""
+        self.minimums: dict[str, int] = {}
+        """App → the minAvailable of its budget, as a number."""
         self.pools: tuple[Pool, ...] = (ACT,)
         self.keys = KEYS
         self.paused = ""
@@ -121,7 +123,9 @@ class Played:
         return self
 
     def with_app(self, app: str, *on: str, cpu: str = "500m", allowed: int | None = None, **more: Any) -> "Played":
-        """Replicas on these nodes; with a budget that lets so many be missing."""
+        """Replicas on these nodes; with a budget that lets so many be missing, or that wants a `minimum` of them."""
+        if (minimum := more.pop("minimum", None)) is not None:
+            self.minimums[app] = minimum
         self.wanted[app] = len(on)
         self.namespaces[app] = more.get("namespace", "default")
         for number, name in enumerate(on):
@@ -170,15 +174,31 @@ class Played:
             budget(app, self.room(app), most=allowed, namespace=self.namespaces[app])
             for app, allowed in self.budgets.items()
         ]
+        for app, minimum in self.minimums.items():
+            asked = budget(app, self.room(app), namespace=self.namespaces[app], spec={"minAvailable": minimum})
+            healthy = len(self.healthy(app))
+            asked["status"] |= {"currentHealthy": healthy, "desiredHealthy": minimum, "expectedPods": len(self.of(app))}
+            results.append(asked)
         for app, expected in self.wanted.items():
+            owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": app, "uid": app, "controller": True}
+            ready = len(self.healthy(app))
             for kind in ("ReplicaSet", "Deployment"):
                 results.append(
                     {
                         "apiVersion": "apps/v1",
                         "kind": kind,
-                        "metadata": {"name": app, "namespace": self.namespaces[app]},
+                        "metadata": {
+                            "name": app,
+                            "namespace": self.namespaces[app],
+                            "ownerReferences": [owner] if kind == "ReplicaSet" else [],
+                        },
                         "spec": {"replicas": expected},
-                        "status": {"replicas": len(self.of(app)), "readyReplicas": len(self.healthy(app))},
+                        "status": {
+                            "replicas": len(self.of(app)),
+                            "readyReplicas": ready,
+                            "availableReplicas": ready,
+                            "updatedReplicas": len(self.of(app)),
+                        },
                     }
                 )
         return results
@@ -191,6 +211,8 @@ class Played:
         return [p for p in self.of(app) if _ready(p)]
 
     def room(self, app: str) -> int:
+        if app in self.minimums:
+            return max(0, len(self.healthy(app)) - self.minimums[app])
         return max(0, len(self.healthy(app)) - (self.wanted[app] - self.budgets[app]))
 
     # ── the door ─────────────────────────────────────────────────────────────────────────────────────
@@ -249,7 +271,7 @@ class Played:
         answer = EvictionResponse(became=EvictionResult.EVICTED)
         if result is not None and not _ending(result):
             app = result["metadata"]["labels"]["app"]
-            if app in self.budgets and not self.room(app):
+            if (app in self.budgets or app in self.minimums) and not self.room(app):
                 self.refused += 1
                 answer = EvictionResponse(became=EvictionResult.REFUSED, message="no room")
             else:
@@ -311,6 +333,7 @@ class Played:
         for app, allowed in self.budgets.items():
             if len(self.healthy(app)) < self.wanted[app] - allowed:
                 self.short.append(app)
+        self.short += [app for app, minimum in self.minimums.items() if len(self.healthy(app)) < minimum]
 
     def _scale(self, app: str, expected: int) -> None:
         here = self.of(app)

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.controlplane.cluster import Cluster
 from tests.e2e.compactors import Compactor, Object, compactor, is_cordoned, nodes, noted, pool
 
@@ -54,16 +56,25 @@ def _node(name: str, pool_name: str) -> Object:
 
 
 def settings(cluster: Cluster) -> Object:
-    return pool(cluster, cluster.namespace, protect={"singleReplicas": False})
+    return pool(cluster, cluster.namespace, protect={"singleReplicas": False}, surge={"extraPods": 1})
+
+
+CLOSED_BUDGET: Object = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "only"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "only"}}},
+}
+"""It allows no eviction of the only pod, unless there is a second one."""
 
 
 @contextmanager
-def settled(cluster: Cluster) -> Iterator[Cluster]:
-    """A namespace, nodes and pods of its own, ready to be compacted."""
+def settled(cluster: Cluster, *more: Object) -> Iterator[Cluster]:
+    """A namespace, nodes and pods of its own, and `more`, ready to be compacted."""
     inside = cluster.in_namespace(f"die-{uuid.uuid4().hex[:6]}")
     try:
         three_pods(inside, inside.namespace)
-        inside.apply(settings(inside))
+        inside.apply([*more, settings(inside)])
         yield inside
     finally:
         inside.clean_up()
@@ -81,9 +92,9 @@ def is_sound(cluster: Cluster) -> bool:
     return True
 
 
-def died_at(cluster: Cluster, folder: Path, write: int) -> bool:
+def died_at(cluster: Cluster, folder: Path, write: int, *more: Object) -> bool:
     """Killed after this write, followed by another; False where the drain has no such write."""
-    with settled(cluster) as inside:
+    with settled(cluster, *more) as inside:
         first = Compactor(inside, folder, program=(DYING, str(write)))
         deadline = time.monotonic() + 60
         while first.process.poll() is None and time.monotonic() < deadline:
@@ -98,14 +109,17 @@ def died_at(cluster: Cluster, folder: Path, write: int) -> bool:
         return died
 
 
-def test_killed_after_every_single_write_of_a_drain(whole_cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), (CLOSED_BUDGET,)], ids=["no budget", "a budget that allows none"])
+def test_killed_after_every_single_write_of_a_drain(
+    whole_cluster: Cluster, tmp_path: Path, more: tuple[Object, ...]
+) -> None:
     whole_cluster.needs_own("nodes made by the test (kwok)")
-    number, more, deaths = 1, True, 0
+    number, goes_on, deaths = 1, True, 0
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        while more:
+        while goes_on:
             tries = range(number, number + AT_ONCE)
-            objects = list(threads.map(lambda n: died_at(whole_cluster, tmp_path / str(n), n), tries))
-            number, more, deaths = number + AT_ONCE, all(objects), deaths + sum(objects)
+            objects = list(threads.map(lambda n: died_at(whole_cluster, tmp_path / str(n), n, *more), tries))
+            number, goes_on, deaths = number + AT_ONCE, all(objects), deaths + sum(objects)
     print(f"died after each of {deaths} writes")
     assert deaths >= 11, "cordon, a surge and its end, three evictions, the end, state and Events in between"
 

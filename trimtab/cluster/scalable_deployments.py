@@ -40,8 +40,10 @@ class ScalableDeployments:
     deployments: Sequence[Workload] = ()
     replica_sets: Sequence[Workload] = ()
     autoscalers: Sequence[HorizontalPodAutoscaler] = ()
-    _by_key: dict[OwnerKey, ScalableDeployment] | None = None
-    _by_replica_set: dict[OwnerKey, OwnerKey] = field(default_factory=dict)
+    surging: frozenset[OwnerKey] = frozenset()
+    """The Deployments whose count is not their own now, because a drain in progress gives them more pods."""
+    _by_key: dict[OwnerKey, ScalableDeployment] | None = field(default=None, init=False)
+    _by_replica_set: dict[OwnerKey, OwnerKey] = field(default_factory=dict, init=False)
     """ReplicaSet → the Deployment that controls it."""
 
     def deployment_of(self, owner: OwnerKey | None) -> ScalableDeployment | None:

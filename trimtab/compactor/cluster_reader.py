@@ -31,7 +31,7 @@ from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document
-from trimtab.compaction.drain.annotation import read_annotations
+from trimtab.compaction.drain.annotation import read_annotations, surging_deployments
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compaction.drain.start import limit_pool
@@ -65,6 +65,7 @@ WATCHED_KINDS = (
     "ResourceClaim",
     "ResourceSlice",
     "DeviceClass",
+    "HorizontalPodAutoscaler",
 )
 """The kinds of objects that a plan reads, apart from some ConfigMaps."""
 
@@ -128,6 +129,10 @@ class ClusterReader:
             measured_use=self.read_use(inventory.pods),
         )
         everywhere = self.settings.rehearse
+        annotations = read_annotations(inventory.nodes, self.keys, self.settings.namespace)
+        inventory = replace(
+            inventory, deployments=replace(inventory.deployments, surging=surging_deployments(annotations))
+        )
         return ClusterView(
             now=self.now(),
             inventory=inventory,
@@ -138,7 +143,7 @@ class ClusterReader:
             pool_errors=tuple(str(mistake) for mistake in reading.mistakes),
             autoscaler=self._autoscaler(snapshot),
             top_owners=dict(iterate_top_owners(snapshot)),
-            annotations=read_annotations(inventory.nodes, self.keys, self.settings.namespace),
+            annotations=annotations,
             versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.objects_of(NodeShape)},
             namespace=self.settings.namespace,
             paused=self._paused(snapshot),

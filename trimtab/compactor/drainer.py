@@ -27,7 +27,7 @@ from trimtab.compactor.drain_in_progress import DrainInProgress
 from trimtab.compactor.error_guard import ErrorGuard, Failed
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED, SCALED
-from trimtab.compactor.removed_nodes import RemovedNodes
+from trimtab.compactor.removed_nodes import AgreedSurge, RemovedNodes
 from trimtab.compactor.step_runner import GuardedStep, StepRunner
 
 UNOBSERVED_SECONDS = 60.0
@@ -189,7 +189,7 @@ class Drainer:
 
     def _release_drain(self, drain: DrainInProgress, reason: Reason) -> None:
         agreed_drain = self._with_agreed_surges(drain)
-        undo = DrainPlanner(drain.view, self.timeouts).undo_actions(agreed_drain.annotation)
+        undo = DrainPlanner(drain.view, self.timeouts).surges_of(agreed_drain.annotation).undo_steps()
         self._execute_steps(agreed_drain, (*undo, a.Release(reason)), 0.0)
 
     def _release_unreadable(self, view: ClusterView, node: NodeInfo, problem: Unreadable) -> None:
@@ -233,7 +233,7 @@ class Drainer:
         surge that both have may be undone."""
         state, annotation = self.pool_states.state_of(drain.pool).surged, drain.annotation
         surged = {name: at for name, at in annotation.surged.items() if state.get(name) == drain.name}
-        self.removed_nodes.agreed_surges |= dict.fromkeys(surged, drain.name)
+        self.removed_nodes.agreed_surges |= {name: AgreedSurge.of_drain(annotation, name) for name in surged}
         return drain if surged == annotation.surged else drain.with_annotation(change(annotation, surged=surged))
 
     def _release_unknown(self, drain: DrainInProgress) -> None:
@@ -269,6 +269,8 @@ class Drainer:
         if drain.is_cleared:
             memory = memory.with_empty_node(drain.node.name, emptied_node(drain.node, view.now))
         if not drain.is_emptying:
+            for name in drain.surges_in(memory):
+                self.removed_nodes.report_other_count(drain.pool, name, drain.annotation.surges.get(name, 1), view)
             memory = memory.without_surges(*drain.surges_in(memory))
         self.pool_states.set_state(drain.pool, memory)
 
@@ -313,7 +315,7 @@ class Drainer:
             self.pool_states.save_states((pool,))
             announced = change(annotation, surged={**annotation.surged, step.deployment: drain.view.now})
             self.actuator.cordon_node(drain.node, drain.version, announced)
-            self.removed_nodes.agreed_surges[step.deployment] = drain.name
+            self.removed_nodes.agreed_surges[step.deployment] = AgreedSurge.of_drain(announced, step.deployment)
         is_scaled = self.actuator.scale_deployment(step.deployment, step.before, step.replicas)
         if step.replicas < step.before:
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(step.deployment))

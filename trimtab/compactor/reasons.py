@@ -22,13 +22,18 @@ IS_EMPTY = Code(
 )
 SCALED = Code(
     "workload-surged",
-    "A workload with one replica was scaled to two replicas while its pod moves, or back to one.",
+    "A workload was given more replicas while a pod of it moves, or was scaled back to what it had.",
     "Nothing.",
 )
 SURGE_LEFT = Code(
     "workload-left-surged",
-    "A drain gave a workload a second replica, but the annotation that recorded this no longer exists on the node.",
-    "If the workload has two replicas and you want one, scale it to one.",
+    "A drain gave a workload more replicas, but the annotation that recorded this no longer exists on the node.",
+    "If the workload has more replicas than you want, scale it.",
+)
+COUNT_CHANGED = Code(
+    "workload-count-changed",
+    "A drain gave a workload more replicas, and another client has written the count since. That count stays.",
+    "Nothing, if the count is the one that you want.",
 )
 POLICIES_UNSEEN = Code(
     "policies-not-synced",

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trimtab.cluster.format_count import format_count
+from trimtab.cluster.kinds import DEPLOYMENT
+from trimtab.cluster.owner import OwnerKey
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.reasons import NOTE_MISSING, TAKEN, VANISHED
 from trimtab.compactor.actuator import Actuator, ErrorCollector
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.reasons import SCALED, SURGE_LEFT
+from trimtab.compactor.reasons import COUNT_CHANGED, SCALED, SURGE_LEFT
 from trimtab.compactor.step_runner import StepRunner
 from trimtab.runtime.log import Logger
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedSurge:
+    """A surge that both the state and the annotation have."""
+
+    drain: str
+    before: int
+    extra: int
+
+    @classmethod
+    def of_drain(cls, annotation: DrainAnnotation, deployment: str) -> AgreedSurge:
+        """Returns the surge of this Deployment according to the annotation."""
+        return cls(annotation.drain, annotation.surges.get(deployment, 1), annotation.extra_of(deployment))
 
 
 @dataclass(slots=True)
@@ -25,9 +42,9 @@ class RemovedNodes:
     """After how many seconds a cordon that was not observed counts as failed."""
     steps: StepRunner
     """Remembers which undo steps have to wait."""
-    agreed_surges: dict[str, str] = field(default_factory=dict)
-    """Deployment (namespace/name) → the drain that gave it a second replica, if this process has read this surge both
-    in the state and in the annotation."""
+    agreed_surges: dict[str, AgreedSurge] = field(default_factory=dict)
+    """Deployment (namespace/name) → the surge of it that this process has read both in the state and in the
+    annotation."""
     cordoned_at: dict[str, float] = field(default_factory=dict)
     """Drain → when this process cordoned its node. The entry is kept until the annotation is observed."""
 
@@ -57,24 +74,41 @@ class RemovedNodes:
         workload.
         """
         memory = self.pool_states.state_of(pool)
-        if self.agreed_surges.get(name) != memory.surged[name]:
+        surge = self.agreed_surges.get(name)
+        if surge is None or surge.drain != memory.surged[name]:
             self.pool_states.set_state(pool, memory.without_surges(name))
-            sentence = f"drain {memory.surged[name]} gave Deployment {name} a second replica, which it may still have"
+            sentence = f"drain {memory.surged[name]} gave more pods to Deployment {name}, which may still have them"
             self.pool_states.record_decision("left-surged", SURGE_LEFT(sentence), pool=pool, at=view.now)
             return
         collector, is_undone = ErrorCollector(), False
         with collector.collect_errors():
-            if self.actuator.scale_deployment(name, 2, 1):
+            if self.actuator.scale_deployment(name, surge.before + surge.extra, surge.before):
+                count = format_count(surge.before, "replica")
                 sentence = (
-                    f"Deployment {name} was scaled back to 1 replica, because the drain of its pod's node has ended"
+                    f"Deployment {name} was scaled back to {count}, because the drain of its pod's node has ended"
                 )
                 self.pool_states.record_decision("scaled", SCALED(sentence), pool=pool, at=view.now)
+            else:
+                self.report_other_count(pool, name, surge.before, view)
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(name))
             is_undone = True
         if not is_undone:
             self.steps.postpone(name, now)
         if collector.error is not None:
             self.log.warning("surge.not-undone", pool=pool, deployment=name, error=str(collector.error))
+
+    def report_other_count(self, pool: str, name: str, before: int, view: ClusterView) -> None:
+        """Records that a Deployment keeps a count that another client wrote after a surge. `before`: its count before
+        the drain."""
+        namespace, _, own = name.partition("/")
+        scale = view.inventory.owners.get(OwnerKey(namespace, DEPLOYMENT, own))
+        if scale is None or scale.wanted is None or scale.wanted == before:
+            return
+        sentence = (
+            f"another client has set Deployment {name} to {format_count(scale.wanted, 'replica')} since a drain gave "
+            f"it more pods, so it does not return to {before}"
+        )
+        self.pool_states.record_decision("left-surged", COUNT_CHANGED(sentence), pool=pool, at=view.now)
 
     def _end_drain(self, pool: str, name: str, view: ClusterView, *, node_exists: bool) -> None:
         memory = self.pool_states.state_of(pool)

@@ -386,12 +386,14 @@ def check_pools(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         return
     for mistake in reading.mistakes:
         yield report_error(POOL_INVALID, str(mistake))
-    pools_to_scale = sorted(pool.name for pool in reading.pools if pool.enabled and pool.single_replicas)
+    pools_to_scale = sorted(
+        pool.name for pool in reading.pools if pool.enabled and (pool.single_replicas or pool.surge)
+    )
     compactor = find_compactor(cluster.processes)
     if pools_to_scale and isinstance(compactor, DeploymentState) and not compactor.scale_namespaces:
         yield report_warning(
             POOL_WITHOUT_SCALING,
-            f"the compactor may not scale any workload of pool {', '.join(pools_to_scale)} to a second replica",
+            f"the compactor may not give more replicas to any workload of pool {', '.join(pools_to_scale)}",
         )
     elif not reading.mistakes:
         active = sum(pool.enabled and not pool.dry_run for pool in reading.pools)

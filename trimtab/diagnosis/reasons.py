@@ -403,10 +403,12 @@ POOL_INVALID = Code(
 )
 POOL_WITHOUT_SCALING = Code(
     "pool-without-right-to-scale",
-    "A pool allows Trimtab to move pods that are the only replica of their workload, but the compactor may scale "
-    "workloads in no namespace: such pods are not moved, and their nodes are not drained.",
+    "A pool allows Trimtab to move pods that are the only replica of their workload, or whose budget allows no "
+    "eviction, but the compactor may scale workloads in no namespace: such pods are not moved, and their nodes are not "
+    "drained.",
     "`trimtab install --apply --scale-namespace NAME` grants the permission for one namespace, and so does the "
-    "value `compactor.scaleNamespaces` of the chart. Or remove `protect.singleReplicas: false` from the pool.",
+    "value `compactor.scaleNamespaces` of the chart. Or remove `protect.singleReplicas: false` and `surge` "
+    "from the pool.",
 )
 API_UNAVAILABLE = Code(
     "metrics-api-unavailable",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from trimtab.cluster.pool import MAX_SURGE
 from trimtab.cluster.processes import account_name
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.pool_status import GROUP, PLURAL
@@ -246,6 +247,15 @@ def restrict_nodes(process: str) -> WritePolicy:
 
 REPLICAS_CEL = "oldObject.?spec.?replicas.orValue(0)", "object.?spec.?replicas.orValue(0)"
 """The number of replicas before and after a change of the scale subresource, which omits 0."""
+
+
+def surge_steps_cel(*, is_downward: bool) -> str:
+    """Returns a CEL expression that is true for a step of a surge: between counts of at least 1, by at most
+    `MAX_SURGE`. `is_downward`: only for a step to a lower count."""
+    before, after = REPLICAS_CEL
+    down = f"{after} < {before} && {before} - {after} <= {MAX_SURGE}"
+    up = f"{before} < {after} && {after} - {before} <= {MAX_SURGE}"
+    return f"({after} >= 1 && {before} >= 1 && ({down if is_downward else f'({down}) || ({up})'}))"
 
 
 def restrict_scale(process: str, *, steps: str, what: str) -> WritePolicy:

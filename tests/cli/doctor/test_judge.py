@@ -284,6 +284,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
         {"expander_map": replace(ONLY_A, annotations={MANAGED_ANNOTATION: "yes", BASE_ANNOTATION: "0: ['.*']"})},
     ),
     ("pool-without-right-to-scale", "warn", {"pools": PoolReading((SCALING,))}),
+    ("pool-without-right-to-scale", "warn", {"pools": PoolReading((Pool(name="web", surge=1),))}),
     (
         "pool-not-loaded",
         "error",

@@ -99,11 +99,11 @@ def test_where_none_is_ours_taints_are_not_written() -> None:
 
 def test_only_what_note_and_state_say_was_given_a_second_replica_is_scaled_back() -> None:
     state = PoolState(surged={"a/web": "d", "a/api": "d", "a/db": "d"})
-    assert find_surged_deployments(notes(of(HOME)), [state]) == {"a/web"}
-    assert find_surged_deployments(notes(of(HOME)), []) == set()
-    assert find_surged_deployments(notes(of(HOME)), [PoolState(surged={"a/web": "another"})]) == set()
-    assert find_surged_deployments(notes(FORGED), [state]) == set()
-    assert find_surged_deployments(notes(of("elsewhere")), [state]) == set()
+    assert find_surged_deployments(notes(of(HOME)), [state]) == {"a/web": (2, 1)}
+    assert find_surged_deployments(notes(of(HOME)), []) == {}
+    assert find_surged_deployments(notes(of(HOME)), [PoolState(surged={"a/web": "another"})]) == {}
+    assert find_surged_deployments(notes(FORGED), [state]) == {}
+    assert find_surged_deployments(notes(of("elsewhere")), [state]) == {}
 
 
 class Cluster:
@@ -159,7 +159,7 @@ def test_a_second_replica_is_taken_back_before_the_note_that_tells_of_it_goes() 
 
 def test_without_the_right_to_scale_nodes_are_opened_all_the_same_and_what_is_left_is_named() -> None:
     [left, node] = undone(Cluster(refuses="/scale"))
-    assert has_facts(left, "Deployment a/web", "second replica", "scale Deployment a/web")
+    assert has_facts(left, "Deployment a/web", "one replica", "scale Deployment a/web")
     assert node == "Node n1: restored"
 
 

@@ -109,7 +109,7 @@ def test_without_keys_nothing_is_authentic_and_what_it_claims_can_be_told() -> N
     assert annotation.claim == NOTE
 
 
-@pytest.mark.parametrize("change", [{"v": 2}, {"surges": {"a/web": 2}}, {"surges": {"a/web": 0}}])
+@pytest.mark.parametrize("change", [{"v": 2}, {"extras": {"a/web": 4}}, {"surges": {"a/web": 0}}])
 def test_an_authentic_note_that_this_version_does_not_understand_is_unreadable(change: dict[str, object]) -> None:
     text = json.dumps({"drain": "d", "pool": "p", "since": 1, "v": 1, **change})
     signature = KEYS.sign(f"node annotation {CORDONED_BY_US}", "uid-n1", "n1", text)

@@ -358,8 +358,14 @@ ONE = note(leaving("one-1"), surges={"default/one": 1}, surged={"default/one": N
 TOPS = {("default", "ReplicaSet", "one"): owner_key("Deployment/one", namespace="default")}
 
 
-def surge(wanted: int, *pods: Item, annotation: DrainAnnotation = ONE, **view: Any) -> tuple[Action, ...]:
-    return step(annotation, *pods, owner("one", wanted), owner("one", wanted, "Deployment"), top_owners=TOPS, **view)
+def surge(
+    wanted: int, *pods: Item, annotation: DrainAnnotation = ONE, status: Item | None = None, **view: Any
+) -> tuple[Action, ...]:
+    """`status`: what the objects say that differs from what the pods show."""
+    ready = sum(item["status"]["conditions"][0]["status"] == "True" for item in pods)
+    shown = {"replicas": wanted, "updatedReplicas": wanted, "readyReplicas": ready, "availableReplicas": ready}
+    owners = (owner("one", wanted, kind, **(shown | (status or {}))) for kind in ("ReplicaSet", "Deployment"))
+    return step(annotation, *pods, *owners, top_owners=TOPS, **view)
 
 
 def test_the_only_replica_is_moved_when_a_second_one_is_ready() -> None:
@@ -369,6 +375,20 @@ def test_the_only_replica_is_moved_when_a_second_one_is_ready() -> None:
     assert evicted(surge(2, old, new)) == ["one-1"]
     assert surge(2, new) == (SetReplicas("default/one", 2, 1),)
     assert surge(1, new) == (MarkEmptied(),)
+
+
+TWO = (pod("one-1", "n1"), pod("one-2", "n2"))
+
+
+def test_no_eviction_before_min_ready_seconds_are_over_or_in_a_rollout() -> None:
+    assert waits(surge(2, *TWO, status={"availableReplicas": 1})) == "drain-surging"
+    assert waits(surge(2, *TWO, status={"updatedReplicas": 1})) == "drain-surging"
+
+
+def test_a_count_is_not_set_back_before_its_controller_has_noticed_the_eviction() -> None:
+    """It would remove the pod that is left, and the evicted one ends as well."""
+    assert waits(surge(2, TWO[1], status={"readyReplicas": 2})) == "drain-waits-for-successors"
+    assert waits(surge(2, pod("one-2", "n2", ready=False))) == "drain-waits-for-successors"
 
 
 def test_a_surge_is_undone_where_the_drain_ends_early_and_only_where_the_number_is_ours() -> None:

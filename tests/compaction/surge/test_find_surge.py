@@ -8,6 +8,7 @@ import pytest
 from tests.cluster_of import ALL, HOST, NOW, Item, budget, cluster, node, pod
 from trimtab.cluster.pool import Pool
 from trimtab.compaction.blockers import Blocked, Evictable, EvictionChecker
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, surging_deployments
 
 SURGES = replace(ALL, surge=1)
 
@@ -145,3 +146,19 @@ def test_two_of_three_wait_for_the_third_until_it_has_been_missing_for_long(crea
     two = budget("web", 0, most=1, spec={"minAvailable": 2})
     two["status"]["currentHealthy"] = 2
     assert fate(*WEB, two, pods=pods) == expected
+
+
+def test_a_deployment_that_another_drain_gives_more_pods_is_left_alone() -> None:
+    """Its count is not its own now: what this drain would call the count before includes the other's pods."""
+    inventory = cluster(node("a"), node("b"), *web(), *WEB, FULL)
+    moving = note(surges={"default/web": 3}, extras={"default/web": 1})
+    surging = surging_deployments(DrainAnnotations(ours={"b": moving}))
+    inventory = replace(inventory, deployments=replace(inventory.deployments, surging=surging))
+    mine = next(each for each in inventory.pods if each.name == "web-0")
+    verdict = EvictionChecker.for_inventory(inventory, NOW).judge_pod(mine, SURGES)
+    assert isinstance(verdict, Blocked)
+    assert verdict.reason.code.name == "surge-in-progress"
+
+
+def note(**more: Any) -> DrainAnnotation:
+    return DrainAnnotation(drain="d", pool="all", since=NOW, **more)

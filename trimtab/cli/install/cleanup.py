@@ -19,6 +19,7 @@ from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import ApiObject, value_or
 from trimtab.cluster.api.pod import Pod
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as noun
 from trimtab.cluster.processes import account_name
@@ -128,10 +129,10 @@ class Uninstaller:
         keys = self._read_keys()
         nodes_ = [noun(shape) for shape in self._list_objects(LIST_SOURCES["Node"], NodeShape)]
         annotations = read_annotations(nodes_, keys.keys if keys is not None else None, self.namespace)
-        for name in sorted(
-            find_surged_deployments(annotations, self._read_states(keys))
-        ):  # first: after a failure the next call needs the annotation
-            yield from self._scale_back(name)
+        surged = find_surged_deployments(annotations, self._read_states(keys))
+        for name, (count, before) in sorted(surged.items()):
+            # First: after a failure the next call needs the annotation.
+            yield from self._scale_back(name, count, before)
         for node in nodes_:
             if has_marks(node, annotations, self.namespace):
                 yield CleanupStep(f"Node {node.name}", self._restore_node(node.name, keys))
@@ -223,14 +224,15 @@ class Uninstaller:
                     raise
         raise AssertionError("unreachable")
 
-    def _scale_back(self, name: str) -> Iterator[CleanupStep]:
+    def _scale_back(self, name: str, count: int, before: int) -> Iterator[CleanupStep]:
         namespace, _, deployment = name.partition("/")
+        replicas = "one replica" if before == 1 else format_count(before, "replica")
         try:
-            # Only from 2 to 1: a user or an HPA may have scaled the Deployment meanwhile.
-            if nodes.scale_workload(self.writer, "Deployment", namespace, deployment, before=2, replicas=1):
-                yield CleanupStep(f"Deployment {name}", "the Deployment was scaled back to one replica")
+            # Only from the count that the drain set: a user or an HPA may have scaled the Deployment meanwhile.
+            if nodes.scale_workload(self.writer, "Deployment", namespace, deployment, before=count, replicas=before):
+                yield CleanupStep(f"Deployment {name}", f"the Deployment was scaled back to {replicas}")
         except NotAllowed as error:  # nodes are restored all the same
-            yield CleanupStep(f"Deployment {name}", f"the Deployment keeps its second replica: {error}")
+            yield CleanupStep(f"Deployment {name}", f"the Deployment is not scaled back to {replicas}: {error}")
 
     def _find_running_pods(self) -> list[str]:
         """Returns the names of Trimtab's pods that may still write.
@@ -300,19 +302,20 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
         )
 
 
-def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> set[str]:
-    """Returns the Deployments to which a drain gave a second replica.
+def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> dict[str, tuple[int, int]]:
+    """Returns the Deployments to which a drain gave more replicas: namespace/name → (the count that the drain set, the
+    count before).
 
     Both the drain's annotation and the pool's state must name the Deployment, because the annotation alone can be out
     of date.
     """
     drain_by_deployment = {name: drain for pool_state_ in states for name, drain in pool_state_.surged.items()}
     return {
-        name
-        for pool_state_ in annotations.ours.values()
-        if isinstance(pool_state_, DrainAnnotation)
-        for name in pool_state_.surged
-        if drain_by_deployment.get(name) == pool_state_.drain
+        name: (annotation.surges.get(name, 1) + annotation.extra_of(name), annotation.surges.get(name, 1))
+        for annotation in annotations.ours.values()
+        if isinstance(annotation, DrainAnnotation)
+        for name in annotation.surged
+        if drain_by_deployment.get(name) == annotation.drain
     }
 
 

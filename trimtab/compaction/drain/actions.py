@@ -65,7 +65,7 @@ class Abandon:
 
 @dataclass(frozen=True, slots=True)
 class SetReplicas:
-    """Set the replicas of a Deployment: to one more while its only pod moves, or back to the original number."""
+    """Set the replicas of a Deployment: to more while a pod of it moves, or back to the original number."""
 
     deployment: str
     """The Deployment as namespace/name."""

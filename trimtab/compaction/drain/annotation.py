@@ -13,9 +13,10 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace as change
 
-from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.kinds import DEPLOYMENT, GroupKind
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.pool import MAX_SURGE
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.timestamps import Seconds
@@ -23,6 +24,8 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 
 VERSION = 1
 _PURPOSE = f"node annotation {CORDONED_BY_US}"
+MAX_REPLICAS = 1_000_000
+"""The largest number of replicas that an annotation may name."""
 MAX_CLOCK_SKEW_SECONDS = 60
 """How many seconds the clocks of two machines may differ."""
 
@@ -90,13 +93,15 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     moves: tuple[PodToEvict, ...] = ()
     emptied: Moment | None = None
     """When the last successor became ready, so that the node was empty; None while the node is being drained."""
-    surges: dict[str, Annotated[int, msgspec.Meta(ge=1, le=1)]] = {}
-    """Deployment (namespace/name) that gets a second replica while its only pod moves → its number of replicas before
-    the drain, which is always 1."""
+    surges: dict[str, Annotated[int, msgspec.Meta(ge=1, le=MAX_REPLICAS)]] = {}
+    """Deployment (namespace/name) that gets more pods while a pod of it moves → its number of replicas before the
+    drain."""
+    extras: dict[str, Annotated[int, msgspec.Meta(ge=1, le=MAX_SURGE)]] = {}
+    """Deployment of `surges` → the number of additional pods that its disruption budget needs; 1 if it is absent."""
     surged: dict[str, Moment] = {}
-    """Deployment (namespace/name) → when it was scaled to a second replica (a surge). The entry is written into the
-    pool's state first, then here, and then the Deployment is scaled. A surge is undone only if both the annotation and
-    the state have an entry for it."""
+    """Deployment (namespace/name) → when it was scaled up (a surge). The entry is written into the pool's state first,
+    then here, and then the Deployment is scaled. A surge is undone only if both the annotation and the state have an
+    entry for it."""
     saves: int = 0
     """What the removal of the node saves according to the plan, in `unit`."""
     unit: str = ""
@@ -104,6 +109,10 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     order: OrderMark | None = None
     """The DrainOrder for which the node is drained; None: the compactor drains it to save the node."""
     v: int = VERSION
+
+    def extra_of(self, deployment: str) -> int:
+        """Returns the number of additional pods of a Deployment of `surges`."""
+        return self.extras.get(deployment, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +239,13 @@ def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: 
             ):
                 outdated.add(node.name)
     return DrainAnnotations(ours, others, doubtful, ordered, frozenset(outdated))
+
+
+def surging_deployments(annotations: DrainAnnotations) -> frozenset[OwnerKey]:
+    """Returns the Deployments that a drain in progress gives more pods, or is about to give some."""
+    drains = (each for each in annotations.ours.values() if isinstance(each, DrainAnnotation) and each.emptied is None)
+    names = (name.partition("/") for drain in drains for name in drain.surges)
+    return frozenset(OwnerKey(namespace, DEPLOYMENT, name) for namespace, _, name in names)
 
 
 def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:

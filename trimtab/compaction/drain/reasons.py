@@ -61,8 +61,8 @@ ONE_CRITICAL = Code(
 )
 SURGING = Code(
     "drain-surging",
-    "The workload has one replica, and its second pod is not ready yet. The compactor evicts the first pod as "
-    "soon as the second one is ready.",
+    "The workload has one replica, or its disruption budget allows no eviction, and the additional pods that it was "
+    "given are not available yet. The compactor evicts the pod as soon as they are.",
     "Nothing to do. TRIMTAB_COMPACTOR_READY_TIMEOUT_SECONDS says how long the compactor waits.",
 )
 LEFT_EMPTY = Code(

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.kinds import DEPLOYMENT
 from trimtab.cluster.owner import NO_OWNER_KEY
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
@@ -134,7 +135,8 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
     identity = "\0".join((step.node, str(view.now), *(move.uid for move in moves)))
     # Derived from the decision and not random: a repeated start of the same drain has the same name.
     drain = hashlib.sha256(identity.encode()).hexdigest()[:10]
-    surges = dict(_needed_surges(moves, workloads))
+    extras = _needed_extras(step, pods, view)
+    surges = dict(_needed_surges(moves, workloads, extras))
     return DrainAnnotation(
         drain=drain,
         pool=step.pool,
@@ -142,6 +144,7 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
         home=view.namespace,
         moves=moves,
         surges=surges,
+        extras={name: extra for name, extra in extras.items() if name in surges},
         saves=step.saves,
         unit=unit,
     )
@@ -163,13 +166,34 @@ def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
     )
 
 
-def _needed_surges(moves: Sequence[PodToEvict], workloads: Workloads) -> list[tuple[str, int]]:
-    """Returns the Deployments whose only replica moves, with their number of replicas."""
+def _needed_extras(step: DrainStep, pods: Mapping[str, PodInfo], view: ClusterView) -> dict[str, int]:
+    """Returns Deployment (namespace/name) → the number of additional pods that its budget needs, according to the
+    plan."""
+    extras: dict[str, int] = {}
+    for move in step.moves:
+        pod = pods.get(move.uid)
+        top = view.top_owners.get(pod.owner) if move.surge and pod is not None and pod.owner is not None else None
+        if top is not None and top.kind == DEPLOYMENT:
+            name = f"{top.namespace}/{top.name}"
+            extras[name] = max(extras.get(name, 0), move.surge)
+    return extras
+
+
+def _needed_surges(
+    moves: Sequence[PodToEvict], workloads: Workloads, extras: Mapping[str, int]
+) -> list[tuple[str, int]]:
+    """Returns the Deployments that get more pods, with their number of replicas now: those whose only replica moves,
+    and those of `extras`."""
     surges = []
     for move in moves:
         top = workloads.view.top_owners.get(move.owner_key)
-        if top is not None and top.kind == "Deployment" and workloads.wanted_replicas(move.owner_key) == 1:
-            surges.append((f"{move.namespace}/{top.name}", 1))
+        if top is None or top.kind != DEPLOYMENT:
+            continue
+        name = f"{move.namespace}/{top.name}"
+        if workloads.wanted_replicas(move.owner_key) == 1:
+            surges.append((name, 1))
+        elif name in extras:
+            surges.append((name, workloads.wanted_replicas(top)))
     return surges
 
 
@@ -188,4 +212,4 @@ def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str,
 def limit_pool(pool: Pool, *, rehearses: bool, scale_namespaces: Collection[str]) -> Pool:
     """Returns the pool, changed for a process that only makes dry runs, or that may scale Deployments only in these
     namespaces."""
-    return replace(pool, dry_run=pool.dry_run or rehearses, scale_namespaces=frozenset(scale_namespaces), surge=0)
+    return replace(pool, dry_run=pool.dry_run or rehearses, scale_namespaces=frozenset(scale_namespaces))

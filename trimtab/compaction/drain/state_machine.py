@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from msgspec.structs import replace as change
 
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.kinds import DEPLOYMENT
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import PdbIndex
@@ -52,20 +51,16 @@ from trimtab.compaction.drain.reasons import (
     STOPPED,
     STUCK,
     SUCCESSORS,
-    SURGING,
     TOO_LONG,
     UNCORDONED,
 )
 from trimtab.compaction.drain.release import nodes_to_open
+from trimtab.compaction.drain.surging import DrainSurges
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 
 MISSING_FRACTION = 4
 """A divisor: a workload without a PodDisruptionBudget may lack a quarter of its pods at a time, and at least one
 pod."""
-
-SURGE_RETRY_SECONDS = 60
-"""How long, in seconds, the compactor keeps requesting a second replica for a Deployment if another client (an HPA,
-Git) removes it. After that, the drain ends."""
 
 
 @dataclass(slots=True)
@@ -111,7 +106,7 @@ class DrainPlanner:
         """Returns the next actions of this drain. There is always at least one."""
         if node.removal_taint is not None:
             return (
-                *self._undo_surges(annotation),
+                *self.surges_of(annotation).undo_steps(),
                 a.Abandon(DELETING(f"node {node.name} is being deleted (taint {node.removal_taint.key})")),
             )
         stop = (
@@ -121,7 +116,7 @@ class DrainPlanner:
             or self._disturbance(node, annotation)
         )
         if stop is not None:
-            return (*self._undo_surges(annotation), self._with_setback(stop, node, annotation))
+            return (*self.surges_of(annotation).undo_steps(), self._with_setback(stop, node, annotation))
         if annotation.emptied is not None:
             return (self._wait_for_removal(node, annotation),)
         return self.next_evictions(node, annotation)
@@ -131,9 +126,9 @@ class DrainPlanner:
         and the autoscaler is draining it."""
         return pod.node in self.deletions and not (pod.is_daemon or pod.is_static or pod.is_finished)
 
-    def undo_actions(self, annotation: DrainAnnotation) -> tuple[Action, ...]:
-        """Returns the actions that undo surges before the drain's node is uncordoned."""
-        return self._undo_surges(annotation)
+    def surges_of(self, annotation: DrainAnnotation) -> DrainSurges:
+        """Returns the surges of the drain, which say how to undo them before its node is uncordoned."""
+        return DrainSurges(self.view, self.workloads, self.timeouts, annotation)
 
     def _with_setback(self, stop: Release, node: NodeInfo, annotation: DrainAnnotation) -> Release:
         """Returns the release of the node. For whatever reason the drain ends, a setback of the pool is added if a pod
@@ -311,14 +306,17 @@ class DrainPlanner:
         ]
         ending = [move for move in annotation.moves if move.uid in pod_by_uid and move not in remaining]
         gone_moves = [move for move in annotation.moves if move not in remaining]
-        undo = self._undo_surges(annotation, {move.uid for move in remaining})
+        surges = self.surges_of(annotation)
+        undo = surges.undo_steps((move.uid for move in remaining), waits_for_ready=True)
         incomplete = self.incomplete_workload(gone_moves)
         if not remaining:
             if undo:
                 return undo
             if ending:
                 return (Wait(ENDING(f"pod {ending[0].pod} is still terminating")),)
-            return (Wait(SUCCESSORS(incomplete)),) if incomplete else (a.MarkEmptied(),)
+            if incomplete or surges.undo_steps():
+                return (Wait(SUCCESSORS(incomplete or "additional pods of a Deployment are not removed yet")),)
+            return (a.MarkEmptied(),)
         turn = min(move.turn for move in remaining)
         previous_incomplete = self.incomplete_workload([move for move in gone_moves if move.turn < turn])
         if previous_incomplete:
@@ -328,7 +326,7 @@ class DrainPlanner:
         order = sorted((m for m in remaining if m.turn == turn), key=lambda move: move.priority)
         steps = self._choose_evictions(order, pod_by_uid, annotation)
         stop = next((action for action in steps if isinstance(action, Release)), None)
-        return (*self._undo_surges(annotation), stop) if stop is not None else (*undo, *steps)
+        return (*surges.undo_steps(), stop) if stop is not None else (*undo, *steps)
 
     def incomplete_workload(self, moves: Iterable[PodToEvict]) -> str:
         """Returns the first workload, among those of the pods to move, that lacks a ready pod, as text; an empty string
@@ -365,7 +363,9 @@ class DrainPlanner:
             return Release(FORBIDDEN(f"{format_count(len(budgets), 'budget')} select pod {pod.key}"), FailureCause.NODE)
         if (wait := self._critical_wait(move)) is not None:
             return wait
-        surge = self._surge_step(move, annotation)
+        surge = self.surges_of(annotation).next_step(
+            move, is_allowed=lambda: not budgets or self._budget_wait(pod, budgets[0]) is None
+        )
         if surge is not None:
             return surge
         refusal = self._budget_wait(pod, budgets[0]) if budgets else self._disruption_wait(move)
@@ -423,43 +423,6 @@ class DrainPlanner:
                         and self.workloads.newly_missing(move)
                     }
         return self._critical_workloads
-
-    # ── one replica more, and back ───────────────────────────────────────
-    def _surge_step(self, move: PodToEvict, annotation: DrainAnnotation) -> Action | None:
-        """Returns the step that must come before the eviction of a Deployment's only pod, which gives the Deployment a
-        second pod; None if no step is needed."""
-        name = self._deployment_of(move)
-        original = annotation.surges.get(name)
-        if original is None:
-            return None
-        wanted = self._wanted_replicas(name)
-        if wanted == original:
-            if self.view.now > annotation.surged.get(name, self.view.now) + SURGE_RETRY_SECONDS:
-                reason = FORBIDDEN(f"another client removed the second replica of Deployment {name}")
-                return Release(reason, FailureCause.NODE)
-            return a.SetReplicas(name, original, original + 1)
-        if self.workloads.newly_missing(move) or self.workloads.wanted_replicas(move.owner_key) <= original:
-            return Wait(SURGING(f"Deployment {name} waits for its second pod"))
-        return None
-
-    def _undo_surges(self, annotation: DrainAnnotation, live: Iterable[str] = ()) -> tuple[Action, ...]:
-        """Returns the steps that undo surges whose pod has left or will stay, as far as the Deployment still has the
-        number of replicas that the compactor set."""
-        remaining = {self._deployment_of(move) for move in annotation.moves if move.uid in set(live)}
-        return tuple(
-            a.SetReplicas(name, before + 1, before)
-            for name, before in sorted(annotation.surges.items())
-            if name in annotation.surged and name not in remaining and self._wanted_replicas(name) == before + 1
-        )
-
-    def _deployment_of(self, move: PodToEvict) -> str:
-        top = self.view.top_owners.get(move.owner_key)
-        return f"{move.namespace}/{top.name}" if top is not None and top.kind == DEPLOYMENT else ""
-
-    def _wanted_replicas(self, name: str) -> int | None:
-        namespace, _, own = name.partition("/")
-        scale = self.view.inventory.owners.get(OwnerKey(namespace, DEPLOYMENT, own))
-        return scale.wanted if scale is not None else None
 
 
 def _pool_stop_reason(pool: Pool | None, name: str) -> str:

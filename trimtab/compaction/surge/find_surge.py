@@ -92,6 +92,8 @@ def _obstacle(
         if pod.owner in inventory.owners and inventory.deployments.controller_of(pod.owner) is None:
             return s.OTHER_OWNER(f"{subject} belongs to {pod.owner.described}, which no Deployment controls")
         return s.UNKNOWN_DEPLOYMENT(f"the Deployment of {subject} was not read")
+    if state.key in inventory.deployments.surging:
+        return s.IN_PROGRESS(f"a drain in progress already gives more pods to {state.key.described}")
     return (
         next(_reasons_of_deployment(state), None)
         or _tied_reason(pod, inventory)

@@ -55,6 +55,11 @@ TIED = Code(
     "claim, or a rule that names the node.",
     "Change the budget. No setting of the pool changes this.",
 )
+IN_PROGRESS = Code(
+    "surge-in-progress",
+    "The PodDisruptionBudget of the pod allows no disruption, and another drain gives its Deployment more pods now.",
+    "Wait until that drain has ended.",
+)
 TOO_MANY = Code(
     "surge-too-large",
     "The PodDisruptionBudget of the pod allows no disruption, and the Deployment would need more additional pods than "

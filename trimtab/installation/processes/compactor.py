@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from trimtab.cluster.pool import MAX_SURGE
 from trimtab.cluster.processes import COMPACTOR
 from trimtab.compaction.drain.pool_state import NAME_PREFIX as STATE_NAMES
 from trimtab.compaction.drain.pool_state import STATE_LABEL
@@ -35,7 +36,6 @@ from trimtab.installation.names import InstallValues, Manifest, build_manifest
 from trimtab.installation.permitted_changes import EachEntry
 from trimtab.installation.write_policy import (
     CREATE,
-    REPLICAS_CEL,
     UPDATE,
     UnrestrictedWrite,
     WriteCondition,
@@ -48,6 +48,7 @@ from trimtab.installation.write_policy import (
     restrict_nodes,
     restrict_scale,
     restrict_secrets,
+    surge_steps_cel,
 )
 from trimtab.policy.schema import GROUP
 
@@ -97,7 +98,8 @@ _CLUSTER_PURPOSES = {
     **dict.fromkeys(
         ("validatingadmissionpolicies", "validatingadmissionpolicybindings", "subjectaccessreviews"), _AUTHOR_PURPOSE
     ),
-    "deployments/scale": "to give a workload of one replica a second replica while its pod moves",
+    "deployments/scale": "to give a workload more replicas while a pod of it moves",
+    "horizontalpodautoscalers": "to read which Deployments an HPA scales: their count is left alone",
     "pods/resize": "to resize running pods, as policies with `running: resize` require",
 }
 
@@ -223,8 +225,8 @@ PROCESS = InstalledProcess(
         ),
         restrict_scale(
             _NAME,
-            steps=f"[{', '.join(REPLICAS_CEL)}] in [[1, 2], [2, 1]]",
-            what="scale a Deployment from one replica to two, and back",
+            steps=surge_steps_cel(is_downward=False),
+            what=f"scale a Deployment by at most {MAX_SURGE} replicas at a time, and never to or from zero",
         ),
     ),
     unrestricted_writes=(

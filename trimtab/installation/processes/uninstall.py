@@ -1,5 +1,6 @@
 """The permissions of the Job of Helm's uninstall hook, which runs for about a minute. Only the chart installs it."""
 
+from trimtab.cluster.pool import MAX_SURGE
 from trimtab.cluster.processes import account_name
 from trimtab.compaction.drain.pool_state import NAME_PREFIX as STATE_NAMES
 from trimtab.compaction.pool_status import PLURAL as POOL_STATUSES
@@ -18,6 +19,7 @@ from trimtab.installation.write_policy import (
     deletes_pool_status,
     restrict_nodes,
     restrict_scale,
+    surge_steps_cel,
 )
 from trimtab.metricsapi.api_request import API_SERVICE_NAME
 from trimtab.policy.schema import GROUP
@@ -71,8 +73,8 @@ PROCESS = InstalledProcess(
         restrict_nodes(UNINSTALL),
         restrict_scale(
             UNINSTALL,
-            what="scale a Deployment to zero or from two replicas to one",
-            steps=f"{Place.OWN_NAMESPACE} && {REPLICAS_CEL[1]} == 0 || [{', '.join(REPLICAS_CEL)}] == [2, 1]",
+            what=f"scale a Deployment to zero in its own namespace, or down by at most {MAX_SURGE} replicas",
+            steps=f"{Place.OWN_NAMESPACE} && {REPLICAS_CEL[1]} == 0 || {surge_steps_cel(is_downward=True)}",
         ),
         WritePolicy(
             process=UNINSTALL,

@@ -1,0 +1,137 @@
+"""The steps by which a drain gives a Deployment more pods before an eviction, and sets its count back afterwards.
+
+Two kinds of pods need that: the only replica of a Deployment, and a pod whose disruption budget allows no eviction
+otherwise. What was and what is added stands in the note on the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from trimtab.cluster.format_count import format_count
+from trimtab.cluster.kinds import DEPLOYMENT
+from trimtab.cluster.owner import OwnerKey
+from trimtab.compaction.drain import actions as a
+from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
+from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
+from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
+from trimtab.compaction.drain.reasons import FORBIDDEN, SURGING
+from trimtab.compaction.drain.timeouts import DrainTimeouts
+
+SURGE_RETRY_SECONDS = 60
+"""How long, in seconds, the compactor keeps requesting additional pods for a Deployment if another client (an HPA, Git)
+removes them. After that, the drain ends."""
+SURGE_TIME_DIVISOR = 2
+"""Part of the drain's time limit, as a divisor, after which a budget that allows no eviction although the additional
+pods are available ends the drain."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainSurges:
+    """The surges of one drain, in one view of the cluster."""
+
+    view: ClusterView
+    workloads: Workloads
+    timeouts: DrainTimeouts
+    annotation: DrainAnnotation
+
+    def next_step(self, move: PodToEvict, *, is_allowed: Callable[[], bool]) -> Action | None:
+        """Returns the step that must come before the eviction of the pod; None if no step is needed.
+
+        is_allowed: whether the pod's budget allows the eviction now.
+        """
+        name = self.deployment_of(move)
+        before = self.annotation.surges.get(name)
+        if before is None:
+            return None
+        extra, surged_at = self.annotation.extra_of(name), self.annotation.surged.get(name)
+        wanted = self._wanted_replicas(name)
+        if wanted == before:
+            if before > 1 and is_allowed():
+                return None
+            if surged_at is not None and self.view.now > surged_at + SURGE_RETRY_SECONDS:
+                return Release(
+                    FORBIDDEN(f"another client removed the additional pods of Deployment {name}"), FailureCause.NODE
+                )
+            return a.SetReplicas(name, before, before + extra)
+        if wait := self._wait_for_pods(name, move, before):
+            return Wait(SURGING(wait))
+        limit_seconds = self.timeouts.drain // SURGE_TIME_DIVISOR
+        if surged_at is not None and self.view.now > surged_at + limit_seconds and not is_allowed():
+            return Release(
+                FORBIDDEN(
+                    f"the budget of pod {move.pod} allows no eviction {limit_seconds} s after Deployment {name} was "
+                    f"given {format_count(extra, 'more pod')}"
+                ),
+                FailureCause.NODE,
+            )
+        return None
+
+    def _wait_for_pods(self, name: str, move: PodToEvict, before: int) -> str:
+        """Returns what the eviction waits for, as a sentence; empty if the additional pods are available."""
+        if self.workloads.newly_missing(move) or self.workloads.wanted_replicas(move.owner_key) <= before:
+            return f"Deployment {name} waits for its additional pods"
+        state = self.view.inventory.deployments.find(_key_of(name))
+        if state is None:
+            return ""
+        if state.is_rolling or state.is_paused:
+            return f"a rollout of Deployment {name} is in progress"
+        # The status counts a pod as available only when it has been ready for minReadySeconds.
+        if state.available < state.wanted - move.missing:
+            return f"the additional pods of Deployment {name} are not available yet"
+        return ""
+
+    def undo_steps(self, live: Iterable[str] = (), *, waits_for_ready: bool = False) -> tuple[Action, ...]:
+        """Returns the steps that undo surges whose pod has left or will stay, as far as the Deployment still has the
+        count that the compactor set.
+
+        live: the uids of pods that are still to be evicted. waits_for_ready: leave out Deployments with fewer ready
+        pods than before the drain, and those whose controller has not noticed the eviction yet.
+        """
+        uids = set(live)
+        remaining = {self.deployment_of(move) for move in self.annotation.moves if move.uid in uids}
+        return tuple(
+            a.SetReplicas(name, self._surged_count(name), before)
+            for name, before in sorted(self.annotation.surges.items())
+            if name not in remaining and self._has_own_count(name) and (not waits_for_ready or self._is_whole(name))
+        )
+
+    def deployment_of(self, move: PodToEvict) -> str:
+        """Returns the Deployment of the pod as namespace/name; empty if it has none."""
+        top = self.view.top_owners.get(move.owner_key)
+        return f"{move.namespace}/{top.name}" if top is not None and top.kind == DEPLOYMENT else ""
+
+    def _has_own_count(self, name: str) -> bool:
+        """Returns whether the Deployment has the count that this drain has set."""
+        return name in self.annotation.surged and self._wanted_replicas(name) == self._surged_count(name)
+
+    def _surged_count(self, name: str) -> int:
+        return self.annotation.surges[name] + self.annotation.extra_of(name)
+
+    def _is_whole(self, name: str) -> bool:
+        """Returns whether the count may be set back without the loss of a pod that is needed. That is so if both of
+        these hold:
+
+        - the Deployment has as many ready pods as before the drain;
+        - the status of the ReplicaSet counts the evicted pods no more. A controller that learns of the lower count
+          before it learns of the eviction would remove another pod that is ready.
+        """
+        moves = [move for move in self.annotation.moves if self.deployment_of(move) == name]
+        missing = max((move.missing for move in moves), default=0)
+        if self.workloads.all_ready.get(_key_of(name), 0) < self.annotation.surges[name] - missing:
+            return False
+        owners, ready = self.view.inventory.owners, self.workloads.ready
+        return all(
+            (counts := owners.get(key)) is not None and counts.ready <= ready.get(key, 0)
+            for key in {move.owner_key for move in moves}
+        )
+
+    def _wanted_replicas(self, name: str) -> int | None:
+        scale = self.view.inventory.owners.get(_key_of(name))
+        return scale.wanted if scale is not None else None
+
+
+def _key_of(name: str) -> OwnerKey:
+    namespace, _, own = name.partition("/")
+    return OwnerKey(namespace, DEPLOYMENT, own)

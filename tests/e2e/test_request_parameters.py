@@ -14,11 +14,12 @@ from tests.e2e.test_compiled_policies import bind, send, shipped
 from trimtab.cli.install.compiled_removal import remove_compiled_policies, remove_parameters
 from trimtab.cluster.recommendation import ContainerUsage, Percentiles, Workloads
 from trimtab.cluster.request_parameters import PARAMETERS_NAME
+from trimtab.installation.manifests import render_manifests
 from trimtab.installation.names import InstallValues
 from trimtab.installation.parameter_access import render_parameter_access
 from trimtab.kube.client import connect_to_cluster
 from trimtab.kube.errors import KubeFault
-from trimtab.kube.objects import Writer, apply
+from trimtab.kube.objects import Writer, apply, delete
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy
 from trimtab.recommender.parameter_writer import ParameterWriter
 from trimtab.runtime.log import build_logger
@@ -38,11 +39,13 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
     cluster.needs_own("policies for the whole cluster")
     values = InstallValues(namespace=OURS, parameter_namespaces=(cluster.namespace,))
     admin = Writer(client=connect_to_cluster(str(cluster.kubeconfig)), manager="trimtab-install")
-    for manifest in render_parameter_access("recommender", values):
+    for manifest in (*render_parameter_access("recommender", values), *own_policy(values)):
         apply(admin, manifest)
     cluster.eventually(lambda: "may write" in refusal(cluster), what="the guard in force")
     yield cluster
     steps = [*remove_compiled_policies(admin), *remove_parameters(admin)]
+    for manifest in own_policy(values):
+        delete(admin, manifest["kind"], manifest["metadata"]["name"])
     assert {step.what for step in steps if step.how == "removed"} >= {
         f"ConfigMap {cluster.namespace}/{PARAMETERS_NAME}",
         f"MutatingAdmissionPolicy trimtab-{POLICY}",
@@ -50,6 +53,16 @@ def guarded(cluster: Cluster) -> Iterator[Cluster]:
         f"Role {cluster.namespace}/trimtab-recommender-parameters",
     }
     admin.client.close()
+
+
+def own_policy(values: InstallValues) -> list[dict[str, Any]]:
+    """The policy that restricts the recommender's account to this name in other namespaces, and its binding."""
+    name = "trimtab-recommender-parameters"
+    return [
+        item
+        for item in render_manifests(values)
+        if item["metadata"]["name"] == name and item["kind"].startswith("ValidatingAdmissionPolicy")
+    ]
 
 
 def refusal(cluster: Cluster) -> str:

@@ -12,9 +12,9 @@ from trimtab.cluster.reason import Code
 
 @cache
 def product_codes() -> tuple[Code, ...]:
-    """Every code that a module of the product declares, sorted by name."""
+    """Every code that a module `reasons` of the product declares, sorted by name: no other module declares one."""
     names = [module.name for module in pkgutil.walk_packages(trimtab.__path__, "trimtab.")]
-    return declared_codes(importlib.import_module(name) for name in names if not name.endswith("__main__"))
+    return declared_codes(importlib.import_module(name) for name in names if name.endswith(".reasons"))
 
 
 def declared_codes(modules: Iterable[ModuleType]) -> tuple[Code, ...]:

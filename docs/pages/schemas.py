@@ -24,7 +24,12 @@ def list_reports() -> dict[str, type[ReportPart]]:
     """Name of the schema's file → report, for all reports in trimtab.cli. A report says in `printed_by` which command
     prints it; the file is named after its `kind`."""
     for module in pkgutil.walk_packages(trimtab.cli.__path__, f"{trimtab.cli.__name__}."):
-        importlib.import_module(module.name)
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            # A module of an extra that is not installed declares no report.
+            if (error.name or "").startswith("trimtab"):
+                raise
     reports = [one for one in _subclasses(ReportPart) if "printed_by" in vars(one)]
     return dict(sorted((re.sub("(?<!^)(?=[A-Z])", "-", kind_of(one)).lower(), one) for one in reports))
 

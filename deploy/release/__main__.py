@@ -30,7 +30,10 @@ SOURCE = (
     "LICENSE",
     "CHANGELOG.md",
     "deploy/release/catalog_hook.py",
+    "deploy/observe",
+    "docs",
 )
+"""What the published archives are built from. The last three are what `trimtab/cli/catalog.json` is generated from."""
 _RELATIVE_LINK = re.compile(r"(!?\[[^\]]*\]\()(?![a-z]+:|#)([^)]+\))")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.autoscaling.rule_cases_of import CODES, documents_of, findings_of, lint_case, snapshot_of
+from tests.autoscaling.rule_cases_of import CODES, FOLDER, documents_of, findings_of, lint_case, snapshot_of
 from trimtab.autoscaling.fixes import FixPlan, change_value, is_fixable, plan_fixes
 from trimtab.autoscaling.lint import _AVAILABLE, check_snapshot
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
@@ -13,7 +13,8 @@ from trimtab.cluster.yaml_documents import Document
 
 
 def test_every_rule_has_its_cases() -> None:
-    assert {rule.code for rule in ALL_RULES} == set(CODES)
+    codes = {rule.code for rule in ALL_RULES}
+    assert codes == set(CODES), f"add rule_cases/CODE/bad.yaml and good.yaml: {codes ^ set(CODES)}"
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -126,6 +127,7 @@ LEFT_ALONE = {
 
 @pytest.mark.parametrize("code", CODES)
 def test_what_a_real_api_server_stored_is_judged_like_the_manifest(code: str) -> None:
+    assert (FOLDER / code / "captured.json").exists(), f"run python -m tests.autoscaling.capture_objects {code}"
     of = documents_of(code, "captured.json")
     assert of
     findings = lint_case(code, "captured.json", is_live=True).findings

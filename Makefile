@@ -62,7 +62,7 @@ audit: $(READY) ## is a weakness known of what we depend on? Says so where nobod
 generate: $(READY) ## write again what is generated: CRD, schemas, reference pages
 	@$(PYTHON) -m docs.generate
 
-golden: $(READY) ## store again what every verb prints, and show the difference (WORDS="plan large": only these)
+golden: $(READY) ## store again what every verb prints, and show the difference (WORDS="plan cluster=large": only these)
 	@$(PYTHON) -m tests.golden $(WORDS)
 
 BUILDER ?= podman

@@ -28,8 +28,8 @@ class CertificateLoader:
 
         `clients` names a file of authorities for client certificates, which is reloaded like the pair: see
         `create_context`. If new authorities are invalid, the previous ones stay in force, and a new pair is served all
-        the same. `told` is called after each change: with None if new files were loaded, with the problem if they were
-        rejected (once per problem, not once per handshake).
+        the same. `on_change` is called after each change: with None if new files were loaded, with the problem if they
+        were rejected (once per problem, not once per handshake).
         """
         self._folder, self._clients = folder, clients
         self._on_change = on_change

@@ -20,7 +20,20 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ("trimtab", "webhook", "policies", "certs", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+SOURCE = (
+    "trimtab",
+    "webhook",
+    "policies",
+    "certs",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "deploy/release/catalog_hook.py",
+    "deploy/observe",
+    "docs",
+)
+"""What the published archives are built from. The last three are what `trimtab/cli/catalog.json` is generated from."""
 _RELATIVE_LINK = re.compile(r"(!?\[[^\]]*\]\()(?![a-z]+:|#)([^)]+\))")
 
 

@@ -1,16 +1,21 @@
-"""trimtab/cli/catalog.json: every name that `trimtab explain` knows, from the declarations themselves."""
+"""trimtab/cli/catalog.json: every name that `trimtab explain` knows, from the declarations themselves.
+
+`python -m docs.pages.explain` writes it; deploy/release/catalog_hook.py does so when Trimtab is installed or built.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from deploy.observe import exported
-from docs.pages import pools, words
+from docs.pages import pools, schemas, words
+from docs.pages.field_docs import attribute_docs, describe_type, own_docs
 from docs.pages.marks import MARKS
+from docs.pages.reason_codes import product_codes
 from trimtab.autoscaling.rules import ALL_RULES
 from trimtab.cli.catalog import (
     ALERT,
@@ -26,8 +31,13 @@ from trimtab.cli.catalog import (
 )
 from trimtab.cli.doctor.command import CHECKS
 from trimtab.cluster.reason import Code
+from trimtab.compactor.settings import Settings as CompactorSettings
+from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import spec_schema
+from trimtab.recommender.settings import Settings as RecommenderSettings
 from trimtab.runtime.environment import variable_name, write_environment
+from trimtab.runtime.settings import Settings
+from trimtab.watchdog.settings import Settings as WatchdogSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 POOL_PAGE = ROOT / "docs" / "reference" / "pool.md"
@@ -35,21 +45,20 @@ RUNBOOKS = ROOT / "docs" / "how-to" / "runbooks.md"
 DOCS = "docs/reference"
 
 
-def catalog(
-    codes: Iterable[Code],
-    settings: Iterable[tuple[str, Any]],
-    docs_of: Callable[[Any], dict[str, str]],
-    type_of: Callable[[dict[str, Any]], str],
-    reports: Iterable[CatalogEntry],
-) -> str:
-    """Return the file's text.
+PROCESS_SETTINGS: tuple[tuple[str, Any], ...] = (
+    ("webhook", Settings),
+    ("watchdog", WatchdogSettings),
+    ("compactor", CompactorSettings),
+    ("recommender", RecommenderSettings),
+    ("metrics-api", MetricsApiSettings),
+)
 
-    settings: process → its settings class; docs_of: settings class → field → its text; type_of: the type in a schema,
-    as the pages name it; reports: the entries of the fields of reports.
-    """
+
+def catalog() -> str:
+    """Return the file's text."""
     return encode_catalog(
         [
-            *(_of_code(code) for code in codes),
+            *(_of_code(code) for code in product_codes()),
             *(
                 CatalogEntry(
                     kind=RULE,
@@ -67,13 +76,13 @@ def catalog(
                 for check in CHECKS
             ),
             *_alerts(),
-            *_settings(settings, docs_of),
+            *_settings(),
             *(
                 entry
                 for name, schema in spec_schema()["properties"].items()
-                for entry in _field(f"spec.{name}", schema, type_of)
+                for entry in _field(f"spec.{name}", schema)
             ),
-            *_pool_fields(docs_of),
+            *_pool_fields(),
             *(
                 CatalogEntry(
                     kind=mark.kind,
@@ -87,7 +96,7 @@ def catalog(
             ),
             *_metrics(),
             *words.vocabulary(),
-            *reports,
+            *words.report_fields(schemas.list_reports(), own_docs),
         ]
     )
 
@@ -117,12 +126,12 @@ def _of_code(code: Code) -> CatalogEntry:
     return CatalogEntry(kind=REASON, name=code.name, means=_plain(code.means), todo=_plain(code.todo), page=page)
 
 
-def _settings(settings: Iterable[tuple[str, Any]], docs_of: Callable[[Any], dict[str, str]]) -> Iterator[CatalogEntry]:
+def _settings() -> Iterator[CatalogEntry]:
     """A variable that several processes read has one entry, which names them."""
     processes: dict[str, list[str]] = {}
     entries: dict[str, CatalogEntry] = {}
-    for process, kind in settings:
-        docs, defaults = docs_of(kind), write_environment(kind())
+    for process, kind in PROCESS_SETTINGS:
+        docs, defaults = attribute_docs(kind), write_environment(kind())
         for field in fields(kind):
             name = variable_name(kind.process, field.name)
             processes.setdefault(name, []).append(process)
@@ -134,10 +143,10 @@ def _settings(settings: Iterable[tuple[str, Any]], docs_of: Callable[[Any], dict
         yield CatalogEntry(kind=entry.kind, name=name, means=means, value=entry.value, page=entry.page)
 
 
-def _field(path: str, schema: dict[str, Any], type_of: Callable[[dict[str, Any]], str]) -> Iterator[CatalogEntry]:
+def _field(path: str, schema: dict[str, Any]) -> Iterator[CatalogEntry]:
     mark, inner = inner_of(schema)
     default = schema.get("default")
-    kind = type_of(schema) + ("" if default is None else f", default {str(default).lower()}")
+    kind = describe_type(schema) + ("" if default is None else f", default {str(default).lower()}")
     anchor = re.sub(r"[^a-z0-9-]", "", path.lower())
     yield CatalogEntry(
         kind=POLICY_FIELD,
@@ -147,7 +156,7 @@ def _field(path: str, schema: dict[str, Any], type_of: Callable[[dict[str, Any]]
         page=f"{DOCS}/policy-language.md#{anchor}",
     )
     for name, part in inner.get("properties", {}).items():
-        yield from _field(f"{path}{mark}.{name}", part, type_of)
+        yield from _field(f"{path}{mark}.{name}", part)
 
 
 def inner_of(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -179,9 +188,9 @@ def _alerts() -> Iterator[CatalogEntry]:
             )
 
 
-def _pool_fields(docs_of: Callable[[Any], dict[str, str]]) -> Iterator[CatalogEntry]:
+def _pool_fields() -> Iterator[CatalogEntry]:
     """The rows of the page on pools; a row may have several fields."""
-    for names, default, text in pools.rows_of(docs_of):
+    for names, default, text in pools.rows_of(attribute_docs):
         section = names[0].rpartition(".")[0]
         for name in names:
             full = f"{section}{name}" if name.startswith(".") else name
@@ -205,3 +214,7 @@ def _plain(text: str, page: Path | None = None) -> str:
 def _bare(text: str) -> str:
     """A value without backticks."""
     return _plain(text).replace("`", "")
+
+
+if __name__ == "__main__":
+    (ROOT / "trimtab" / "cli" / "catalog.json").write_text(catalog(), encoding="utf-8")

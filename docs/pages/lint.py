@@ -10,7 +10,8 @@ _HEAD = """# The rules of `trimtab lint`
 `trimtab lint -f FILE…` checks manifests, and `trimtab lint --cluster SNAPSHOT` a cluster. How to use it:
 [Check autoscaling](../how-to/check-autoscaling.md). The report as JSON: [JSON Schemas](json-schemas.md#lintreport).
 
-The severity is the highest one that a rule gives. `L02`, an HPA on an average value next to a VPA, is fine, and
+The codes are two series of numbers, L and N; the letter says nothing about a rule. The severity is the highest one
+that a rule gives. `L02`, an HPA on an average value next to a VPA, is fine, and
 therefore no rule. What a rule needs in addition to manifests is in its last line: without that it is *not checked*, and
 the report says so.
 """

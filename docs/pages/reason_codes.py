@@ -1,20 +1,18 @@
 """The reason codes of the product: what its modules declare, read from the modules themselves."""
 
-import importlib
-import pkgutil
 from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
 import trimtab
+from docs.pages.product_modules import import_modules
 from trimtab.cluster.reason import Code
 
 
 @cache
 def product_codes() -> tuple[Code, ...]:
     """Every code that a module of the product declares, sorted by name."""
-    names = [module.name for module in pkgutil.walk_packages(trimtab.__path__, "trimtab.")]
-    return declared_codes(importlib.import_module(name) for name in names if not name.endswith("__main__"))
+    return declared_codes(import_modules(trimtab))
 
 
 def declared_codes(modules: Iterable[ModuleType]) -> tuple[Code, ...]:

@@ -1,7 +1,5 @@
 """docs/reference/json-schemas.md: the documents that machines read, field by field at the top."""
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import msgspec
 
 import trimtab.cli
+from docs.pages.product_modules import import_modules
 from trimtab.cli.output import ReportPart
 
 _HEAD = """# JSON Schemas
@@ -23,8 +22,8 @@ _FILES = "../../deploy/schemas"
 def list_reports() -> dict[str, type[ReportPart]]:
     """Name of the schema's file → report, for all reports in trimtab.cli. A report says in `printed_by` which command
     prints it; the file is named after its `kind`."""
-    for module in pkgutil.walk_packages(trimtab.cli.__path__, f"{trimtab.cli.__name__}."):
-        importlib.import_module(module.name)
+    for _ in import_modules(trimtab.cli):
+        pass
     reports = [one for one in _subclasses(ReportPart) if "printed_by" in vars(one)]
     return dict(sorted((re.sub("(?<!^)(?=[A-Z])", "-", kind_of(one)).lower(), one) for one in reports))
 

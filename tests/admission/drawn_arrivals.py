@@ -28,7 +28,7 @@ from tests.build import (
     vpa,
     workload,
 )
-from tests.property.drawn_policies import load
+from tests.property.drawn_policies import EXAMPLES_OF_ACTIONS, load
 from tests.property.drawn_revisions import DIFFERENCES
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
@@ -225,7 +225,7 @@ def _options(dice: Dice) -> list[Json]:
 _FILL = {"requests": {"cpu": {"from": "usage", "otherwise": "10m"}, "memory": {"from": "usage", "otherwise": "32Mi"}}}
 _KNOWN = {"requests": {"cpu": {"from": "usage"}, "memory": {"from": "usage"}}}
 _HERE = {"namespaces": {"include": ["team-*"]}}
-_SPECS: tuple[Json, ...] = (
+_OWN_SPECS: tuple[Json, ...] = (
     {"actions": _FILL},
     {"actions": _KNOWN},
     {"actions": _FILL, "rollout": 50},
@@ -266,6 +266,15 @@ _SPECS: tuple[Json, ...] = (
     {"actions": {"labels": {"add": {"vpa": "yes"}}}, "match": {"vpa": "managed"}},
     {"actions": {"emptyDirs": {"sizeLimit": "1Gi"}}, "mode": "warn"},
 )
+_SPECS: tuple[Json, ...] = (
+    *_OWN_SPECS,
+    *(
+        {"actions": {key: example}}
+        for key, example in EXAMPLES_OF_ACTIONS.items()
+        if not any(key in spec["actions"] for spec in _OWN_SPECS)
+    ),
+)
+"""These, and the example of every action that none of them has."""
 
 
 _BY_NODE = tuple(

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,7 @@ from docs.pages.reason_codes import product_codes
 from tests.architecture.source_words import ROOT, source_files
 from trimtab.cluster.documents.declared_fields import ANY_KEY, iterate_fields
 from trimtab.cluster.documents.document_schema import schema_of
-from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool import Headroom, Pool
 from trimtab.cluster.pool_config import pool_settings
 
 OTHER_MEANINGS = {
@@ -107,6 +108,28 @@ def test_a_reason_names_only_settings_that_are_declared() -> None:
     texts = [f"{code.means} {code.todo}" for code in product_codes()]
     paths = PATHS | sections | {path.replace(ANY_KEY, name) for path in PATHS for name in RESOURCES}
     assert {name for text in texts for name in names.findall(text)} - paths == set()
+
+
+SETTINGS_OF_POOLS = [(cls, one.name) for cls in (Pool, Headroom) for one in fields(cls)]
+_BASES = {"pool", "headroom"}
+
+
+@cache
+def attributes_of_pools() -> set[str]:
+    """The attributes that are read of a variable or an attribute `pool` or `headroom`, outside of the declaration and
+    of the messages about mistakes in the settings."""
+    files = [file for file in source_files(("trimtab",)) if not file.name.startswith("trimtab/cluster/pool")]
+    return {
+        node.attr
+        for file in files
+        for node in file.nodes
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value).rpartition(".")[2] in _BASES
+    }
+
+
+@pytest.mark.parametrize(("cls", "name"), SETTINGS_OF_POOLS)
+def test_a_setting_is_read_where_it_is_obeyed(cls: type, name: str) -> None:
+    assert name in attributes_of_pools(), f"no code reads pool.{name}: nothing obeys this setting of {cls.__name__}"
 
 
 def test_a_planted_key_is_seen() -> None:

@@ -4,7 +4,8 @@
 
 The good manifest is used where the API server refuses the bad one (`of` in the file says which), and where it refuses
 that too, the good one with its minimum of replicas left out. What differs from run
-to run is removed: uids, versions, managed fields. Run by hand; the files are committed.
+to run is removed: uids, versions, managed fields. Run by hand, in seconds once the
+binaries of the control plane are built; the files are committed.
 """
 
 import json

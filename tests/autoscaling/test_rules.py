@@ -2,18 +2,19 @@
 
 import pytest
 
-from tests.autoscaling.rule_cases_of import CODES, documents_of, findings_of, lint_case, snapshot_of
+from tests.autoscaling.rule_cases_of import CODES, FOLDER, documents_of, findings_of, lint_case, snapshot_of
 from trimtab.autoscaling.fixes import FixPlan, change_value, is_fixable, plan_fixes
-from trimtab.autoscaling.lint import check_snapshot
+from trimtab.autoscaling.lint import _AVAILABLE, check_snapshot
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.read_snapshot import reread_snapshot
-from trimtab.autoscaling.rule import LintSeverity, ManifestChange, NewManifest, RuleFinding
+from trimtab.autoscaling.rule import LintSeverity, ManifestChange, Needs, NewManifest, RuleFinding
 from trimtab.autoscaling.rules import ALL_RULES, RULES_BY_CODE
 from trimtab.cluster.yaml_documents import Document
 
 
 def test_every_rule_has_its_cases() -> None:
-    assert {rule.code for rule in ALL_RULES} == set(CODES)
+    codes = {rule.code for rule in ALL_RULES}
+    assert codes == set(CODES), f"add rule_cases/CODE/bad.yaml and good.yaml: {codes ^ set(CODES)}"
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -126,10 +127,21 @@ LEFT_ALONE = {
 
 @pytest.mark.parametrize("code", CODES)
 def test_what_a_real_api_server_stored_is_judged_like_the_manifest(code: str) -> None:
+    assert (FOLDER / code / "captured.json").exists(), f"run python -m tests.autoscaling.capture_objects {code}"
     of = documents_of(code, "captured.json")
     assert of
     findings = lint_case(code, "captured.json", is_live=True).findings
     assert bool(findings) is (code not in LEFT_ALONE)
+
+
+def test_every_need_of_rules_can_be_looked_for() -> None:
+    assert set(_AVAILABLE) == set(Needs), "add the need to _AVAILABLE in trimtab/autoscaling/lint.py"
+    assert {need for rule in ALL_RULES for need in rule.needs} == set(Needs)
+
+
+def test_the_autoscalers_flags_are_not_checked_where_there_are_none() -> None:
+    assert check_snapshot(snapshot_of("L07", "bad.yaml"), [RULES_BY_CODE["N02"]]).checked == ()
+    assert "N02" in lint_case("N02", "good.yaml").checked
 
 
 def test_a_live_count_of_replicas_is_not_checked_for_manifests() -> None:

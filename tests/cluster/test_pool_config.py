@@ -43,7 +43,7 @@ protect: {singleReplicas: true, jobs: false, notReady: true}
 """
 
 
-def test_every_field_is_read() -> None:
+def test_the_values_of_fields_are_read() -> None:
     pool = only(WHOLE)
     assert (pool.name, pool.labels, pool.goal, pool.dry_run) == ("web", {"team": "web"}, Goal.NODES, False)
     assert (pool.under, pool.under_count, pool.under_for) == ({"cpu": 70, "example.com/gpu": 40}, 2, 300)

@@ -3,10 +3,18 @@
 Every line is asked twice, without the setting and with it: without it node a goes.
 """
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+
 import pytest
+import yaml
 
 from tests.cluster_of import NOW, ZONE, Item, cluster, node, pod
-from trimtab.cluster.pool import Pool
+from trimtab.cluster.documents.declared_fields import iterate_fields
+from trimtab.cluster.pool import Pool, values_without_limits
 from trimtab.cluster.pool_config import SETTINGS_KEY, read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.timestamps import format_timestamp
@@ -17,6 +25,7 @@ from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Observations, Plan
 from trimtab.scheduling.cluster_model import build_cluster_model
 
+ROOT = Path(__file__).resolve().parents[2]
 GPU = "nvidia.com/gpu"
 SINCE = Observations(under_since={"a": NOW - 900}, evictions=())
 JUST = format_timestamp(NOW - 900)
@@ -71,47 +80,104 @@ TALL = pair(pod("x-1", "a", "2"), b=node("b", "3"))
 JOB = pair(pod("x-1", "a", owner="Job"))
 
 
-@pytest.mark.parametrize(
-    ("said", "items", "code"),
-    [
-        ("underUsed: {cpu: 50}", HALF, "node-not-under-used"),
-        ("underUsed: {cpu: 60}", HALF, "goes"),
-        ("underUsed: {memory: 60}", FAT, "node-not-under-used"),
-        ("underUsed: {memory: 63}", FAT, "goes"),
-        (f"underUsed: {{{GPU}: 70}}", GPUS, "node-not-under-used"),
-        (f"underUsed: {{{GPU}: 75}}", GPUS, "goes"),
-        ("underUsed: {pods: 20}", pair(pod("x-1", "a"), a=node("a", pods=4)), "node-not-under-used"),
-        ("underUsed: {count: 3}", LIGHT, "too-few-under-used"),
-        ("underUsed: {for: 15m}", LIGHT, "goes"),
-        ("underUsed: {for: 16m}", LIGHT, "not-under-used-long-enough"),
-        ("age: {node: 25h}", LIGHT, "node-too-young"),
-        ("age: {receiver: 25h}", LIGHT, "no-place"),
-        ("age: {pod: 25h}", LIGHT, "pod-must-stay"),
-        ("quiet: 16m", [*LIGHT, node("new", "100m", created=JUST, cordoned=True)], "pool-not-quiet"),
-        ("quiet: 15m", [*LIGHT, node("new", "100m", created=JUST, cordoned=True)], "goes"),
-        ("keep: {nodes: 2}", LIGHT, "pool-at-minimum"),
-        ("keep: {nodesPerZone: 1}", ZONES, "pool-at-minimum"),
-        ("keep: {headroom: {percent: 50}}", LIGHT, "goes"),
-        ("keep: {headroom: {percent: 51}}", LIGHT, "headroom"),
-        ("keep: {headroom: {nodes: 1}}", LIGHT, "headroom"),
-        ("keep: {headroom: {largestPod: true}}", TALL, "no-place"),
-        ("keep: {spare: node}", LIGHT, "headroom"),
-        ("keep: {spare: zone}", [*ZONES, full("c", "2500m", app="l")], "headroom"),
-        ("pace: {leastGain: 1001}", LIGHT, "not-worth-it"),
-        ("pace: {leastGain: 1000}", LIGHT, "goes"),
-        ("optOut: {nodes: [example.com/stay]}", pair(a=node("a", annotations=MARKED)), "node-kept"),
-        ("optOut: {pods: [example.com/stay]}", pair(pod("x-1", "a", annotations=MARKED)), "pod-must-stay"),
-        ("protect: {singleReplicas: true}", LIGHT, "pod-must-stay"),
-        ("protect: {notReady: true}", pair(pod("x-1", "a", ready=False)), "pod-must-stay"),
-        ("enabled: false", LIGHT, "pool-disabled"),
-        ('windows: [{from: "23:00", to: "00:30"}]', LIGHT, "goes"),
-        ('windows: [{from: "23:00", to: "00:30", timeZone: Europe/Berlin}]', LIGHT, "outside-window"),
-        ('windows: [{from: "00:30", to: "01:30", timeZone: Europe/Berlin}]', LIGHT, "goes"),
-        ("windows: [{days: [fri], from: '00:00', to: '23:59'}]", LIGHT, "outside-window"),
-    ],
-)
+SETTINGS = [
+    ("underUsed: {cpu: 50}", HALF, "node-not-under-used"),
+    ("underUsed: {cpu: 60}", HALF, "goes"),
+    ("underUsed: {memory: 60}", FAT, "node-not-under-used"),
+    ("underUsed: {memory: 63}", FAT, "goes"),
+    (f"underUsed: {{{GPU}: 70}}", GPUS, "node-not-under-used"),
+    (f"underUsed: {{{GPU}: 75}}", GPUS, "goes"),
+    ("underUsed: {pods: 20}", pair(pod("x-1", "a"), a=node("a", pods=4)), "node-not-under-used"),
+    ("underUsed: {count: 3}", LIGHT, "too-few-under-used"),
+    ("underUsed: {for: 15m}", LIGHT, "goes"),
+    ("underUsed: {for: 16m}", LIGHT, "not-under-used-long-enough"),
+    ("age: {node: 25h}", LIGHT, "node-too-young"),
+    ("age: {receiver: 25h}", LIGHT, "no-place"),
+    ("age: {pod: 25h}", LIGHT, "pod-must-stay"),
+    ("quiet: 16m", [*LIGHT, node("new", "100m", created=JUST, cordoned=True)], "pool-not-quiet"),
+    ("quiet: 15m", [*LIGHT, node("new", "100m", created=JUST, cordoned=True)], "goes"),
+    ("keep: {nodes: 2}", LIGHT, "pool-at-minimum"),
+    ("keep: {nodesPerZone: 1}", ZONES, "pool-at-minimum"),
+    ("keep: {headroom: {percent: 50}}", LIGHT, "goes"),
+    ("keep: {headroom: {percent: 51}}", LIGHT, "headroom"),
+    ("keep: {headroom: {nodes: 1}}", LIGHT, "headroom"),
+    ("keep: {headroom: {largestPod: true}}", TALL, "no-place"),
+    ("keep: {spare: node}", LIGHT, "headroom"),
+    ("keep: {spare: zone}", [*ZONES, full("c", "2500m", app="l")], "headroom"),
+    ("pace: {leastGain: 1001}", LIGHT, "not-worth-it"),
+    ("pace: {leastGain: 1000}", LIGHT, "goes"),
+    ("optOut: {nodes: [example.com/stay]}", pair(a=node("a", annotations=MARKED)), "node-kept"),
+    ("optOut: {pods: [example.com/stay]}", pair(pod("x-1", "a", annotations=MARKED)), "pod-must-stay"),
+    ("protect: {singleReplicas: true}", LIGHT, "pod-must-stay"),
+    ("protect: {notReady: true}", pair(pod("x-1", "a", ready=False)), "pod-must-stay"),
+    ("enabled: false", LIGHT, "pool-disabled"),
+    ('windows: [{from: "23:00", to: "00:30"}]', LIGHT, "goes"),
+    ('windows: [{from: "23:00", to: "00:30", timeZone: Europe/Berlin}]', LIGHT, "outside-window"),
+    ('windows: [{from: "00:30", to: "01:30", timeZone: Europe/Berlin}]', LIGHT, "goes"),
+    ("windows: [{days: [fri], from: '00:00', to: '23:59'}]", LIGHT, "outside-window"),
+]
+"""What is said, the nodes and pods, and what becomes of node a."""
+
+
+OTHER_TESTS = {
+    "autoscaler": "tests/compaction/test_plan_autoscaler.py",
+    "commitments": "tests/compaction/test_commitments.py",
+    "critical_pods": "tests/compaction/test_blockers_system.py",
+    "drains": "tests/compaction/test_plan.py",
+    "dry_run": "tests/compaction/drain/test_state_machine.py",
+    "everything": "tests/cluster/test_pool_names.py",
+    "evictions_per_hour": "tests/compaction/test_plan.py",
+    "goal": "tests/compaction/test_plan.py",
+    "group_options": "tests/compaction/test_plan_autoscaler.py",
+    "jobs": "tests/compaction/test_blockers.py",
+    "labels": "tests/cluster/test_pool_names.py",
+    "lead_max_threshold": "tests/compaction/test_plan_autoscaler.py",
+    "max_grace": "tests/compaction/test_autoscaler_flags_obeyed.py",
+    "openings_per_hour": "tests/compaction/drain/test_release.py",
+    "pending_limit": "tests/compaction/search/test_reserved_capacity.py",
+    "prices": "tests/compaction/test_plan.py",
+    "resize_canary": "tests/compactor/test_settings.py",
+    "resize_verify": "tests/compactor/test_settings.py",
+    "resizes_per_hour": "tests/compactor/test_settings.py",
+    "schedulers": "tests/compaction/test_plan_schedulers.py",
+    "unready": "tests/compaction/test_blockers_system.py",
+}
+"""Field of `Pool` that has no row above → the test of what obeys it."""
+
+
+def written_paths(value: object, path: tuple[str, ...] = ()) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from written_paths(inner, (*path, key))
+    else:
+        yield ".".join(path)
+
+
+def test_every_setting_has_a_row_or_a_test_elsewhere() -> None:
+    """To a new setting of `Pool`: add a row to SETTINGS, or to OTHER_TESTS the test of what obeys it."""
+    paths = {path for said, *_ in SETTINGS for path in written_paths(yaml.safe_load(said))}
+    fields: dict[str, set[str]] = {}
+    for one in iterate_fields(Pool):
+        fields.setdefault(".".join(one.target[:-1] if one.document.entry else one.target), set()).add(one.document.path)
+    missing = {name for name, own in fields.items() if not any(fnmatch(path, key) for path in paths for key in own)}
+    assert missing == OTHER_TESTS.keys(), missing ^ OTHER_TESTS.keys()
+    texts = {file: (ROOT / file).read_text("utf-8") for file in OTHER_TESTS.values()}
+    assert [name for name, file in OTHER_TESTS.items() if not re.search(rf"\b{name}=", texts[file])] == []
+
+
+@pytest.mark.parametrize(("said", "items", "code"), SETTINGS)
 def test_a_setting_is_obeyed(said: str, items: list[Item], code: str) -> None:
     assert (fate(items), fate(items, said)) == ("goes", code)
+
+
+@pytest.mark.parametrize(("said", "items", "code"), [row for row in SETTINGS if row[2] in values_without_limits()])
+def test_a_setting_that_keeps_nodes_keeps_none_in_the_variant_without_it(
+    said: str, items: list[Item], code: str
+) -> None:
+    """A setting that this names lacks its `NodeLimit` in trimtab/cluster/pool.py, or has a wrong value there."""
+    without = replace(pool(said), **values_without_limits()[code])
+    plan = make_plan(build_cluster_model(cluster(*items)), [without], PlanningContext(now=NOW, observations=SINCE))
+    assert {node: reason.code.name for node, reason in plan.refusals.items() if node == "a"} == {}
 
 
 def test_jobs_stay_unless_their_protection_is_taken_off() -> None:

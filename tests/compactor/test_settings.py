@@ -1,5 +1,6 @@
 """The compactor's settings come from the environment, and fit together."""
 
+from trimtab.cluster.pool import Pool
 from trimtab.compactor.settings import Settings
 from trimtab.runtime import environment
 
@@ -22,3 +23,9 @@ def test_the_autoscalers_flags_are_read_as_on_its_command_line() -> None:
     settings = Settings(autoscaler_flags="--scale-down-unneeded-time=2m --scale-down-enabled false")
     words = ("--scale-down-unneeded-time=2m", "--scale-down-enabled", "false")
     assert settings.autoscaler_arguments("cluster-autoscaler-status") == words
+
+
+def test_a_pool_limits_its_own_resizes() -> None:
+    pool = Pool(name="web", resize_canary=20, resize_verify=30, resizes_per_hour=40)
+    settings = Settings().resize_settings(pool)
+    assert (settings.canary_percent, settings.verify_seconds, settings.changes_per_hour) == (20, 30, 40)

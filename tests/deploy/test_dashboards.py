@@ -47,7 +47,10 @@ def test_every_metric_and_label_that_is_asked_for_exists(where: str, expression:
 
 def test_every_metric_of_ours_is_shown_or_watched() -> None:
     used = {name for _, expression in asked() for name in series(expression)}
-    assert [metric.name for metric in everything() if not used & set(metric.series)] == ["trimtab_running_pod_groups"]
+    unused = {metric.name for metric in everything() if not used & set(metric.series)}
+    assert unused == {"trimtab_running_pod_groups"}, (
+        "add a panel in deploy/observe/dashboards.py, or a rule in deploy/observe/rules.py"
+    )
 
 
 @pytest.mark.parametrize("board", ALL, ids=lambda board: board.uid)

@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import sys
+import tarfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,17 @@ def test_the_package_names_its_addresses(rendered: Path) -> None:
     project = tomllib.loads((rendered / "source/pyproject.toml").read_text())["project"]
     assert project["urls"]["Source"] == REPOSITORY
     assert all(project[name] for name in ("authors", "classifiers", "keywords"))
+
+
+def test_the_package_is_built_from_its_own_folder(rendered: Path, tmp_path: Path) -> None:
+    source = rendered / "source"
+    (source / "trimtab/cli/catalog.json").unlink(missing_ok=True)
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path), str(source)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"trimtab/cli/catalog.json", "deploy/release/catalog_hook.py"} <= names
+    assert not [name for name in names if name.startswith("docs/")]
 
 
 def test_links_of_its_readme_are_addresses(rendered: Path) -> None:

@@ -123,6 +123,8 @@ def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothin
     helm: Helm, room: Kubectl, whole_cluster: Cluster
 ) -> None:
     login = ("--kubeconfig", whole_cluster.kubeconfig, "--namespace", NAMESPACE)
+    # Tests of other files leave the Secret of a compactor in their namespaces of the same control plane.
+    before = _list_named_after_us(room)
     helm.run("install", "trimtab", CHART, *login, "--skip-crds")
     client = connect_to_cluster(str(whole_cluster.kubeconfig))
     for kind in cert_manager.CONFIGURATIONS:
@@ -136,6 +138,12 @@ def test_an_upgrade_keeps_what_the_replicas_wrote_and_an_uninstall_leaves_nothin
         assert {webhook["timeoutSeconds"] for webhook in stored_object["webhooks"]} == {2}
     client.close()
     helm.run("uninstall", "trimtab", *login, "--wait", "--no-hooks")  # nobody runs its pod here: test_life does
+    assert _list_named_after_us(room) - before == set()
+
+
+def _list_named_after_us(kubectl: Kubectl) -> set[str]:
+    """What the chart may create, in all namespaces: `namespace kind/name`."""
     kinds = "all,secret,role,rolebinding,sa,pdb,netpol,clusterrole,clusterrolebinding,mutatingwebhookconfiguration"
-    left = room("get", f"{kinds},validatingwebhookconfiguration", "-A", "-o", "name").stdout.splitlines()
-    assert [name for name in left if "trimtab" in name and "namespace" not in name] == []
+    line = '{range .items[*]}{.metadata.namespace} {.kind}/{.metadata.name}{"\\n"}{end}'
+    answer = kubectl("get", f"{kinds},validatingwebhookconfiguration", "-A", "-o", f"jsonpath={line}").stdout
+    return {name for name in answer.splitlines() if "trimtab" in name}

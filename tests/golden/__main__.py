@@ -2,7 +2,8 @@
 
     python -m tests.golden [--check] [--whole FOLDER] [WORDS …]
 
-WORDS choose commands and snapshots: `plan`, `large`. --check writes nothing, and exits with 1 if an output differs.
+WORDS choose commands by their first words, `plan`, and clusters, `cluster=large`; a line says which were chosen.
+--check writes nothing, and exits with 1 if an output differs.
 --whole writes every output to a folder, the long ones too, to compare two commits with `diff -r`.
 """
 
@@ -16,6 +17,10 @@ from pathlib import Path
 
 from tests.golden.commands import iter_commands
 from tests.golden.outputs import FOLDER, list_cases, open_runs, output_file
+from tests.golden.snapshots import SNAPSHOTS
+
+CLUSTER = "cluster="
+"""How the name of a cluster is written: some verbs begin with the same words."""
 
 
 def main() -> int:
@@ -23,11 +28,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description="Make the stored outputs again.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if an output differs")
     parser.add_argument("--whole", type=Path, metavar="FOLDER", help="write all outputs unshortened to this folder")
-    parser.add_argument("words", nargs="*", help="the commands and snapshots; all without any")
+    parser.add_argument("words", nargs="*", help="commands and cluster=NAME; all without any")
     options = parser.parse_args()
     began, commands = time.monotonic(), dict(iter_commands())
     target, counts = (options.whole or FOLDER).absolute(), {"same": 0, "changed": 0, "new": 0, "removed": 0}
-    cases = [case for case in list_cases() if not options.words or _is_chosen(case, options.words)]
+    try:
+        cases = choose_cases(options.words)
+    except ValueError as error:
+        parser.error(str(error))
+    verbs, clusters = (list(dict.fromkeys(case[part] for case in cases)) for part in (1, 0))
+    print(f"{len(verbs)} verbs ({', '.join(verbs)}) on {len(clusters)} clusters ({', '.join(clusters)})")
     with open_runs() as enter_snapshot:
         for name, words in cases:
             text = enter_snapshot(name).render_command(words, commands[words], is_whole=bool(options.whole))
@@ -39,12 +49,27 @@ def main() -> int:
     return int(options.check and counts["same"] < len(cases) + counts["removed"])
 
 
-def _is_chosen(case: tuple[str, str], words: list[str]) -> bool:
-    name, command = case
-    snapshots = [word for word in words if word == name]
-    commands = [word for word in words if f"{command} ".startswith(f"{word} ")]
-    of_commands = [word for word in words if word not in {each for each, _ in list_cases()}]
-    return bool(commands or not of_commands) and bool(snapshots or len(of_commands) == len(words))
+def choose_cases(words: list[str]) -> list[tuple[str, str]]:
+    """Returns the cases that the words choose, all if there are none. A word that chooses nothing is a ValueError."""
+    clusters = [word.removeprefix(CLUSTER) for word in words if word.startswith(CLUSTER)]
+    verbs = [word for word in words if not word.startswith(CLUSTER)]
+    cases = list_cases()
+    for cluster in clusters:
+        if cluster not in SNAPSHOTS:
+            raise ValueError(f"no cluster is called {cluster!r}; there are {', '.join(SNAPSHOTS)}")
+    for verb in verbs:
+        if not any(_begins_with(command, verb) for _, command in cases):
+            hint = f"; the cluster is {CLUSTER}{verb}" if verb in SNAPSHOTS else ""
+            raise ValueError(f"no verb with a stored output begins with {verb!r}{hint}")
+    return [
+        (name, command)
+        for name, command in cases
+        if (not clusters or name in clusters) and (not verbs or any(_begins_with(command, verb) for verb in verbs))
+    ]
+
+
+def _begins_with(command: str, words: str) -> bool:
+    return f"{command} ".startswith(f"{words} ")
 
 
 def _compare(file: Path, text: str, *, is_written: bool) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.__main__ import choose_cases
 from tests.golden.commands import ARGUMENTS, LEFT_OUT, iter_commands
 from tests.golden.outputs import (
     FOLDER,
@@ -23,6 +24,7 @@ from tests.golden.outputs import (
     select_brief_forms,
     shorten_text,
 )
+from tests.golden.snapshots import SNAPSHOTS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = dict(iter_commands())
@@ -75,9 +77,22 @@ def test_outputs_do_not_depend_on_the_process_that_prints_them() -> None:
     """Not on the order of hashes, the time zone, the locale, or the terminal."""
     others = {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C", "COLUMNS": "33", "NO_COLOR": "1"}
     environment = {**os.environ, **others, "KUBECONFIG": "/dev/null"}
-    line = [sys.executable, "-m", "tests.golden", "--check", "plan", "recommend", "lint", "why pod", "pools"]
+    line = [sys.executable, "-m", "tests.golden", "--check", "plan", "recommend", "lint", "why pod", "cluster=pools"]
     result = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, ""), result.stdout
+
+
+def test_words_choose_verbs_and_clusters() -> None:
+    assert {command.split()[0] for _, command in choose_cases(["pools", "plan"])} == {"pools", "plan"}
+    assert {name for name, _ in choose_cases(["plan"])} == SNAPSHOTS.keys()
+    assert choose_cases(["plan", "cluster=pools"]) == [("pools", "plan")]
+    assert choose_cases([]) == list(list_cases())
+
+
+@pytest.mark.parametrize("word", ["large", "cluster=lint", "plam"])
+def test_a_word_that_chooses_nothing_is_refused(word: str) -> None:
+    with pytest.raises(ValueError, match=r"no (verb|cluster)"):
+        choose_cases(["plan", word])
 
 
 def test_a_long_output_is_stored_as_its_ends_and_a_digest() -> None:

@@ -42,7 +42,9 @@ def of_action(name: str):
 
 
 def test_every_action_has_an_example_and_changes_pods() -> None:
-    assert EXAMPLES.keys() == {field.name for field in fields(Actions)} == {action.name for action in ACTIONS}
+    names = {field.name for field in fields(Actions)}
+    assert EXAMPLES.keys() == names, f"add an example to EXAMPLES: {names ^ EXAMPLES.keys()}"
+    assert names == {action.name for action in ACTIONS}, "add YOURS.ACTION to trimtab/policy/all_actions.py"
 
 
 @EACH_ACTION

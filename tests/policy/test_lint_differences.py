@@ -35,7 +35,8 @@ def conflicts(action: str, a: str, b: str) -> list[str]:
 
 
 def test_every_action_has_settings_that_conflict() -> None:
-    assert OTHERS.keys() == {field.name for field in fields(Actions)}
+    names = {field.name for field in fields(Actions)}
+    assert OTHERS.keys() == names, f"add other settings to OTHERS: {names ^ OTHERS.keys()}"
 
 
 @pytest.mark.parametrize("name", sorted(OTHERS))

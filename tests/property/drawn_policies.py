@@ -2,11 +2,17 @@
 
 import json
 
+import yaml
 from hypothesis import strategies as st
+from pydantic.alias_generators import to_camel
 
+from tests.policy.test_every_action import EXAMPLES
 from tests.property.drawn_parts import BY, KEYS, VALUES, dropping, sometimes
 from trimtab.policy.load import load_policies
 from trimtab.policy.podpolicy import Policies
+
+EXAMPLES_OF_ACTIONS = {to_camel(name): yaml.safe_load(text) for name, text in EXAMPLES.items()}
+"""Key of an action → settings that change a pod."""
 
 
 @st.composite
@@ -144,6 +150,10 @@ def actions(draw):
         "schedulerName": draw(sometimes(st.builds(lambda o: {"name": "packs", "override": o}, st.booleans()))),
         "terminationGracePeriod": draw(sometimes(st.sampled_from([{"maxSeconds": 20}, {"minSeconds": 60}]))),
         "emptyDirs": draw(sometimes(st.just({"sizeLimit": "1Gi"}))),
+    }
+    # An action without a generator of its own is drawn as its example.
+    result |= {
+        key: draw(sometimes(st.just(example))) for key, example in EXAMPLES_OF_ACTIONS.items() if key not in result
     }
     document = dropping(result)
     return document or {"labels": {"add": {"cost": "low"}}}

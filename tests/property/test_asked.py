@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from tests.build import NAMESPACE
 from tests.property import strategies as some
+from trimtab.admission.reasons import NO_NODE
 from trimtab.policy.applicable_policies import compile_policies, find_applicable_policies, find_candidate_policies
 from trimtab.policy.decide import decide, decide_with_policies
 from trimtab.policy.pod_context import PodContext
-from trimtab.policy.reasons import NO_NODE
 
 
 @given(some.pods(), some.policies(), some.worlds())

@@ -12,12 +12,12 @@ from tests.property.drawn_outcomes import crowded_worlds
 from tests.property.drawn_policies import strict_spreads
 from trimtab.admission.apiserver.outcome import PodAdmitted
 from trimtab.admission.preview import preview_admission
+from trimtab.admission.reasons import NODE_UNKNOWN
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Toleration
 from trimtab.cluster.resource_quotas import quota_covers
 from trimtab.cluster.resources import limits_of, pod_limits, pod_requests, scheduler_amounts
-from trimtab.policy import reasons
 from trimtab.policy.actions.placement import CompiledPlacement, missing_part
 
 CROWDED = crowded_worlds()
@@ -163,7 +163,7 @@ def still_has_a_node(manifest, by, drawn):
     cordoned = [machine for machine in actual_machines if machine.spec.unschedulable]
     may_come = bool(actual_machines) if growing is None else growing > 0
     assert may_come or has_node(after, cordoned, daemon)
-    assert reasons.NODE_UNKNOWN in codes(outcome)
+    assert NODE_UNKNOWN in codes(outcome)
 
 
 # The quota ----------------------------------------------------------------------------------------------------------

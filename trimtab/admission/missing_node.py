@@ -8,6 +8,7 @@ changed node requirements are kept, and a warning says so.
 
 from collections.abc import Iterator
 
+from trimtab.admission import reasons
 from trimtab.admission.apiserver.pod_classes import with_class_overhead
 from trimtab.admission.spread_domains import describe_unreachable_domains, has_every_topology, strict_constraints
 from trimtab.cluster import quantity
@@ -22,7 +23,6 @@ from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.resources import Amounts, pod_requests
 from trimtab.cluster.selectors import requirement_matches
-from trimtab.policy import reasons
 from trimtab.policy.affinity_conflicts import describe_requirement, selector_requirements
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import PodBeforeAndAfter

@@ -27,7 +27,7 @@ from trimtab.admission.apiserver.resourcequota import (
 )
 from trimtab.admission.json_patch import check_patch, diff_pods
 from trimtab.admission.missing_node import explain_missing_node
-from trimtab.admission.reasons import QUOTA_MAY_REFUSE
+from trimtab.admission.reasons import NODE_UNKNOWN, QUOTA_MAY_REFUSE
 from trimtab.admission.whole_pod import explain_pod_level
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.api.pod import Pod
@@ -143,7 +143,7 @@ class Obstacle:
     @property
     def is_certain(self) -> bool:
         """Whether the actions that may be the cause must be withheld. If not, the obstacle is only reported."""
-        return self.reason.code is not reasons.NODE_UNKNOWN
+        return self.reason.code is not NODE_UNKNOWN
 
 
 Objection = Callable[[PodBeforeAndAfter, QuotaAnswers], Obstacle | None]

@@ -1,5 +1,6 @@
 """Declares the reason codes of the admission package: why an action that a ResourceQuota may refuse is not applied, or
-is applied nevertheless; and why a proposed request is changed or left out because of the whole pod."""
+is applied nevertheless; why a proposed request is changed or left out because of the whole pod; whether a node could
+run the pod; and why a running pod does not follow its recommendation."""
 
 from trimtab.cluster.reason import Code
 
@@ -58,4 +59,46 @@ CONTAINER_NOT_IN_TEMPLATE = Code(
     "A webhook adds the container to the pods, so the template of the workload does not have it, and a patch would add "
     "a container without an image.",
     "Change the request where the container is configured, for example in the settings of the service mesh.",
+)
+
+# Whether a node could run the pod with an action ------------------------------------------------------------------
+NO_NODE = Code(
+    "no-node-could-run-it",
+    "With this action, no node that the pod may use has room for the pod in addition to the node's DaemonSet pods, "
+    "or reports the runtime handler of its RuntimeClass, or a "
+    "spread constraint leaves some pods of the same owner without a node. Without the action there is such a "
+    "node, so Trimtab does not apply it.",
+    "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names "
+    "the missing amounts, labels or topology, or the taints.",
+)
+NODE_UNKNOWN = Code(
+    "no-known-node-matches",
+    "At present no node that accepts pods has the labels that the policy requires. Such nodes may be cordoned, "
+    "or the autoscaler may add one from an empty node group, whose labels are not known. Trimtab applies the "
+    "action.",
+    "If the node group may grow from zero, nothing to do. Otherwise correct the labels or tolerations in the policy.",
+)
+
+# Why a running pod does not follow its recommendation -------------------------------------------------------------
+RUNNING_VPA = Code(
+    "resize-vpa-manages",
+    "A VerticalPodAutoscaler manages this resource of the container, so Trimtab does not resize it.",
+    "Nothing to do: if the mode of the VPA allows it, the VPA changes running pods itself.",
+)
+RUNNING_HPA = Code(
+    "resize-hpa-divides",
+    "A HorizontalPodAutoscaler scales by the utilization of this resource, so another request would change the "
+    "number of replicas.",
+    "Let the HPA scale by an AverageValue or by another metric, or do not resize these pods.",
+)
+RUNNING_AUTOSCALERS_UNSEEN = Code(
+    "resize-autoscalers-unknown",
+    "Trimtab does not know yet whether a VPA or an HPA uses the requests of the pod.",
+    "Wait: Trimtab reads the lists within a minute of the first policy that needs them.",
+)
+RUNNING_NOT_MEASURED = Code(
+    "resize-not-measured",
+    "The requests of running pods follow only a recommendation that has not ended, with more than a day of usage "
+    "and enough confidence. The value for new pods has another source.",
+    "Wait for more usage; `trimtab recommend` shows what is missing.",
 )

@@ -25,10 +25,9 @@ from trimtab.admission.apiserver.resourcequota import (
 )
 from trimtab.admission.pod_bytes import ShapeKeys
 from trimtab.admission.pod_decision import find_obstacle, object_to_nodes
-from trimtab.admission.reasons import QUOTA_MAY_REFUSE, QUOTA_WITHHELD
+from trimtab.admission.reasons import NO_NODE, NODE_UNKNOWN, QUOTA_MAY_REFUSE, QUOTA_WITHHELD
 from trimtab.admission.template_cache import Lookup, TemplateCache
 from trimtab.cluster.api.pod import Pod
-from trimtab.policy import reasons
 from trimtab.policy.changed_annotation import annotation_text
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.decide import Decision
@@ -199,5 +198,5 @@ def _pods_of(
     return PodBeforeAndAfter(before=before, after=after)
 
 
-_NODE_CODES = frozenset({reasons.NO_NODE, reasons.NODE_UNKNOWN})
+_NODE_CODES = frozenset({NO_NODE, NODE_UNKNOWN})
 _QUOTA_CODES = QUOTA_WITHHELD | {QUOTA_MAY_REFUSE}

@@ -9,6 +9,7 @@ old, or has too little confidence, nor any recommendation if another autoscaler 
 from collections.abc import Iterator
 from dataclasses import replace
 
+from trimtab.admission import reasons
 from trimtab.admission.admission_context import AdmissionContext
 from trimtab.admission.preview import preview_next_pod
 from trimtab.cluster import quantity
@@ -21,7 +22,7 @@ from trimtab.cluster.resizable_pod import RESIZED_RESOURCES
 from trimtab.cluster.resources import Role, requests_of
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.wanted_requests import NOTHING_WANTED, ContainerResource, WantedRequest, WantedRequests
-from trimtab.policy import autoscalers, reasons
+from trimtab.policy import autoscalers
 from trimtab.policy.actions.request_fields import ResourceRequestRule
 from trimtab.policy.actions.request_origin import RequestOrigin, find_origin
 from trimtab.policy.actions.requests import resize_rule
@@ -29,6 +30,7 @@ from trimtab.policy.actions.requests_of_policies import policies_that_resize
 from trimtab.policy.pod_changes import FieldChange
 from trimtab.policy.pod_context import ContainerRef, PodContext
 from trimtab.policy.podpolicy import PodPolicy
+from trimtab.policy.reasons import FROM_DEFAULT
 from trimtab.policy.vpa_webhook import EVERYWHERE
 
 
@@ -161,7 +163,7 @@ def _find_usage(pod_context: PodContext, container: str, resource: str) -> Conta
             return usage
     if missing is not None:
         return missing
-    reason = reasons.FROM_DEFAULT(f"no usage of container {container} is known")
+    reason = FROM_DEFAULT(f"no usage of container {container} is known")
     return NotYet(reason=reason, have="no history", need="a day of usage")
 
 

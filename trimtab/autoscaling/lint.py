@@ -19,12 +19,12 @@ _RULE_CODE = re.compile(r"[LN]\d{2}")
 
 _AVAILABLE: Mapping[Needs, Callable[[LintSnapshot], bool]] = {
     Needs.LIVE: lambda snapshot: snapshot.is_live,
-    Needs.NODES: lambda snapshot: bool(snapshot.nodes),
     Needs.USAGE: lambda snapshot: snapshot.usage is not None and bool(snapshot.usage.containers),
     Needs.REPLICAS: lambda snapshot: snapshot.usage is not None and bool(snapshot.usage.replicas),
     Needs.MANIFESTS: lambda snapshot: not snapshot.is_live,
     Needs.VERSION: lambda snapshot: snapshot.minor is not None,
     Needs.VPA_WEBHOOK: lambda snapshot: {"MutatingWebhookConfiguration", "EndpointSlice"} <= snapshot.kinds,
+    Needs.AUTOSCALER_FLAGS: lambda snapshot: bool(snapshot.autoscalers),
     Needs.RESERVATIONS: lambda snapshot: bool(snapshot.reservations),
     Needs.KUBELETS: lambda snapshot: bool(snapshot.kubelets),
     Needs.POLICIES: lambda snapshot: bool(snapshot.policies),

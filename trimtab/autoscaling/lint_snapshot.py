@@ -40,6 +40,8 @@ from trimtab.cluster.api.autoscaling import (
 from trimtab.cluster.api.core import LimitRange, Namespace
 from trimtab.cluster.api.meta import Labels, Metadata, value_or
 from trimtab.cluster.api.workload import PodDisruptionBudget, WorkloadStatus
+from trimtab.cluster.autoscaler_processes import autoscaler_arguments
+from trimtab.cluster.cluster_autoscaler import parse_flags
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import built_in
 from trimtab.cluster.limit_ranges import LimitRangeBounds, container_bounds
@@ -178,6 +180,17 @@ class LintSnapshot:
     def workloads_by_subject(self) -> dict[LintSubject, LintWorkload]:
         """Name of the workload (kind, namespace, name) → workload."""
         return {workload.subject: workload for workload in self.workloads}
+
+    @cached_property
+    def autoscalers(self) -> tuple[tuple[LintWorkload, dict[str, str]], ...]:
+        """The workloads that are cluster autoscalers, each with its flags. A captured one has no command line, so it is
+        not among them."""
+        processes = (
+            (workload, autoscaler_arguments(container.image, container.arguments))
+            for workload in self.workloads
+            for container in workload.spec.containers
+        )
+        return tuple((workload, parse_flags(arguments)) for workload, arguments in processes if arguments is not None)
 
     @cached_property
     def _workloads_by_namespace(self) -> dict[str, list[LintWorkload]]:

@@ -32,7 +32,6 @@ class Needs(StrEnum):
     """What a rule needs in addition to manifests. The value says what was missing."""
 
     LIVE = "objects of a running cluster (--cluster)"
-    NODES = "nodes (--cluster, or Node manifests)"
     USAGE = "a history of usage (--usage, or published recommendations)"
     REPLICAS = "the history of replica counts (--usage with several pods of a workload)"
     MANIFESTS = "manifests (-f), because in a cluster every Deployment has a replica count"

@@ -4,8 +4,10 @@ A cluster may have several autoscalers. Each writes a status ConfigMap of its ow
 text of a setting or option, the flags of several autoscalers are separated by semicolons.
 """
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.cluster_autoscaler import parse_flags
@@ -14,6 +16,44 @@ StatusKey = tuple[str, str]
 """(namespace, name) of a status ConfigMap."""
 Processes = tuple[tuple[str, ...], ...]
 """The arguments of each autoscaler's process."""
+
+
+AUTOSCALER_BINARY = "cluster-autoscaler"
+_IMAGE = re.compile(rf"(.+-)?{AUTOSCALER_BINARY}(-(amd64|arm64|ppc64le|s390x))?")
+"""The last step of an image's name. The release images of some architectures, and copies by distributions, have a
+longer one; images of other programs, such as `cluster-autoscaler-operator`, begin with it."""
+MARKS_OF_PROCESSES = (AUTOSCALER_BINARY, f.THRESHOLD.name)
+"""Texts of which the command line or the image of every autoscaler contains one."""
+
+
+def autoscaler_arguments(image: str, words: Sequence[str]) -> tuple[str, ...] | None:
+    """Returns the arguments of a cluster autoscaler that a container runs, without the name of the executable; None if
+    the container runs another program, or its command line is not known.
+
+    `words` are the container's command and arguments. The executable decides, wherever the image comes from. If the
+    image starts it by itself, its name decides, or flags that no other program has together.
+    """
+    split_words = [part for word in words for part in _split_script(word)]
+    for index, (previous, word) in enumerate(pairwise(["--", *split_words])):
+        # After another word, the name may be a flag's value, or the Deployment that `kubectl rollout` restarts; a path
+        # is neither. `--` stands before the program that a wrapper such as tini starts.
+        is_started = previous in ("--", "-c", "exec") or ("/" in word and not previous.startswith("-"))
+        if is_started and word.rpartition("/")[2] == AUTOSCALER_BINARY:
+            return tuple(split_words[index + 1 :])
+    flags = parse_flags(split_words)
+    name = image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+    has_own_flags = "cloud-provider" in flags and f.THRESHOLD.name in flags
+    return tuple(split_words) if has_own_flags or (words and _IMAGE.fullmatch(name)) else None
+
+
+def _split_script(word: str) -> list[str]:
+    """Returns the words of a shell's script that starts the autoscaler; any other word as it is."""
+    if AUTOSCALER_BINARY not in word or not any(map(str.isspace, word)):
+        return [word]
+    try:
+        return shlex.split(word)
+    except ValueError:
+        return word.split()
 
 
 def split_processes(text: str) -> Processes:

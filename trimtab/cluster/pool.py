@@ -8,15 +8,15 @@ namespace stops all changes.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster import pool_values as v
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import Metadata, value_or
-from trimtab.cluster.documents.declared_fields import DocumentField, KeyRule
+from trimtab.cluster.documents.declared_fields import DocumentField, KeyRule, iterate_fields
 from trimtab.cluster.documents.value_types import (
     DURATION,
     FLAG,
@@ -118,6 +118,16 @@ _RESOURCES = KeyRule(
 )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeLimit:
+    """Marks a setting for which nodes stay that the plan would drain without it."""
+
+    reason: str
+    """The name of the code with which these nodes stay."""
+    without: Any
+    """The value of the setting that keeps no node."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
     """Capacity that is kept free on purpose, on the pool's nodes that are not drained."""
@@ -143,9 +153,11 @@ class Pool:
     everything: Annotated[bool, ALL_NODES] = False
     """`{labels: {…}}`: nodes with all of these labels; `all`: every node"""
     labels: Annotated[Mapping[str, str], NODE_LABELS] = field(default_factory=dict)
-    under: Annotated[Mapping[str, int], DocumentField("underUsed.*", PERCENT, keys=_RESOURCES)] = field(
-        default_factory=dict
-    )
+    under: Annotated[
+        Mapping[str, int],
+        DocumentField("underUsed.*", PERCENT, keys=_RESOURCES),
+        NodeLimit("node-not-under-used", without={}),
+    ] = field(default_factory=dict)
     """percent of allocatable requested (DaemonSets included) at or below which a node is a candidate; all that are
     named must hold. `keen` names none: the plan alone decides"""
     under_count: Annotated[int, DocumentField("underUsed.count", whole_number(1))] = 1
@@ -173,7 +185,11 @@ class Pool:
     prices: Annotated[Mapping[str, int], DocumentField("prices", v.PRICES)] = field(default_factory=dict)
     """instance type: dollars an hour; before the built-in list prices, which are of one region of each cloud, and a
     guess in its others. A node's label `trimtab.dev/price` (micro-dollars) comes first"""
-    commitments: Annotated[Mapping[str, int], DocumentField("commitments", v.COMMITMENTS)] = field(default_factory=dict)
+    commitments: Annotated[
+        Mapping[str, int],
+        DocumentField("commitments", v.COMMITMENTS),
+        NodeLimit("node-covered-by-commitment", without={}),
+    ] = field(default_factory=dict)
     """instance type: nodes of it that are paid for whether they run or not (reserved instances, committed use). That
     many of the pool's nodes of the type stay (`node-covered-by-commitment`), those that stay anyway counted first; not
     with `goal: nodes`"""
@@ -190,14 +206,20 @@ class Pool:
     """and so old before pods are planned onto it"""
     min_pod_age: Annotated[int, DocumentField("age.pod", DURATION)] = 0
     """a pod must be so old before it is moved"""
-    min_nodes: Annotated[int, DocumentField("keep.nodes", whole_number())] = 1
+    min_nodes: Annotated[int, DocumentField("keep.nodes", whole_number()), NodeLimit("pool-at-minimum", without=0)] = 1
     """the pool, or a zone of it, never has fewer nodes that take pods: one that is cordoned, not ready, being deleted
     or unreadable does not count. The autoscaler's own minimum is kept as well: of each node group if the nodes name
     their group (address, label or annotation), and of the pool's groups together"""
-    min_per_zone: Annotated[int, DocumentField("keep.nodesPerZone", whole_number(), shares_row=True)] = 0
-    spare: Annotated[Spare, DocumentField("keep.spare", one_of(Spare))] = Spare.NONE
+    min_per_zone: Annotated[
+        int,
+        DocumentField("keep.nodesPerZone", whole_number(), shares_row=True),
+        NodeLimit("pool-at-minimum", without=0),
+    ] = 0
+    spare: Annotated[Spare, DocumentField("keep.spare", one_of(Spare)), NodeLimit("headroom", without=Spare.NONE)] = (
+        Spare.NONE
+    )
     """`node`, `zone`: room for the pods of the largest node, or of any zone, should it die"""
-    headroom: Headroom = Headroom()
+    headroom: Annotated[Headroom, NodeLimit("headroom", without=Headroom())] = Headroom()
     keeps_forecast: Annotated[bool, DocumentField("keep.forecast", FLAG)] = True
     """room is kept for what the pool's pods will request within the hour, by the compactor's own history of the pool
     (`needed-again`). It is counted once, not in addition to the headroom. Without three hours of history, nothing is
@@ -209,7 +231,9 @@ class Pool:
     openings_per_hour: Annotated[int, DocumentField("pace.openingsPerHour", whole_number())] = 20
     """drained nodes that are opened again in an hour for pods that fit on no open node; 0: none, drained nodes stay
     cordoned"""
-    least_gain: Annotated[int, DocumentField("pace.leastGain", whole_number())] = 0
+    least_gain: Annotated[
+        int, DocumentField("pace.leastGain", whole_number()), NodeLimit("not-worth-it", without=0)
+    ] = 0
     """thousandths of an average node's price that one eviction must save"""
     replace: Annotated[ReplaceMode, DocumentField("replace", v.REPLACE)] = ReplaceMode.ADVISE
     """`advise`: `trimtab plan` also names up to four nodes whose pods fit on one cheaper new node of a node group that
@@ -281,6 +305,28 @@ class Pool:
             # A selector replaces the platform's pool label; it does not add to it.
             return all(node.labels.get(k) == v for k, v in self.labels.items())
         return pool_name(node) == self.name
+
+
+def values_without_limits() -> dict[str, dict[str, Any]]:
+    """Returns reason → field of `Pool` → the value of that field that keeps no node, for the settings that are marked
+    as a `NodeLimit`."""
+    values: dict[str, dict[str, Any]] = {}
+    for attribute in fields(Pool):
+        for limit in get_args(attribute.type):
+            if isinstance(limit, NodeLimit):
+                values.setdefault(limit.reason, {})[attribute.name] = limit.without
+    return values
+
+
+def keys_of_limit(reason: str) -> str:
+    """Returns the keys of the settings for which nodes stay with this reason, as words: "keep.nodes or
+    keep.nodesPerZone", sorted. Settings of one section that limit together are named by the section."""
+    keys = []
+    for name, value in values_without_limits()[reason].items():
+        path = next(one.document.path for one in iterate_fields(Pool) if one.target[0] == name)
+        is_section = is_dataclass(value) or path.endswith(".*")
+        keys.append(path.rpartition(".")[0] if is_section else path)
+    return " or ".join(sorted(keys))
 
 
 class PoolIndex:

@@ -4,10 +4,11 @@ A variant does one of these: it uses one preset for all pools; it lets the pods 
 place; or it leaves out one setting. Each variant is a whole plan, so its result counts all nodes that could be drained.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from trimtab.cluster.pool import PRESETS, Headroom, Pool, Spare, pool_from_preset
+from trimtab.cluster.pool import PRESETS, Pool, pool_from_preset, values_without_limits
 from trimtab.cluster.reason import Code, Reason
 from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import PlanningContext
@@ -140,12 +141,12 @@ class _Variant:
     code: Code
     pods: tuple[str, ...]
     nodes: tuple[str, ...]
-    change: Callable[[Pool], Pool] | None
-    """A function that removes a setting from a pool. None: the variant lets pods move instead."""
+    settings: Mapping[str, Any]
+    """Field of `Pool` → the value that it has in this plan. Empty: the variant lets pods move instead."""
 
     def calculate(self, model: ClusterModel, pools: Sequence[Pool], context: PlanningContext) -> PlanOutcome:
-        if self.change is not None:
-            return outcome_of(make_plan(model, [self.change(pool) for pool in pools], context))
+        if self.settings:
+            return outcome_of(make_plan(model, [replace(pool, **self.settings) for pool in pools], context))
         # Waived pods count as free to move in this plan only; nothing is ever executed from a variant.
         return outcome_of(
             make_plan(model, pools, replace(context, waived_pods=context.waived_pods | frozenset(self.pods)))
@@ -159,21 +160,12 @@ def _variants_without_pods(model: ClusterModel, reasons: Mapping[str, Reason]) -
             codes.setdefault(reason.code, []).append(key)
     node_of = {pod.key: pod.node for pod in model.pods}
     for code, pods in codes.items():
-        yield _Variant(code, tuple(pods), tuple(sorted({node_of[key] for key in pods})), None)
-
-
-_WITHOUT_SETTING: Mapping[Code, Callable[[Pool], Pool]] = {
-    r.BUSY: lambda pool: replace(pool, under={}),
-    r.NO_HEADROOM: lambda pool: replace(pool, headroom=Headroom(), spare=Spare.NONE),
-    r.NO_GAIN: lambda pool: replace(pool, least_gain=0),
-    r.AT_MINIMUM: lambda pool: replace(pool, min_nodes=0, min_per_zone=0),
-    r.PAID: lambda pool: replace(pool, commitments={}),
-}
-"""Reason for which a node stays → the pool without the setting that causes this reason."""
+        yield _Variant(code, tuple(pods), tuple(sorted({node_of[key] for key in pods})), {})
 
 
 def _variants_without_settings(pools: Sequence[Pool], of_plan: Plan) -> Iterable[_Variant]:
-    for code, change in _WITHOUT_SETTING.items():
-        nodes = tuple(sorted(node for node, reason in of_plan.refusals.items() if reason.code is code))
-        if nodes and any(change(pool) != pool for pool in pools):
-            yield _Variant(code, (), nodes, change)
+    codes = {reason.code.name: reason.code for reason in of_plan.refusals.values()}
+    for name, values in values_without_limits().items():
+        nodes = tuple(sorted(node for node, reason in of_plan.refusals.items() if reason.code.name == name))
+        if nodes and any(replace(pool, **values) != pool for pool in pools):
+            yield _Variant(codes[name], (), nodes, values)

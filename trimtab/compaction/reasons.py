@@ -1,5 +1,6 @@
 """Reasons why a node or a pod stays: one code per rule."""
 
+from trimtab.cluster.pool import keys_of_limit
 from trimtab.cluster.reason import Code
 
 # ── pods ─────────────────────────────────────────────────────────────────
@@ -262,7 +263,8 @@ STARTING = Code(
 BUSY = Code(
     "node-not-under-used",
     "The requests of the pods on the node are above the pool's threshold.",
-    "To let the plan drain the node, raise underUsed.cpu or underUsed.memory in the pool, or remove `underUsed`.",
+    "To let the plan drain the node, raise underUsed.cpu or underUsed.memory in the pool, or remove "
+    f"`{keys_of_limit('node-not-under-used')}`.",
 )
 NOT_LONG = Code(
     "not-under-used-long-enough",
@@ -295,7 +297,7 @@ UNFIT_CHOICE = Code(
 AT_MINIMUM = Code(
     "pool-at-minimum",
     "Without the node, the pool (or its zone) would have fewer nodes than its minimum.",
-    "Lower keep.nodes or keep.nodesPerZone in the pool, or the autoscaler's minimum of the node group.",
+    f"Lower {keys_of_limit('pool-at-minimum')} in the pool, or the autoscaler's minimum of the node group.",
 )
 UNKNOWN_NODE_GROUP = Code(
     "node-group-unknown",
@@ -318,7 +320,7 @@ AS_A_WHOLE = Code(
 NO_HEADROOM = Code(
     "headroom",
     "The drain would use the free capacity that the pool reserves.",
-    "Lower the pool's keep.headroom or keep.spare.",
+    f"Lower the pool's {keys_of_limit('headroom')}.",
 )
 NEEDED_AGAIN = Code(
     "needed-again",
@@ -333,12 +335,12 @@ YOUNG_HISTORY = Code(
 PAID = Code(
     "node-covered-by-commitment",
     "A commitment of the pool covers the node, which means that you pay for the node whether it runs or not.",
-    "When the commitments end, lower `commitments` in the pool.",
+    f"When the commitments end, lower `{keys_of_limit('node-covered-by-commitment')}` in the pool.",
 )
 NO_GAIN = Code(
     "not-worth-it",
     "To drain the node, too many pods would have to move for the small saving.",
-    "To allow such drains, lower pace.leastGain in the pool.",
+    f"To allow such drains, lower {keys_of_limit('not-worth-it')} in the pool.",
 )
 BACK_OFF = Code(
     "drain-failed-before",

@@ -32,7 +32,7 @@ def check_autoscaling(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
                 LINT_FINDING, more, f"`trimtab lint --cluster live --only {code}` shows all findings of this rule."
             )
     for note in state.notes:
-        yield report_unknown(note)
+        yield report_unknown(note, "Permit what the note names, or correct it, then run the command again.")
     if not findings and not state.notes:
         yield report_ok("the rules of `trimtab lint` find nothing in the cluster that works against Trimtab")
 

@@ -14,7 +14,7 @@ from trimtab.diagnosis.reasons import (
     EXPANDER_MAP_UNUSED,
     EXPANDER_MAP_WITHOUT_GROUPS,
 )
-from trimtab.machines.expander_map import MAP_KEY, ExpanderMap, InvalidMap, UnjudgedMap, parse_expander_map
+from trimtab.machines.expander_map import MAP_KEY, MAP_NAME, ExpanderMap, InvalidMap, UnjudgedMap, parse_expander_map
 from trimtab.sizing.ranking.demotion import MANAGED_ANNOTATION, MapLeftAlone, update_demotions
 
 _MAX_NAMES = 5
@@ -47,7 +47,10 @@ def check_expander_map(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
         yield report_error(EXPANDER_MAP_INVALID, f"the autoscaler ignores the whole map: {parsed.problem}")
         return
     if isinstance(parsed, UnjudgedMap):
-        yield report_unknown(f"Trimtab cannot predict how the autoscaler reads its priority map: {parsed.problem}")
+        yield report_unknown(
+            f"Trimtab cannot predict how the autoscaler reads its priority map: {parsed.problem}",
+            f"Rewrite this part of ConfigMap kube-system/{MAP_NAME}.",
+        )
         return
     yield from _check_groups(parsed, autoscaler.status_report)
     if MANAGED_ANNOTATION in state.annotations:

@@ -60,7 +60,10 @@ def check_runtime_class(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
     is_refused = trial.status >= 300
     # A required action of a PodPolicy may deny the pod, too; its sentence may name a class.
     if is_refused and ("RuntimeClass" not in trial.message or "denied the request" in trial.message):
-        yield report_unknown(f"a pod in {cluster.trial_namespace} was refused: {trial.message}")
+        yield report_unknown(
+            f"a pod in {cluster.trial_namespace} was refused: {trial.message}",
+            "Correct what the message names, or name another namespace with --ask-in.",
+        )
         return
     writer = BY_SERVER if is_refused else BY_WEBHOOK
     sentence = (

@@ -90,11 +90,13 @@ def _compare_ca_bundles(
             CA_BUNDLES_DIFFER,
             f"there are {len(set(filled.values()))} different caBundles in {', '.join((name for _, name in filled))}",
         )
-    if isinstance(secret, Unreadable) or secret is None:
+    if isinstance(secret, Unreadable):
+        yield report_unknown(secret)
+        return
+    if secret is None:
         yield report_unknown(
-            secret
-            if secret is not None
-            else "the cluster has no certificate with which the caBundles could be compared"
+            "the cluster has no certificate with which the caBundles could be compared",
+            "See the check `certificates` of `trimtab doctor`.",
         )
         return
     unknown_names = [name for (_, name), bundle in filled.items() if not certs.may_serve(secret, [bundle])]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Self
+from typing import Self, overload
 
 from trimtab.cluster.reason import Code, Reason, Unreadable
 from trimtab.diagnosis.observed import ObservedCluster
@@ -66,6 +66,14 @@ def report_error(code: Code, sentence: str, fix: str = "") -> DoctorFinding:
     return DoctorFinding(severity=FindingSeverity.ERROR, reason=code(sentence), fix=fix or code.todo)
 
 
+@overload
+def report_unknown(why: Unreadable, fix: str = "") -> DoctorFinding: ...
+@overload
+def report_unknown(why: Unreadable | str, fix: str) -> DoctorFinding: ...
 def report_unknown(why: Unreadable | str, fix: str = "") -> DoctorFinding:
-    """Returns a finding of severity unknown, with the reason why the check was not possible."""
+    """Returns a finding of severity unknown, with the reason why the check was not possible.
+
+    What could not be read is usually a matter of permissions, which the default fix is about. Every other reason needs
+    a fix of its own.
+    """
     return DoctorFinding(severity=FindingSeverity.UNKNOWN, reason=NOT_CHECKED(str(why)), fix=fix or NOT_CHECKED.todo)

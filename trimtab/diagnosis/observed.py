@@ -4,14 +4,13 @@ A part that could not be read is `Unreadable` with the reason; a part that does 
 object lacks has the API's own default.
 """
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 import certs
-from trimtab.cluster.autoscaler_processes import Processes
+from trimtab.cluster.autoscaler_processes import Processes, autoscaler_arguments
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Unreadable
@@ -328,12 +327,12 @@ def decode_process(deployment: Plain) -> DeploymentState:
 
 
 def list_autoscaler_arguments(deployments: Iterable[Plain]) -> Iterator[tuple[str, ...]]:
-    """Yields the command line of each Deployment that runs a cluster autoscaler."""
+    """Yields the arguments of each cluster autoscaler that the Deployments run."""
     for deployment in deployments:
         for container in _pod_containers(deployment):
-            arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
-            if "cluster-autoscaler" in " ".join([container.get("image", ""), *arguments[:1]]):
-                yield tuple(word for part in arguments for word in shlex.split(part))
+            words = [*(container.get("command") or ()), *(container.get("args") or ())]
+            if (arguments := autoscaler_arguments(container.get("image", ""), words)) is not None:
+                yield arguments
 
 
 def _pod_containers(deployment: Plain) -> list[Plain]:

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trimtab.cluster.autoscaler_processes import Processes
+from trimtab.cluster.autoscaler_processes import MARKS_OF_PROCESSES, Processes, autoscaler_arguments
 from trimtab.cluster.cluster_autoscaler import Autoscaler, autoscaler_from_flags
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.several_autoscalers import contested_groups, join_autoscalers, read_statuses
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document
 
-AUTOSCALER_BINARY = "cluster-autoscaler"
-_NAME, _ESCAPE = AUTOSCALER_BINARY.encode(), b"\\u"
+_MARKS = tuple(mark.encode() for mark in (*MARKS_OF_PROCESSES, "\\u"))
+"""Texts of which the text of every object with an autoscaler contains one. With an escape in it, a name may be written
+in another way."""
 
 
 def read_autoscaler(
@@ -61,18 +62,18 @@ def _autoscaler_notes(autoscaler: Autoscaler) -> list[str]:
     ]
 
 
-def find_autoscaler_arguments(documents: Sequence[Document]) -> Iterator[list[str]]:
-    """Yields the arguments of every container that runs the cluster autoscaler's executable."""
+def find_autoscaler_arguments(documents: Sequence[Document]) -> Iterator[tuple[str, ...]]:
+    """Yields the arguments of every container that runs the cluster autoscaler."""
     for document in documents:
         # To look at the text is many times as fast as to decode every pod of a large cluster for this question alone.
-        # With an escape in it, the name may be written in another way.
-        if document.text is not None and _NAME not in (text := bytes(document.text)) and _ESCAPE not in text:
+        if document.text is not None and not any(map(bytes(document.text).__contains__, _MARKS)):
             continue
         for container in _pod_containers(document.value):
             words = [*_filter_texts(container.get("command")), *_filter_texts(container.get("args"))]
-            # The command may be a path: the autoscaler's example manifests start ./cluster-autoscaler.
-            if any(word.rpartition("/")[2] == AUTOSCALER_BINARY for word in words):
-                yield [word for word in words if word.rpartition("/")[2] != AUTOSCALER_BINARY]
+            image = container.get("image")
+            arguments = autoscaler_arguments(image if isinstance(image, str) else "", words)
+            if arguments is not None:
+                yield arguments
 
 
 def _pod_containers(value: Any) -> Iterator[dict[str, Any]]:

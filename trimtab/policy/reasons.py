@@ -373,22 +373,6 @@ CRITICAL_POD = Code(
     "a pod only if it names this PriorityClass.",
     "If the policy should apply to such pods, name the PriorityClass in its `match.priorityClasses`.",
 )
-NO_NODE = Code(
-    "no-node-could-run-it",
-    "With this action, no node that the pod may use has room for the pod in addition to the node's DaemonSet pods, "
-    "or reports the runtime handler of its RuntimeClass, or a "
-    "spread constraint leaves some pods of the same owner without a node. Without the action there is such a "
-    "node, so Trimtab does not apply it.",
-    "Add nodes that are large enough or have the labels, or let the policy match fewer pods. The message names "
-    "the missing amounts, labels or topology, or the taints.",
-)
-NODE_UNKNOWN = Code(
-    "no-known-node-matches",
-    "At present no node that accepts pods has the labels that the policy requires. Such nodes may be cordoned, "
-    "or the autoscaler may add one from an empty node group, whose labels are not known. Trimtab applies the "
-    "action.",
-    "If the node group may grow from zero, nothing to do. Otherwise correct the labels or tolerations in the policy.",
-)
 NAMESPACE_LABEL_MISSING = Code(
     "namespace-label-missing",
     "The policy takes a value from a label of the pod's namespace, but the namespace does not have this label.",
@@ -439,30 +423,6 @@ ACTION_FAILED = Code(
     "action-failed",
     "An action failed because of a bug in Trimtab. The other actions of the policies are applied.",
     "Report the bug, with the pod and the policy.",
-)
-
-# Why a running pod does not follow its recommendation -------------------------------------------------------------
-RUNNING_VPA = Code(
-    "resize-vpa-manages",
-    "A VerticalPodAutoscaler manages this resource of the container, so Trimtab does not resize it.",
-    "Nothing to do: if the mode of the VPA allows it, the VPA changes running pods itself.",
-)
-RUNNING_HPA = Code(
-    "resize-hpa-divides",
-    "A HorizontalPodAutoscaler scales by the utilization of this resource, so another request would change the "
-    "number of replicas.",
-    "Let the HPA scale by an AverageValue or by another metric, or do not resize these pods.",
-)
-RUNNING_AUTOSCALERS_UNSEEN = Code(
-    "resize-autoscalers-unknown",
-    "Trimtab does not know yet whether a VPA or an HPA uses the requests of the pod.",
-    "Wait: Trimtab reads the lists within a minute of the first policy that needs them.",
-)
-RUNNING_NOT_MEASURED = Code(
-    "resize-not-measured",
-    "The requests of running pods follow only a recommendation that has not ended, with more than a day of usage "
-    "and enough confidence. The value for new pods has another source.",
-    "Wait for more usage; `trimtab recommend` shows what is missing.",
 )
 NOT_IN_CLUSTER = Code(
     "not-in-the-cluster",

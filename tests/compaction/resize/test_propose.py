@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster_of import ALL, cluster, node, pod
 from tests.compaction.resize.running import NOW, api_pod, pending, running, shrinks, wants
+from trimtab.admission.reasons import RUNNING_HPA
 from trimtab.cluster.api.meta import UNSET
 from trimtab.cluster.api.pod import Container, ResizePolicy, Resources
 from trimtab.cluster.pool import Pool
@@ -18,7 +19,6 @@ from trimtab.compaction.resize.plan_resizes import with_resized_requests
 from trimtab.compaction.resize.propose import ResizeContext, propose_resizes
 from trimtab.compaction.resize.records import OpenResize
 from trimtab.compaction.resize.types import MeasuredUse, ResizeAdvice
-from trimtab.policy import reasons as policy_reasons
 
 
 def advise(
@@ -147,7 +147,7 @@ def test_a_cluster_that_cannot_resize_says_so():
 
 
 def test_a_request_that_an_autoscaler_counts_on_is_refused_with_its_own_reason():
-    refusal = policy_reasons.RUNNING_HPA("HPA web scales by cpu")
+    refusal = RUNNING_HPA("HPA web scales by cpu")
     assert code_of(advise(running(), WantedRequests(refusals={("app", "cpu"): refusal}))) == "resize-hpa-divides"
 
 

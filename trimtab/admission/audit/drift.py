@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from trimtab.admission.audit.original_pod import NOT_HELD, AuditedPod, PodTemplateKey
 from trimtab.admission.pod_decision import withhold_harmful_actions
-from trimtab.admission.reasons import QUOTA_WITHHELD
+from trimtab.admission.reasons import NO_NODE, QUOTA_WITHHELD
 from trimtab.cluster.api.meta import UNSET, change, value_or
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.reason import Reason
@@ -137,7 +137,7 @@ def _decide_with_outcome(
     return withhold_harmful_actions(pod_context, decision, applicable, decide_without)[0], True
 
 
-_WITHHELD_CODES = QUOTA_WITHHELD | {reasons.NO_NODE}
+_WITHHELD_CODES = QUOTA_WITHHELD | {NO_NODE}
 
 
 def with_current_overhead(pod: Pod, facts: ClusterFacts) -> Pod:

@@ -1,26 +1,14 @@
 """Rules about the cluster autoscaler's flags together with pools and capacity buffers."""
 
-from collections.abc import Iterator
-
-from trimtab.autoscaling.lint_snapshot import LintSnapshot, LintWorkload, subject_of
-from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, lint_rule
-from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG, parse_flags
+from trimtab.autoscaling.lint_snapshot import LintSnapshot, subject_of
+from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, Needs, lint_rule
+from trimtab.cluster.cluster_autoscaler import THRESHOLD_FLAG
 from trimtab.cluster.pool import Precedence
 
 MAX_SHARED_THRESHOLD = 0.5
 """If the autoscaler's threshold is higher, the autoscaler itself begins most drains, and a pool that follows it has
 little left to plan."""
 PRIORITY_EXPANDER_MAP = "cluster-autoscaler-priority-expander"
-
-
-def find_autoscalers(snapshot: LintSnapshot) -> Iterator[tuple[LintWorkload, dict[str, str]]]:
-    """Yields each cluster autoscaler among the workloads, with its flags."""
-    for workload in snapshot.workloads:
-        for container in workload.spec.containers:
-            flags = parse_flags(container.arguments)
-            image = container.image.rpartition("/")[2]
-            if image.startswith("cluster-autoscaler") or ("cloud-provider" in flags and THRESHOLD_FLAG in flags):
-                yield workload, flags
 
 
 @lint_rule(
@@ -33,13 +21,14 @@ def find_autoscalers(snapshot: LintSnapshot) -> Iterator[tuple[LintWorkload, dic
     "tenth; with 0.9 or more, it saves nothing",
     fix="Set the autoscaler's threshold to at most 0.5, or set `autoscaler: lead` in the pool; add the "
     "priorities to their ConfigMap.",
+    needs=[Needs.AUTOSCALER_FLAGS],
 )
 def opposed_flags(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
     """Yields a finding for each autoscaler with a threshold above 0.5 while a pool follows it, and for each autoscaler
     with the expander `priority` whose ConfigMap is not among the manifests."""
     followers = [pool for pool in snapshot.pools if pool.enabled and pool.autoscaler is Precedence.FOLLOW]
     names = {config_map.metadata.name for config_map in snapshot.config_maps}
-    for workload, flags in find_autoscalers(snapshot):
+    for workload, flags in snapshot.autoscalers:
         threshold = _read_share(flags.get(THRESHOLD_FLAG, ""))
         if threshold is not None and threshold > MAX_SHARED_THRESHOLD and followers:
             yield rule.report_problem(

@@ -89,7 +89,10 @@ def _run_check(check: Check, cluster: ObservedCluster) -> tuple[DoctorFinding, .
     """Returns the findings of the check. If there is none, the check had nothing to check, and is reported as
     unknown."""
     findings = tuple(check.judge(cluster)) or (
-        report_unknown("this cluster has no objects that this check applies to"),
+        report_unknown(
+            "this cluster has no objects that this check applies to",
+            f"Correct what other checks find first, or skip this check: --without {check.name}.",
+        ),
     )
     return tuple(finding.with_namespace(cluster.namespace) for finding in findings)
 

@@ -117,7 +117,7 @@ def iterate_fields(cls: Any, target: tuple[str, ...] = ()) -> Iterator[DeclaredF
         for part in (attribute.type, *get_args(attribute.type)):
             if isinstance(part, DocumentField):
                 yield DeclaredField(part, (*place, part.entry) if part.entry else place)
-            elif is_dataclass(part):
+            elif isinstance(part, type) and is_dataclass(part):
                 yield from iterate_fields(part, place)
 
 

@@ -70,7 +70,7 @@ class ActiveDrains:
 
 def closed_reason(pool: Pool, state: PoolState, now: Seconds, timeouts: DrainTimeouts) -> Reason | None:
     """Returns why no drain may begin in the pool: failures have closed it, or it backs off. None if drains may begin.
-    `memory` is the pool's stored state."""
+    `state` is the pool's stored state."""
     if state.backoff is not None and now < state.backoff.retry_after:
         return backoff_reason(pool.name, state.backoff, now)
     if state.closed is None or now >= state.closed + timeouts.closed:
@@ -113,8 +113,8 @@ def steps_to_start(
     """Returns the steps that may begin in this pool now, best first. This is checked when the steps are planned, and
     again when they begin.
 
-    `memory`: the pool's stored state. `active`: the drains in progress. `terms`: the time limits and the maximum number
-    of drains."""
+    `state`: the pool's stored state. `active`: the drains in progress. `timeouts`: the time limits and the maximum
+    number of drains."""
     if closed_reason(pool, state, now, timeouts) is not None or opening_reason(pool, state, now) is not None:
         return ()
     busy = {**active.emptying, **active.emptied}

@@ -24,7 +24,7 @@ def waiting_reason(
 ) -> str:
     """Returns what must happen before the next drain of the pool begins, or an empty string if nothing prevents it.
 
-    `memory` is the pool's stored state. `paused` is the reason why nothing may be done now, or an empty string.
+    `state` is the pool's stored state. `paused` is the reason why nothing may be done now, or an empty string.
     `is_led` says whether a compactor holds the Lease.
     """
     if pool is None:

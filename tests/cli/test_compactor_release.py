@@ -6,7 +6,7 @@ from tests.cluster_of import NOW, cluster, node
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, encode_annotation
+from trimtab.compaction.drain.annotation import DrainAnnotation, OrderMark, encode_annotation
 from trimtab.inputs.compactor_state import judge_node
 
 KEYS, OTHERS = SigningKeys(b"k" * 32), SigningKeys(b"o" * 32)
@@ -52,3 +52,13 @@ def test_a_node_that_somebody_deletes_stays_as_it_is() -> None:
     node = judge_node(here("{", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]), KEYS)
     assert node is not None
     assert not node.can_be_opened
+
+
+@pytest.mark.parametrize("was_cordoned", [True, False])
+def test_a_node_of_an_order_keeps_the_cordon_that_another_client_had_made(was_cordoned: bool) -> None:
+    mark = OrderMark(order="u-1", was_cordoned=was_cordoned)
+    note = DrainAnnotation(drain="d1", pool="web", since=NOW, order=mark)
+    node = judge_node(here(encode_annotation(note, here(None), KEYS)), KEYS)
+    assert node is not None
+    assert node.keeps_cordon is was_cordoned
+    assert "for a DrainOrder" in str(node)

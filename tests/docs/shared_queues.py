@@ -249,6 +249,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/compaction/pool_status.py [:MAX_NAMED_NODES]": _ONE_TEXT,
     "trimtab/compaction/pool_status.py [:MAX_PLAN_NODES]": _ONE_TEXT,
     "trimtab/compaction/pool_status.py [:MAX_TEXT]": _ONE_TEXT,
+    "trimtab/compactor/order/order_keeper.py [:MAX_NEW_ORDERS]": "orders of those who may drain nodes; the others wait",
     "trimtab/compactor/order/order_ledger.py entries >= MAX_ORDERS": "orders of those who may drain nodes, which say "
     "in their status that there are too many",
     "trimtab/compactor/order/order_progress.py [:MAX_STOP_TEXT]": _ONE_TEXT,

@@ -35,6 +35,7 @@ KEPT = {
     ("CustomResourceDefinition", "", "podpolicies.trimtab.dev"),
     ("APIService", "", "v1alpha1.trimtab.dev"),
     ("CustomResourceDefinition", "", "poolstatuses.trimtab.dev"),
+    ("CustomResourceDefinition", "", "drainorders.trimtab.dev"),
 }
 """What Helm leaves, as documented: the namespace that it did not make, and the CRDs."""
 
@@ -49,7 +50,7 @@ def life(whole_cluster: Cluster, helm: Helm, tmp_path_factory: pytest.TempPathFa
         life = Life(team, helm, kubelet)
         life.install()
         yield life
-        crds = ("podpolicies.trimtab.dev", "poolstatuses.trimtab.dev")
+        crds = ("podpolicies.trimtab.dev", "poolstatuses.trimtab.dev", "drainorders.trimtab.dev")
         for kind, name in (("namespace", NAMESPACE), *(("crd", crd) for crd in crds)):
             team.kubectl("delete", kind, name, "--ignore-not-found", "--wait")
     team.clean_up()

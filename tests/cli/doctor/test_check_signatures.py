@@ -5,12 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_in
 
 from tests.cli.doctor.worlds import HIDDEN, NOW, WELL, bad
 from tests.reasons import has_facts
 from trimtab.cli.doctor.command import judge_cluster
 from trimtab.cluster.reason import Unreadable
-from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic
+from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, NotAuthentic, OrderMark
+from trimtab.compaction.drain.order_entry import ORDERS, OrderEntry
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.diagnosis.lease_state import LeaseState
 from trimtab.diagnosis.observed import SignatureState
@@ -68,6 +70,22 @@ def test_a_state_that_was_deleted_is_named_with_all_nodes_of_its_drains() -> Non
         for check_result in judge_cluster(replace(WELL, signatures=signed(annotations=notes, db=PoolState())))
     }
     assert has_facts(actual, "ConfigMap trimtab-state-web", "pool web", "does not exist", "n1", "n2")
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (OrderEntry(name="kernel", since=1, digest="", nodes={"n1": "u1"}), {}),
+        (OrderEntry(name="kernel", since=1, digest="", nodes={"n2": "u2"}), {"drain-orphaned": "warn"}),
+        (None, {"drain-orphaned": "warn"}),
+    ],
+)
+def test_a_node_that_is_cordoned_for_an_order_needs_the_order_in_the_state(
+    entry: OrderEntry | None, says: dict[str, str]
+) -> None:
+    note = replace_in(NOTE, pool="", order=OrderMark(order="u-1"))
+    states = {ORDERS: PoolState(orders={"u-1": entry} if entry is not None else {})}
+    assert bad(signatures=signed(annotations=DrainAnnotations(ordered={"n1": note}), **states)) == says
 
 
 def test_where_no_compactor_is_installed_no_key_is_missed() -> None:

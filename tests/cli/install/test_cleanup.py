@@ -20,7 +20,13 @@ from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.node import NodeInfo, node_from_api
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, encode_annotation, read_annotations
+from trimtab.compaction.drain.annotation import (
+    DrainAnnotation,
+    DrainAnnotations,
+    OrderMark,
+    encode_annotation,
+    read_annotations,
+)
 from trimtab.compaction.drain.pool_state import STATE_KEY, STATE_LABEL, PoolState
 from trimtab.compaction.drain.pool_state import encode_state as state_text
 from trimtab.compactor.soft_taint import LEAVING, RENAMED_LEAVING
@@ -61,6 +67,14 @@ FORGED = of(HOME, SigningKeys(b"o" * 32))
 def test_a_note_is_ours_where_this_installation_signed_it(text: str, ours: bool) -> None:
     assert has_marks(node(text), notes(text), HOME) is ours
     assert not has_marks(node(text), notes(text, None), HOME), "without the key nothing is known to be ours"
+
+
+def test_a_node_that_is_cordoned_for_an_order_is_marked_and_is_no_drain_of_our_own_wish() -> None:
+    note = DrainAnnotation(drain="d", pool="p", since=0, home=HOME, order=OrderMark(order="u-1"))
+    text = encode_annotation(note, node(), KEYS)
+    assert has_marks(node(text), notes(text), HOME)
+    assert notes(text).ours == {}
+    assert notes(text).signed == {"n1": note}
 
 
 def test_our_taint_alone_marks_a_node_and_does_not_make_its_cordon_ours() -> None:

@@ -27,6 +27,7 @@ KINDS = {
     "events": "Event",
     "configmaps": "ConfigMap",
     "poolstatuses": "PoolStatus",
+    "drainorders": "DrainOrder",
     "verticalpodautoscalers": "VerticalPodAutoscaler",
     "nodes": "Node",
     "apiservices": "APIService",
@@ -199,6 +200,7 @@ class Stored:
                 }
             },
             "poolstatuses": {"pool": "one"},
+            "drainorders": {"spec": {"by": "one", "nodes": ["one"]}},
             "verticalpodautoscalers": {
                 "spec": {"recommenders": [{"name": "trimtab"}], "targetRef": {"kind": "Deployment", "name": "web"}}
             },

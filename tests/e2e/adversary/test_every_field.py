@@ -7,16 +7,18 @@ different. The policy must refuse it, unless it is one of those that the account
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
 
+from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e import real_vpa
 from tests.e2e.adversary.served_fields import Object, Path, Schema, ServedKind, Variant
 from tests.e2e.adversary.stored_objects import Attempted, Stored, World
+from tests.e2e.drain_orders import order
 from tests.e2e.installed import Installed
 from tests.e2e.ours import install_crd
 from trimtab.cluster.processes import account_name
@@ -88,11 +90,24 @@ def world(applied: Installed) -> Iterator[World]:
         admin.apply(manifest)
     for manifest in _more_rights(values):
         admin.apply(manifest)
-    # Only the compactor writes a PoolStatus; here the administrator shows what the API server would accept.
-    admin.delete("ValidatingAdmissionPolicyBinding", "trimtab-compactor-poolstatuses")
+    # Only the compactor writes a PoolStatus, and a DrainOrder has rules of its own; here the administrator shows what
+    # the API server would accept.
+    for policy in ("trimtab-compactor-poolstatuses", "trimtab-compactor-drainorders"):
+        admin.delete("ValidatingAdmissionPolicyBinding", policy)
+    ours = Cluster(admin.kubeconfig, applied.values.namespace, admin.plane)
+    probe = order("one", name="probe", by="one")
+    admin.eventually(lambda: _is_accepted(lambda: ours.create(probe, dryRun="All")), within=30)
     yield World(applied, admin)
     for manifest in (*_more_rights(values), *more):
         admin.delete(manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace"))
+
+
+def _is_accepted(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except ApiError:
+        return False
+    return True
 
 
 def _more_rights(values: InstallValues) -> Iterator[Object]:

@@ -8,6 +8,7 @@ order, such as one that has ended.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -212,7 +213,12 @@ class _Object(msgspec.Struct):
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class _ListMetadata(msgspec.Struct, rename={"next_page": "continue"}):
+    next_page: str = ""
+
+
 class _List(msgspec.Struct):
+    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
     items: list[msgspec.Raw] = []
 
 
@@ -232,18 +238,38 @@ class OrderObject:
     """The status as it is stored, to see whether it has to be written again."""
 
 
+@dataclass(frozen=True, slots=True)
+class OrderPage:
+    """One page of a list of DrainOrders."""
+
+    orders: list[OrderObject]
+    """The orders, oldest first, without those that are being deleted."""
+    next_page: str
+    """The token of the next page; empty for the last one."""
+
+
 def read_order_objects(body: bytes) -> list[OrderObject]:
     """Returns the DrainOrders of a list, oldest first, without those that are being deleted. Raises
     msgspec.DecodeError if the body is no list."""
-    objects = []
-    for item in msgspec.json.decode(body, type=_List).items:
+    return read_order_page(body).orders
+
+
+def read_order_page(body: bytes) -> OrderPage:
+    """Returns a page of a list. Raises msgspec.DecodeError if the body is no list."""
+    objects, page = [], msgspec.json.decode(body, type=_List)
+    for item in page.items:
         try:
             shape = msgspec.json.decode(item, type=_Object)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue  # without a uid, it is no object of an API server
         if shape.metadata.deletion_timestamp is None and shape.metadata.uid:
             objects.append(_read_object(shape))
-    return sorted(objects, key=lambda one: (one.created, one.name))
+    return OrderPage(sort_orders(objects), page.metadata.next_page)
+
+
+def sort_orders(orders: Iterable[OrderObject]) -> list[OrderObject]:
+    """Returns the orders, oldest first."""
+    return sorted(orders, key=lambda one: (one.created, one.name))
 
 
 def _read_object(shape: _Object) -> OrderObject:

@@ -38,6 +38,8 @@ from trimtab.scheduling.cluster_model import Again
 
 POLL_SECONDS = 5.0
 """The number of seconds between two readings of the orders while none is carried out."""
+MAX_NEW_ORDERS = 20
+"""How many orders that are not accepted are considered in one round, the oldest first."""
 UNSERVED_SECONDS = 60.0
 """For how many seconds the API server must not serve DrainOrders before they count as deleted."""
 
@@ -118,7 +120,10 @@ class OrderKeeper:
                 with collector.collect_errors():
                     if self._release_order(uid, f"DrainOrder {entry.name} was deleted", view):
                         self.ledger.store_entry(uid, None)
-        for order in orders:
+        entries = self.ledger.entries
+        new = [order for order in orders if order.uid not in entries and order.status.phase not in FINAL_PHASES]
+        considered = {order.uid for order in new[:MAX_NEW_ORDERS]} | entries.keys()
+        for order in (order for order in orders if order.uid in considered):
             # What the orders before have evicted in this round counts.
             evicted_uids = view.evicted_uids | self.drainer.evicted_at.keys()
             try:
@@ -132,8 +137,6 @@ class OrderKeeper:
     def _run_order(self, order: OrderObject, view: ClusterView, active: ActiveDrains) -> None:
         entry = self.ledger.entries.get(order.uid)
         if entry is None:
-            if order.status.phase in FINAL_PHASES:
-                return
             outcome = self.acceptance.accept_order(order, view)
             if isinstance(outcome, Reason):
                 self._tell_refusal(order, outcome, view)

@@ -19,7 +19,8 @@ from trimtab.compaction.order.order_object import (
     OrderObject,
     OrderSpec,
     OrderStatus,
-    read_order_objects,
+    read_order_page,
+    sort_orders,
 )
 from trimtab.compaction.order.order_status import to_document
 from trimtab.compactor.order.order_rights import UserAccess, list_missing_reads, list_missing_writes
@@ -29,9 +30,9 @@ from trimtab.kube.events import About, Recorder
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, collection_path
 
-MAX_LISTED = 500
-"""The largest number of DrainOrders that are read, because every client with the permission may create any number of
-them."""
+PAGE_SIZE, MAX_PAGES = 500, 10
+"""How many DrainOrders are read in one request, and in how many requests. If there are more, none is carried out: a
+part of the list would look as if the others had been deleted."""
 MAX_NAMED_RIGHTS = 5
 
 
@@ -77,14 +78,20 @@ class KubeOrderSource:
     def list_orders(self) -> ListedOrders:
         # Without a resourceVersion: an older list could lack an order that another leader has accepted already.
         path, doing = collection_path(LIST_SOURCES[KIND], self.namespace), "list drainorders"
-        try:
-            body = self.writer.client.get(path, {"limit": MAX_LISTED}, doing=doing)
-        except NotFound:
-            return ListedOrders(is_served=False)
-        try:
-            return ListedOrders(tuple(read_order_objects(body)))
-        except (msgspec.DecodeError, UnicodeError) as error:
-            raise InvalidResponse(f"{doing}: {error}") from error
+        orders: list[OrderObject] = []
+        query: dict[str, str | int | None] = {"limit": PAGE_SIZE}
+        for _ in range(MAX_PAGES):
+            try:
+                page = read_order_page(self.writer.client.get(path, query, doing=doing))
+            except NotFound:
+                return ListedOrders(is_served=False)
+            except (msgspec.DecodeError, UnicodeError) as error:
+                raise InvalidResponse(f"{doing}: {error}") from error
+            orders += page.orders
+            if not page.next_page:
+                return ListedOrders(tuple(sort_orders(orders)))
+            query["continue"] = page.next_page
+        raise InvalidResponse(f"{doing}: there are more than {PAGE_SIZE * MAX_PAGES} DrainOrders")
 
     def author_problem(self, order: OrderObject) -> Reason | None:
         client = self.writer.client

@@ -192,7 +192,7 @@ PROCESS = InstalledProcess(
             subject="drainorder-status",
             group=GROUP,
             version="*",
-            kinds=(f"{DRAIN_ORDERS}/status",),
+            kinds=(DRAIN_ORDERS,),
             may_change=(("status",),),
             what="write the status of a DrainOrder",
         ),

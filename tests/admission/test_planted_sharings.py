@@ -13,7 +13,7 @@ from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.policy.decision_reads import FactDependencies, Freshness
 
-COUNT = 600
+COUNT, SEEDS = 600, range(1, 7)
 
 
 class Fault(NamedTuple):
@@ -23,7 +23,6 @@ class Fault(NamedTuple):
     name: str
     wrong: Callable[..., Any]
     kind: str
-    seed: int
 
 
 _encode_parts = handler.encode_parts
@@ -41,22 +40,27 @@ def _encode_without_tags(pod: Any, _: object) -> Any:
 
 
 FAULTS = {
-    "labels and annotations": Fault(template_cache, "_has_same_metadata", lambda *_: True, "statefulset", 1),
-    "owners, and tests of their names": Fault(template_cache, "_has_like_owners", lambda *_: True, "job", 1),
-    "the rollout of a policy": Fault(template_cache, "rollout_place", lambda *_: 0, "workflow", 1),
-    "facts": Fault(FactDependencies, "has_same_answers", lambda *_: True, "bare", 2),
-    "facts by the owner's name": Fault(template_cache, "_renamed_keys", lambda *_: {}, "replicaset", 2),
-    "facts for the same pod": Fault(FactDependencies, "check_freshness", lambda *_: Freshness.SAME, "replicaset", 1),
-    "tags of images": Fault(handler, "encode_parts", _encode_without_tags, "job", 2),
-    "the shape of the node": Fault(handler, "read_shapes", lambda *_: None, "daemonset", 2),
-    "the name of the node": Fault(handler, "is_of_any_node", lambda *_: True, "daemonset", 2),
+    "labels and annotations": Fault(template_cache, "_has_same_metadata", lambda *_: True, "statefulset"),
+    "owners, and tests of their names": Fault(template_cache, "_has_like_owners", lambda *_: True, "job"),
+    "the rollout of a policy": Fault(template_cache, "rollout_place", lambda *_: 0, "workflow"),
+    "facts": Fault(FactDependencies, "has_same_answers", lambda *_: True, "bare"),
+    "facts by the owner's name": Fault(template_cache, "_renamed_keys", lambda *_: {}, "replicaset"),
+    "facts for the same pod": Fault(FactDependencies, "check_freshness", lambda *_: Freshness.SAME, "replicaset"),
+    "tags of images": Fault(handler, "encode_parts", _encode_without_tags, "job"),
+    "the shape of the node": Fault(handler, "read_shapes", lambda *_: None, "daemonset"),
+    "the name of the node": Fault(handler, "is_of_any_node", lambda *_: True, "daemonset"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_what_is_shared_wrongly_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory, arrivals = ResponseCache(), Arrivals(fault.kind, fault.seed).draw(COUNT)
-    assert any(_is_answered_otherwise(arrival, memory, fault, monkeypatch) for arrival in arrivals)
+    """Most are found by the first 600 arrivals of a seed, all by 3 600."""
+
+    def is_found_by(seed: int) -> bool:
+        memory, arrivals = ResponseCache(), Arrivals(fault.kind, seed).draw(COUNT)
+        return any(_is_answered_otherwise(arrival, memory, fault, monkeypatch) for arrival in arrivals)
+
+    assert any(map(is_found_by, SEEDS))
 
 
 def _is_answered_otherwise(

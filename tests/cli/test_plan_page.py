@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_page_has_commands() -> None:
-    assert len(COMMANDS) == 11
+    assert len(COMMANDS) == 12
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -93,11 +93,12 @@ def limit_range_of_pods(minimum: Item) -> Item:
     }
 
 
-def limited_pod(limit: str) -> Item:
-    """Each container has a limit of memory, which the API server takes for its request if it has none."""
+def limited_pod(limit: str, request: str = "200Mi") -> Item:
+    """Each container has a limit of memory, and so keeps its request of memory: without one, the API server would
+    take the limit for it."""
     shape = pod()
     for container in shape["spec"]["containers"]:
-        container["resources"] = {"requests": {"cpu": "1", "memory": "200Mi"}, "limits": {"memory": limit}}
+        container["resources"] = {"requests": {"cpu": "1", "memory": request}, "limits": {"memory": limit}}
     return shape
 
 
@@ -110,7 +111,7 @@ def with_init_container(cpu: str) -> Item:
 @pytest.mark.parametrize(
     ("resource", "items"),
     [
-        ("memory", (limited_pod("2Gi"),)),
+        ("memory", (limited_pod("2Gi", request="600Mi"),)),
         ("cpu", (with_init_container("4"),)),
         ("cpu", (pod(), limit_range_of_pods({"cpu": "1200m"}))),
     ],

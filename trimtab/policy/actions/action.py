@@ -51,6 +51,11 @@ class PolicyTerms:
     """The settings of all actions that the policy has."""
 
 
+def no_differences(_settings: object) -> tuple[str, ...]:
+    """Returns no code: compiled, the action does the same."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action(Generic[S]):
     """An action, by the settings `S` that a policy has for it."""
@@ -88,6 +93,9 @@ class Action(Generic[S]):
     any order."""
     affects: frozenset[Literal["nodes", "quotas"]]
     """What may have no room for a pod because of the action."""
+    list_differences: Callable[[S], Iterable[str]] = no_differences
+    """Yields the codes of `compiled.differences` that concern the action alone: where its compiled form changes a pod
+    otherwise than the webhook."""
 
     @property
     def word(self) -> str:

@@ -37,7 +37,7 @@ from trimtab.cluster.api.autoscaling import (
     ResourceMetric,
     TargetRef,
 )
-from trimtab.cluster.api.core import Node, NodeSystemInfo
+from trimtab.cluster.api.core import Node, NodeSystemInfo, Taint
 from trimtab.cluster.api.meta import Metadata, change
 from trimtab.cluster.api.pod import Pod, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
@@ -163,6 +163,12 @@ REFUSALS: list[tuple[str, Pod, tuple[Any, ...]]] = [
         both({"cpu": "1", "hugepages-2Mi": "4Mi"}, {"cpu": "1"}),
         (usage(), NEW),
     ),
+    (
+        "pod-level-huge-pages",
+        both(resources=Resources(requests={"hugepages-2Mi": "4Mi"}, limits={"hugepages-2Mi": "4Mi"})),
+        (usage(), NEW),
+    ),
+    ("pod-level-other-scheduler", both(scheduler_name="volcano"), (usage(), NEW)),
     ("low-confidence", both(), (usage(confidence=0.2), NEW)),
     ("pod-level-one-container", pod(container("app", requests={"cpu": "1"}), owner="ReplicaSet/web-1"), (usage(), NEW)),
     (
@@ -196,6 +202,30 @@ def test_only_nodes_that_may_take_the_pod_count() -> None:
     chosen = both(node_selector={"pool": "new"})
     world = (usage(), kubelet("v1.36.2", "n1", {"pool": "new"}), old)
     assert requests(outcome(chosen, *world)[0])[0] == "400m"
+
+
+def test_a_node_that_a_person_made_and_cordoned_counts_too() -> None:
+    old = kubelet("v1.33.4", "n2")
+    cordoned = change(old, spec=change(old.spec, unschedulable=True))
+    after, decision = outcome(both(), usage(), NEW, cordoned, rules=(WHOLE,))
+    assert after == both()
+    assert "pod-level-needs-kubelet" in codes(decision)
+
+
+def test_a_pod_that_names_its_node_runs_there_whatever_the_taints_are() -> None:
+    old = kubelet("v1.33.4", "n2")
+    tainted = change(old, spec=change(old.spec, taints=(Taint(key="gpu", effect="NoSchedule"),)))
+    assert requests(outcome(both(), usage(), NEW, tainted)[0])[0] == "400m"
+    assert requests(outcome(both(node_name="n2"), usage(), NEW, tainted)[0])[0] is None
+
+
+def test_a_kube_scheduler_under_another_name_counts_requests_of_whole_pods() -> None:
+    gke = both(scheduler_name="gke.io/optimize-utilization-scheduler")
+    assert requests(outcome(gke, usage(), NEW)[0])[0] == "400m"
+    packing = policy("{schedulerName: {name: packing, lease: none}}", name="packing")
+    after, _ = outcome(both(), usage(), NEW, rules=(SIZED, WHOLE, packing))
+    assert (requests(after)[0], after.spec.scheduler_name) == ("400m", "packing")
+    assert outcome(after, usage(), NEW, rules=(SIZED, WHOLE, packing))[0] == after
 
 
 def test_an_empty_node_group_is_unknown() -> None:

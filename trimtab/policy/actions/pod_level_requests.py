@@ -206,6 +206,7 @@ def _read_subject(
         is_guaranteed=context.qos is QoS.GUARANTEED,
         is_windows=context.is_windows,
         has_huge_pages=has_huge_pages(context.pod.spec),
+        scheduler=context.pod.spec.scheduler_name,
         vpa="" if vpa is None else vpa.metadata.name,
         hpa=hpa,
         container_hpa=next(

@@ -139,6 +139,20 @@ def test_a_container_with_a_limit_keeps_its_request() -> None:
     assert requests(outcome(limited, usage(), NEW, rules=(WHOLE,))[0]) == ("400m", "100m", None)
 
 
+def test_a_resource_that_limits_hold_does_not_keep_the_other_from_the_pod() -> None:
+    memory = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
+    came = pod(container("app", **memory), container("proxy", **memory), owner="ReplicaSet/web-1")
+    name = name_whole_pod(["app", "proxy"])
+    world = shard_of_usage({name: container_usage({"cpu": ("40m", "200m"), "memory": ("40Mi", "200Mi")})})
+    rules = policy("{podLevelRequests: {cpu: {}, memory: {}}}", name="whole")
+    after, decision = outcome(came, world, NEW, rules=(rules,))
+    assert requests(after) == ("400m", None, None)
+    assert [requests_of(one.resources)["memory"] for one in after.spec.containers] == ["1Gi", "1Gi"]
+    assert ("resources.requests.memory", "pod-level-refused") in [
+        (left.field, left.reason.code.name) for left in decision.fields_kept
+    ]
+
+
 def test_bounds_are_those_of_the_pod() -> None:
     rules = policy("{podLevelRequests: {cpu: {min: 550m}}}", name="whole")
     assert requests(outcome(both(), usage(), NEW, rules=(rules,))[0])[0] == "550m"
@@ -264,6 +278,15 @@ def test_a_request_that_the_policy_requires_is_met_by_that_of_the_pod() -> None:
     after, decision = outcome(both(), usage(), NEW, rules=(required, WHOLE))
     assert decision.denied is None
     assert requests(after)[0] == "400m"
+
+
+def test_a_required_request_of_the_pod_is_met_by_that_of_a_single_container() -> None:
+    scope = f"{{namespaces: {{include: [{NAMESPACE}]}}}}"
+    required = policy("{podLevelRequests: {cpu: {}, required: true}}", name="whole", match=scope)
+    for own, is_denied in (({"cpu": "1"}, False), ({}, True)):
+        single = pod(container("app", requests=own), owner="ReplicaSet/web-1")
+        _, decision = outcome(single, usage(), NEW, rules=(required,))
+        assert (decision.denied is not None) is is_denied
 
 
 def test_a_full_quota_is_no_reason_to_keep_larger_requests() -> None:

@@ -37,7 +37,7 @@ from trimtab.cluster.api.autoscaling import (
     ResourceMetric,
     TargetRef,
 )
-from trimtab.cluster.api.core import Node, NodeSystemInfo
+from trimtab.cluster.api.core import Node, NodeSystemInfo, Taint
 from trimtab.cluster.api.meta import Metadata, change
 from trimtab.cluster.api.pod import Pod, Resources
 from trimtab.cluster.api.workload import PodTemplateSpec
@@ -139,6 +139,20 @@ def test_a_container_with_a_limit_keeps_its_request() -> None:
     assert requests(outcome(limited, usage(), NEW, rules=(WHOLE,))[0]) == ("400m", "100m", None)
 
 
+def test_a_resource_that_limits_hold_does_not_keep_the_other_from_the_pod() -> None:
+    memory = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
+    came = pod(container("app", **memory), container("proxy", **memory), owner="ReplicaSet/web-1")
+    name = name_whole_pod(["app", "proxy"])
+    world = shard_of_usage({name: container_usage({"cpu": ("40m", "200m"), "memory": ("40Mi", "200Mi")})})
+    rules = policy("{podLevelRequests: {cpu: {}, memory: {}}}", name="whole")
+    after, decision = outcome(came, world, NEW, rules=(rules,))
+    assert requests(after) == ("400m", None, None)
+    assert [requests_of(one.resources)["memory"] for one in after.spec.containers] == ["1Gi", "1Gi"]
+    assert ("resources.requests.memory", "pod-level-refused") in [
+        (left.field, left.reason.code.name) for left in decision.fields_kept
+    ]
+
+
 def test_bounds_are_those_of_the_pod() -> None:
     rules = policy("{podLevelRequests: {cpu: {min: 550m}}}", name="whole")
     assert requests(outcome(both(), usage(), NEW, rules=(rules,))[0])[0] == "550m"
@@ -163,6 +177,12 @@ REFUSALS: list[tuple[str, Pod, tuple[Any, ...]]] = [
         both({"cpu": "1", "hugepages-2Mi": "4Mi"}, {"cpu": "1"}),
         (usage(), NEW),
     ),
+    (
+        "pod-level-huge-pages",
+        both(resources=Resources(requests={"hugepages-2Mi": "4Mi"}, limits={"hugepages-2Mi": "4Mi"})),
+        (usage(), NEW),
+    ),
+    ("pod-level-other-scheduler", both(scheduler_name="volcano"), (usage(), NEW)),
     ("low-confidence", both(), (usage(confidence=0.2), NEW)),
     ("pod-level-one-container", pod(container("app", requests={"cpu": "1"}), owner="ReplicaSet/web-1"), (usage(), NEW)),
     (
@@ -196,6 +216,30 @@ def test_only_nodes_that_may_take_the_pod_count() -> None:
     chosen = both(node_selector={"pool": "new"})
     world = (usage(), kubelet("v1.36.2", "n1", {"pool": "new"}), old)
     assert requests(outcome(chosen, *world)[0])[0] == "400m"
+
+
+def test_a_node_that_a_person_made_and_cordoned_counts_too() -> None:
+    old = kubelet("v1.33.4", "n2")
+    cordoned = change(old, spec=change(old.spec, unschedulable=True))
+    after, decision = outcome(both(), usage(), NEW, cordoned, rules=(WHOLE,))
+    assert after == both()
+    assert "pod-level-needs-kubelet" in codes(decision)
+
+
+def test_a_pod_that_names_its_node_runs_there_whatever_the_taints_are() -> None:
+    old = kubelet("v1.33.4", "n2")
+    tainted = change(old, spec=change(old.spec, taints=(Taint(key="gpu", effect="NoSchedule"),)))
+    assert requests(outcome(both(), usage(), NEW, tainted)[0])[0] == "400m"
+    assert requests(outcome(both(node_name="n2"), usage(), NEW, tainted)[0])[0] is None
+
+
+def test_a_kube_scheduler_under_another_name_counts_requests_of_whole_pods() -> None:
+    gke = both(scheduler_name="gke.io/optimize-utilization-scheduler")
+    assert requests(outcome(gke, usage(), NEW)[0])[0] == "400m"
+    packing = policy("{schedulerName: {name: packing, lease: none}}", name="packing")
+    after, _ = outcome(both(), usage(), NEW, rules=(SIZED, WHOLE, packing))
+    assert (requests(after)[0], after.spec.scheduler_name) == ("400m", "packing")
+    assert outcome(after, usage(), NEW, rules=(SIZED, WHOLE, packing))[0] == after
 
 
 def test_an_empty_node_group_is_unknown() -> None:
@@ -234,6 +278,15 @@ def test_a_request_that_the_policy_requires_is_met_by_that_of_the_pod() -> None:
     after, decision = outcome(both(), usage(), NEW, rules=(required, WHOLE))
     assert decision.denied is None
     assert requests(after)[0] == "400m"
+
+
+def test_a_required_request_of_the_pod_is_met_by_that_of_a_single_container() -> None:
+    scope = f"{{namespaces: {{include: [{NAMESPACE}]}}}}"
+    required = policy("{podLevelRequests: {cpu: {}, required: true}}", name="whole", match=scope)
+    for own, is_denied in (({"cpu": "1"}, False), ({}, True)):
+        single = pod(container("app", requests=own), owner="ReplicaSet/web-1")
+        _, decision = outcome(single, usage(), NEW, rules=(required,))
+        assert (decision.denied is not None) is is_denied
 
 
 def test_a_full_quota_is_no_reason_to_keep_larger_requests() -> None:

@@ -44,6 +44,16 @@ def kubelet(version: str = "v1.36.2", name: str = "a") -> Item:
     return shape
 
 
+def cordoned(shape: Item) -> Item:
+    return {**shape, "spec": {**shape.get("spec", {}), "unschedulable": True}}
+
+
+def placed_by(scheduler: str) -> Item:
+    shape = pod()
+    shape["spec"]["schedulerName"] = scheduler
+    return shape
+
+
 def pods(folder: Path, *items: Item, path: Path | None = None) -> list[dict[str, Any]]:
     world = snapshot(folder, *(items or (pod(), DEPLOYMENT, kubelet())))
     report = told("recommend", "--usage", path or usage(folder), "--cluster", world, "--pod-level", "--rule", "p95")
@@ -74,6 +84,8 @@ def test_containers_that_peak_together_save_nothing(tmp_path: Path) -> None:
         ((pod(), DEPLOYMENT, kubelet(), kubelet("v1.33.9", "b")), "pod-level-needs-kubelet"),
         ((pod(), DEPLOYMENT, kubelet("")), "pod-level-needs-kubelet"),
         ((pod(), DEPLOYMENT), "pod-level-needs-kubelet"),
+        ((pod(), DEPLOYMENT, kubelet(), cordoned(kubelet("v1.33.9", "b"))), "pod-level-needs-kubelet"),
+        ((placed_by("volcano"), DEPLOYMENT, kubelet()), "pod-level-other-scheduler"),
         ((pod(), DEPLOYMENT, kubelet(), hpa(60)), "pod-level-next-to-hpa"),
         ((pod(), DEPLOYMENT, kubelet(), vpa()), "pod-level-next-to-vpa"),
     ],
@@ -93,12 +105,11 @@ def limit_range_of_pods(minimum: Item) -> Item:
     }
 
 
-def limited_pod(limit: str, request: str = "200Mi") -> Item:
-    """Each container has a limit of memory, and so keeps its request of memory: without one, the API server would
-    take the limit for it."""
+def limited_pod(limit: str, **memory: str) -> Item:
+    """Each container has a limit of memory, which the API server takes for its request if it has none."""
     shape = pod()
     for container in shape["spec"]["containers"]:
-        container["resources"] = {"requests": {"cpu": "1", "memory": request}, "limits": {"memory": limit}}
+        container["resources"] = {"requests": {"cpu": "1", **memory}, "limits": {"memory": limit}}
     return shape
 
 
@@ -111,7 +122,8 @@ def with_init_container(cpu: str) -> Item:
 @pytest.mark.parametrize(
     ("resource", "items"),
     [
-        ("memory", (limited_pod("2Gi", request="600Mi"),)),
+        ("memory", (limited_pod("2Gi"),)),
+        ("memory", (limited_pod("2Gi", memory="500Mi"),)),
         ("cpu", (with_init_container("4"),)),
         ("cpu", (pod(), limit_range_of_pods({"cpu": "1200m"}))),
     ],
@@ -123,6 +135,11 @@ def test_what_the_api_server_would_refuse_is_not_proposed(
     assert (row[resource]["proposed"], row[resource]["reason"]["code"]) == (None, "request-refused")
     other = {"cpu": "memory", "memory": "cpu"}[resource]
     assert row[other]["reason"]["code"] == "from-sum-of-containers"
+
+
+def test_containers_that_keep_small_requests_below_their_limits_are_no_obstacle(tmp_path: Path) -> None:
+    [row] = pods(tmp_path, DEPLOYMENT, kubelet(), limited_pod("2Gi", memory="200Mi"))
+    assert (row["memory"]["proposed"], row["memory"]["reason"]["code"]) == ("900Mi", "from-sum-of-containers")
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def explain_missing_node(pods: PodBeforeAndAfter) -> Reason | None:
             f"no node that the pod may use has room for {amounts} in addition to its DaemonSet pods; without the "
             "change, such a node exists"
         )
-    if _has_node(changed_spec, nodes.closed, [shape.allocatable for shape in nodes.closed], machines):
+    if _has_node(changed_spec, nodes.addable, [shape.allocatable for shape in nodes.addable], machines):
         return reasons.NODE_UNKNOWN(
             "all nodes that have the required labels, and whose taints the pod tolerates, are cordoned"
         )

@@ -11,7 +11,7 @@ from trimtab.admission.reasons import REQUEST_REFUSED
 from trimtab.admission.resource_refusal import refuse_resources
 from trimtab.cluster import quantity
 from trimtab.cluster.api.meta import change, value_or
-from trimtab.cluster.api.pod import Container, Pod, Resources
+from trimtab.cluster.api.pod import Container, Pod, Resources, Toleration
 from trimtab.cluster.node import HOSTNAME_LABEL
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.cluster.reason import Reason
@@ -21,6 +21,8 @@ from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import PodBeforeAndAfter
 from trimtab.policy.pod_level.obstacles import KubeletVersions, explain_kubelets
 from trimtab.policy.pod_level.reasons import POD_LEVEL_REFUSED
+
+_EVERY_TAINT = Toleration(operator="Exists")
 
 
 def refuse_whole_request(
@@ -63,8 +65,11 @@ def explain_pod_level(pods: PodBeforeAndAfter) -> Reason | None:
 def _read_kubelets(pod: Pod, facts: ClusterFacts) -> KubeletVersions:
     """Returns the kubelets of the kinds of nodes that may take the pod, cordoned ones included, and of node groups
     without a node, about which nothing is known."""
-    nodes = facts.nodes
-    shapes = [shape for shape in (*nodes.shapes, *nodes.closed) if may_use_shape(pod.spec, shape, facts.machines)]
+    nodes, spec = facts.nodes, pod.spec
+    if spec.node_name:
+        # No scheduler looks at the taints, and a kubelet rejects a pod only for a taint NoExecute.
+        spec = change(spec, tolerations=(_EVERY_TAINT,))
+    shapes = [shape for shape in (*nodes.shapes, *nodes.closed) if may_use_shape(spec, shape, facts.machines)]
     older = {
         f"{shape.kubelet[0]}.{shape.kubelet[1]}" for shape in shapes if shape.kubelet and shape.kubelet < MIN_KUBELET
     }

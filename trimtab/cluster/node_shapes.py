@@ -47,7 +47,7 @@ class NodeShape(msgspec.Struct, frozen=True, gc=False):
     other shapes."""
     is_open: bool = True
     """Whether nodes of this shape accept pods. Cordoned nodes do not, but their shape is kept, because their node group
-    may add another node of this shape."""
+    may add another node of this shape, and because they may accept pods again."""
     operating_system: str = ""
     """The operating system, such as linux; empty if it is not known."""
     handlers: frozenset[str] | None = None
@@ -83,8 +83,7 @@ Key = tuple[object, ...]
 
 
 def shaped_node(node: Node) -> SeenNode | None:
-    """Returns what is stored about a node, or None if its amounts are not readable, or if it is cordoned and no cloud
-    created it."""
+    """Returns what is stored about a node, or None if its amounts are not readable."""
     try:
         # A node whose amounts are not readable has no shape: assuming zero would make pods seem impossible to place.
         allocatable = scheduler_amounts(node.status.allocatable)
@@ -98,9 +97,6 @@ def shaped_node(node: Node) -> SeenNode | None:
         if not taint.key.startswith(_PASSING) and taint.key not in AUTOSCALER_TAINTS
     )
     is_made, is_open = bool(node.spec.provider_id) or KARPENTER_POOL_LABEL in labels, not node.spec.unschedulable
-    # A cordoned node that a person created says nothing about nodes to come.
-    if not is_open and not is_made:
-        return None
     machine = tuple((name, node_labels[name]) for name in labels if name in MACHINE_LABELS)
     status = node.status
     shape = NodeShape(
@@ -115,12 +111,6 @@ def shaped_node(node: Node) -> SeenNode | None:
         is_made_to_measure=nature_of_node(node).is_made_to_measure,
     )
     return SeenNode(node.metadata.name, shape, machine if is_open else ())
-
-
-def shape_of(node: Node) -> NodeShape | None:
-    """Returns the shape of a node, or None if the node accepts no pods now or its amounts are not readable."""
-    stored = shaped_node(node)
-    return stored.shape if stored is not None and stored.shape.is_open else None
 
 
 def shape_key(shape: NodeShape) -> Key:
@@ -148,7 +138,7 @@ class NodeShapes:
     daemons: tuple[PodSpec, ...] = ()
     """The pod specs of all DaemonSets. Each DaemonSet has one pod on each node on which it may run."""
     closed: tuple[NodeShape, ...] = ()
-    """Shapes of which every node is cordoned. An autoscaler may add nodes of these shapes."""
+    """Shapes of which every node is cordoned now."""
     growing: tuple[str, ...] | None = None
     """Names of the node groups that have no node but to which an autoscaler may add one. What such a node would be like
     is unknown. None if no autoscaler names its groups."""
@@ -161,6 +151,12 @@ class NodeShapes:
             self._results[find] = find(self)
         result: T = self._results[find]
         return result
+
+    @property
+    def addable(self) -> tuple[NodeShape, ...]:
+        """The closed shapes of which an autoscaler may add a node. A cordoned node that a person created says nothing
+        about nodes to come."""
+        return tuple(shape for shape in self.closed if shape.is_made)
 
     @property
     def may_grow(self) -> bool:

@@ -31,11 +31,11 @@ def list_lasting_names(spec: PodSpec) -> tuple[str, ...]:
 
 
 def has_huge_pages(spec: PodSpec) -> bool:
-    """Returns whether a container of the pod requests huge pages, or has a limit of them."""
+    """Returns whether a container of the pod, or the pod as a whole, requests huge pages or has a limit of them."""
     return any(
         name.startswith("hugepages-")
-        for container in all_containers(spec)
-        for side in (requests_of(container.resources), limits_of(container.resources))
+        for resources in (spec.resources, *(container.resources for container in all_containers(spec)))
+        for side in (requests_of(resources), limits_of(resources))
         for name in side
     )
 

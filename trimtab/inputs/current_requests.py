@@ -16,7 +16,7 @@ from trimtab.cluster.kinds import DAEMON_SET, JOB, POD, REPLICA_SET, built_in
 from trimtab.cluster.limit_ranges import LimitRangeBounds, RequestBound, held_limit, request_ceilings, request_floors
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as read_node
-from trimtab.cluster.node_shapes import shape_of
+from trimtab.cluster.node_shapes import shaped_node
 from trimtab.cluster.owner import OwnerKey, controller_key, kind_of_reference
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.quantity import NotAQuantity
@@ -53,11 +53,14 @@ class _EligibleNode:
     """The taints of the node, except temporary ones."""
     available: Amounts
     """The node's allocatable amounts minus the requests of its DaemonSet pods."""
+    is_open: bool
+    """Whether the node is not cordoned."""
 
 
 @dataclass(slots=True)
 class EligibleNodes:
-    """The nodes of a snapshot that accept pods."""
+    """The nodes of a snapshot whose allocatable amounts can be read. Cordoned ones are among them, because they may
+    accept pods again, but no request has to fit on them."""
 
     nodes: list[_EligibleNode] = field(default_factory=list)
     _reader: PodReader = field(default_factory=PodReader)
@@ -68,14 +71,14 @@ class EligibleNodes:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> "EligibleNodes":
-        """Returns the nodes that are not cordoned and whose allocatable amounts can be read."""
+        """Returns the nodes whose allocatable amounts can be read."""
         daemons, nodes = _daemon_requests(snapshot), list[_EligibleNode]()
         for shape in snapshot.objects_of(NodeShape):
-            node, template = read_node(shape, None), shape_of(shape)
-            if template is None or isinstance(node.allocatable, Unreadable):
+            node, stored = read_node(shape, None), shaped_node(shape)
+            if stored is None or isinstance(node.allocatable, Unreadable):
                 continue
             available = {name: node.allocatable.get(name, 0) - daemons.get((node.name, name), 0) for name in RESOURCES}
-            nodes.append(_EligibleNode(node, template.taints, available))
+            nodes.append(_EligibleNode(node, stored.shape.taints, available, stored.shape.is_open))
         return cls(nodes)
 
     def largest_request(self, pod: Pod, container_request: Amounts) -> Mapping[str, int]:
@@ -121,7 +124,8 @@ class EligibleNodes:
         )
         if key not in self._available_by_constraints:
             # A DaemonSet's pod selects its node by name, but its request has to fit on every node.
-            fitting_nodes = [room.available for room in self.nodes if is_daemon or _may_use(requirements, room)]
+            opened = [room for room in self.nodes if room.is_open]
+            fitting_nodes = [room.available for room in opened if is_daemon or _may_use(requirements, room)]
             self._available_by_constraints[key] = (
                 {name: max(amounts[name] for amounts in fitting_nodes) for name in RESOURCES} if fitting_nodes else {}
             )

@@ -50,6 +50,7 @@ def read_pod_level_subject(
         is_guaranteed=context.qos is QoS.GUARANTEED,
         is_windows=runs_on_windows(pod.spec),
         has_huge_pages=has_huge_pages(pod.spec),
+        scheduler=pod.spec.scheduler_name,
         vpa="" if vpa is None else vpa.metadata.name,
         hpa=of_pod,
         container_hpa="" if of_pod else of_container,

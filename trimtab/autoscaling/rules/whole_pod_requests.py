@@ -22,11 +22,11 @@ from trimtab.cluster.whole_pods import MIN_KUBELET
     "each container without a request a default one. A kubelet older than 1.34 runs the pod as if it requested "
     "nothing, and an API server older than 1.34 drops the field.",
     source="Kubernetes, KEP-2837; plugin/pkg/admission/limitranger/admission.go",
-    fix="Raise the request of the pod, or remove the default request of the LimitRange. Give the containers requests "
-    "of their own until all nodes have a kubelet of 1.34 or newer.",
+    fix="Raise the request of the pod, lower those of the containers, or remove the default request of the LimitRange. "
+    "Give the containers requests of their own until all nodes have a kubelet of 1.34 or newer.",
 )
 def unusable_pod_level(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
-    """Yields a finding for each resource of a pod with a pod-level request that is below what its containers request
+    """Yields a finding for each resource of a pod with a pod-level request that is below what its containers request,
     with the defaults of LimitRanges, or that a node may not put into force, because the oldest kubelet is older than
     1.34 and no container has a request of its own."""
     for workload in snapshot.workloads:
@@ -37,12 +37,12 @@ def unusable_pod_level(rule: LintRule, snapshot: LintSnapshot) -> FindingIterato
                 continue
             together, limit_range = _sum_with_defaults(snapshot, workload, resource)
             path = (*workload.template_path, "resources", "requests", resource)
-            if limit_range and together > request:
+            if together > request:
+                default = f"with the default of LimitRange {limit_range} " if limit_range else ""
                 yield rule.report_problem(
                     workload.subject,
                     f"{workload.subject} requests {format_amount(resource, request)} of {resource} for all containers "
-                    f"of a pod, but with the default of LimitRange {limit_range} the containers request "
-                    f"{format_amount(resource, together)} together.",
+                    f"of a pod, but {default}the containers request {format_amount(resource, together)} together.",
                     path=path,
                 )
             elif snapshot.minor is not None and snapshot.minor < MIN_KUBELET[1] and not together:

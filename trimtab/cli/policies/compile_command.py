@@ -12,15 +12,19 @@ from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.format_count import join_first
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.given_policies import load_given_policies
 from trimtab.inputs.option import Argument, option
 from trimtab.policy.cel import Manifest
+from trimtab.policy.compiled.differences import DIFFERENCES, list_differences
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy, find_conflicts
 from trimtab.policy.podpolicy import PodPolicy
 from trimtab.policy.required_action_rules import required_actions
 from trimtab.policy.validating_policy import compile_validating_policy
 
+_MAX_NAMES = 3
+"""The maximum number of policies that one difference names."""
 Target = Literal["validatingadmissionpolicy", "mutatingadmissionpolicy"]
 
 
@@ -67,7 +71,8 @@ def compile_policies(options: CompileOptions) -> None:
     change pods without a webhook. With `validatingadmissionpolicy`: one for each policy with a required action; if the
     output of `--enforce` is applied, a pod that the webhook could not change because it was down is denied.
 
-    Exits with 1 if CEL cannot express a policy; the report names the field and the reason.
+    Exits with 1 if CEL cannot express a policy; the report names the field and the reason. It also names each case in
+    which a MutatingAdmissionPolicy changes a pod otherwise than the webhook would.
     """
     paths, output_file, parameters = options.paths, options.output_file, options.parameters
     policies = load_given_policies(paths).all
@@ -123,7 +128,19 @@ def _print_mutations(
     carried = {one.policy for one in compiled if one.manifests}
     for sentence in find_conflicts([policy for policy in policies if policy.name in carried]):
         print_text(f"! {sentence}", err=True)
+    _print_differences([policy for policy in policies if policy.name in carried])
     _exit_with([(one.policy, one.problem) for one in compiled if one.problem])
+
+
+def _print_differences(policies: Sequence[PodPolicy]) -> None:
+    """Prints what the compiled policies do otherwise than the webhook, and which of them."""
+    differences = {policy.name: list_differences(policy) for policy in policies}
+    if differences:
+        print_text("The webhook would do otherwise in these cases (docs/explanation/without-a-webhook.md):", err=True)
+    for difference in DIFFERENCES:
+        names = [name for name, of_policy in differences.items() if difference in of_policy]
+        if names:
+            print_text(f"{difference.code} ({join_first(tuple(names), _MAX_NAMES)}): {difference.sentence}", err=True)
 
 
 def _print_manifests(manifests: Sequence[Manifest], output_file: str | None) -> None:

@@ -88,6 +88,9 @@ class Action(Generic[S]):
     any order."""
     affects: frozenset[Literal["nodes", "quotas"]]
     """What may have no room for a pod because of the action."""
+    list_differences: Callable[[S], Iterable[str]]
+    """Yields the codes of `compiled.differences` that concern the action alone: where its compiled form changes a pod
+    otherwise than the webhook."""
 
     @property
     def word(self) -> str:
@@ -100,6 +103,11 @@ NOTHING: frozenset[Literal["nodes", "quotas"]] = frozenset()
 
 def no_comparison(_own: object, _other: object) -> tuple[ValueDifference, ...]:
     """Returns no difference: `list_values` has them all."""
+    return ()
+
+
+def no_differences(_settings: object) -> tuple[str, ...]:
+    """Returns no code: compiled, the action does the same."""
     return ()
 
 

@@ -13,6 +13,7 @@ from trimtab.policy.actions.action import (
     FieldValues,
     PolicyTerms,
     no_comparison,
+    no_differences,
     no_match_fields,
     no_missing_objects,
     not_always,
@@ -118,4 +119,5 @@ ACTION = Action(
     require=not_in_cel("empty_dirs"),
     order_matters=False,
     affects=NOTHING,
+    list_differences=no_differences,
 )

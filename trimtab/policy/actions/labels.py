@@ -17,6 +17,7 @@ from trimtab.policy.actions.action import (
     FieldValues,
     PolicyTerms,
     no_comparison,
+    no_differences,
     no_missing_objects,
     no_odd_values,
     override_suffix,
@@ -337,6 +338,7 @@ LABELS_ACTION = Action(
     require=_require,
     order_matters=True,
     affects=NOTHING,
+    list_differences=no_differences,
 )
 ANNOTATIONS_ACTION = Action(
     name="annotations",
@@ -353,4 +355,5 @@ ANNOTATIONS_ACTION = Action(
     require=_require_annotations,
     order_matters=False,
     affects=NOTHING,
+    list_differences=no_differences,
 )

@@ -229,6 +229,12 @@ def _compile(settings: LimitsAction, terms: PolicyTerms) -> Iterable[AmountPatch
     return compile_limits(settings, terms)
 
 
+def _list_differences(settings: LimitsAction) -> Iterator[str]:
+    yield "namespace-rules"
+    if any(rule == "remove" for _, rule in limit_rules(settings)):
+        yield from ("zero-request", "read-limit", "applied")
+
+
 ACTION = Action(
     name="limits",
     propose=propose_changes,
@@ -244,6 +250,7 @@ ACTION = Action(
     require=_require,
     order_matters=False,
     affects=frozenset({"nodes", "quotas"}),
+    list_differences=_list_differences,
 )
 
 

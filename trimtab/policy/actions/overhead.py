@@ -223,6 +223,10 @@ def _compile(settings: OverheadAction, terms: PolicyTerms) -> Iterator[PatchPart
         )
 
 
+def _list_differences(_settings: OverheadAction) -> tuple[str, ...]:
+    return ("named-class",)
+
+
 ACTION = Action(
     name="overhead",
     propose=propose_changes,
@@ -238,4 +242,5 @@ ACTION = Action(
     require=not_in_cel("overhead"),
     order_matters=False,
     affects=frozenset({"quotas"}),
+    list_differences=_list_differences,
 )

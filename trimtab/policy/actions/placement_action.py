@@ -157,6 +157,10 @@ def _compile(settings: PlacementAction, terms: PolicyTerms) -> Iterable[PatchPar
     return compile_placement(settings, terms)
 
 
+def _list_differences(_settings: PlacementAction) -> tuple[str, ...]:
+    return ("own-contradiction",)
+
+
 ACTION = Action(
     name="placement",
     propose=propose_changes,
@@ -172,4 +176,5 @@ ACTION = Action(
     require=_require,
     order_matters=False,
     affects=frozenset({"nodes"}),
+    list_differences=_list_differences,
 )

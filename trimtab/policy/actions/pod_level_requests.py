@@ -30,7 +30,7 @@ from trimtab.cluster.resources import (
     requests_of,
     requests_without_overhead,
 )
-from trimtab.cluster.whole_pods import has_huge_pages, name_whole_pod
+from trimtab.cluster.whole_pods import has_huge_pages, list_lasting_names, name_whole_pod
 from trimtab.policy import autoscalers, reasons
 from trimtab.policy.actions.action import (
     NOTHING,
@@ -38,6 +38,7 @@ from trimtab.policy.actions.action import (
     FieldValues,
     PolicyTerms,
     no_comparison,
+    no_differences,
     no_missing_objects,
     not_always,
     not_in_cel,
@@ -178,7 +179,7 @@ def _write_request(changes: PodChanges, resource: str, field: str, wanted: Whole
         return reasons.APPLIED("the pod itself is applied, with the requests of its containers")
     text = quantity.format_quantity(resource, amount)
     spec = _with_pod_request(changes.spec, removed, resource, text)
-    refusal = _find_quota(changes, spec)
+    refusal = _find_larger_rest(spec, resource, amount) or _find_quota(changes, spec)
     if refusal is not None:
         return refusal
     changes.policy = wanted.policy
@@ -206,6 +207,7 @@ def _read_subject(
         is_guaranteed=context.qos is QoS.GUARANTEED,
         is_windows=context.is_windows,
         has_huge_pages=has_huge_pages(context.pod.spec),
+        scheduler=context.pod.spec.scheduler_name,
         vpa="" if vpa is None else vpa.metadata.name,
         hpa=hpa,
         container_hpa=next(
@@ -267,6 +269,19 @@ def _with_pod_request(spec: PodSpec, removed: list[ContainerRef], resource: str,
     )
 
 
+def _find_larger_rest(spec: PodSpec, resource: str, amount: int) -> Reason | None:
+    """Returns why the API server would refuse this request of the pod, in millicores or bytes: what containers with a
+    limit and init containers still request is more. None if it is not. It is asked for each resource, so that limits of
+    memory do not keep cpu from being requested for the pod."""
+    rest = requests_without_overhead(change(spec, resources=UNSET), resource).get(resource, 0)
+    if rest <= amount:
+        return None
+    texts = [quantity.format_quantity(resource, one) for one in (amount, rest)]
+    return pod_level_reasons.POD_LEVEL_REFUSED(
+        f"the pod would request {texts[0]}, and the containers that keep a request need {texts[1]}"
+    )
+
+
 def _find_quota(changes: PodChanges, spec: PodSpec) -> Reason | None:
     """Returns which quota would refuse or count the pod with this spec, and not as it is; None if none would."""
     context = changes.pod_context
@@ -300,8 +315,10 @@ def _record(
 
 
 def find_unmet_field(settings: PodLevelRequests, result: PodBeforeAndAfter) -> str | None:
-    """Returns the first request that the pod as a whole does not have, or None if it has all."""
-    requests = requests_of(result.spec.resources)
+    """Returns the first request that the pod as a whole does not have, or None if it has all. The request of a single
+    container is that of the pod."""
+    is_single = len(list_lasting_names(result.spec)) == 1
+    requests = requests_without_overhead(result.spec) if is_single else requests_of(result.spec.resources)
     return next((f"resources.requests.{name}" for name, _ in _rules_of(settings) if name not in requests), None)
 
 
@@ -347,4 +364,5 @@ ACTION = Action(
     require=not_in_cel("pod_level_requests"),
     order_matters=True,
     affects=NOTHING,
+    list_differences=no_differences,
 )

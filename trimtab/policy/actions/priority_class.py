@@ -16,6 +16,7 @@ from trimtab.policy.actions.action import (
     FieldValues,
     PolicyTerms,
     no_comparison,
+    no_differences,
     no_odd_values,
     override_suffix,
 )
@@ -139,4 +140,5 @@ ACTION = Action(
     require=_require,
     order_matters=False,
     affects=frozenset({"quotas"}),
+    list_differences=no_differences,
 )

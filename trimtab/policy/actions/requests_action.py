@@ -177,6 +177,19 @@ def _compile(settings: RequestsAction, terms: PolicyTerms) -> Iterable[AmountPat
     return compile_requests(settings, terms)
 
 
+def _list_differences(settings: RequestsAction) -> Iterator[str]:
+    rules = [rule for _, rule in request_rules(settings)]
+    yield "namespace-rules"
+    if rules:
+        yield from ("managed-by-vpa", "largest-node")
+    if any(rule.when == "always" for rule in rules):
+        yield "limit-reached"
+    if any(rule.when == "always" or rule.from_ == "request" for rule in rules):
+        yield "applied"
+    if any(rule.from_ == "usage" for rule in rules):
+        yield "job-of-a-cron-job"
+
+
 ACTION = Action(
     name="requests",
     propose=propose_changes,
@@ -192,4 +205,5 @@ ACTION = Action(
     require=not_in_cel("requests"),
     order_matters=True,
     affects=frozenset({"nodes", "quotas"}),
+    list_differences=_list_differences,
 )

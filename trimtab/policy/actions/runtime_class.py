@@ -258,6 +258,10 @@ def _require(settings: RuntimeClassChoice, terms: PolicyTerms) -> FieldValues:
     yield FIELD, f"has({_CLASS}) && {_CLASS} == {cel_string(settings.name)}"
 
 
+def _list_differences(settings: RuntimeClassChoice) -> tuple[str, ...]:
+    return ("old-class",) if settings.override else ()
+
+
 ACTION = Action(
     name="runtime_class",
     propose=propose_changes,
@@ -273,4 +277,5 @@ ACTION = Action(
     require=_require,
     order_matters=True,
     affects=frozenset({"nodes", "quotas"}),
+    list_differences=_list_differences,
 )

@@ -18,6 +18,7 @@ from trimtab.policy.actions.action import (
     FieldValues,
     PolicyTerms,
     no_comparison,
+    no_differences,
     no_match_fields,
     no_missing_objects,
     no_odd_values,
@@ -153,4 +154,5 @@ ACTION = Action(
     require=not_in_cel("safe_to_evict_volumes"),
     order_matters=False,
     affects=NOTHING,
+    list_differences=no_differences,
 )

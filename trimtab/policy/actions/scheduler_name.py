@@ -14,6 +14,7 @@ from trimtab.policy.actions.action import (
     FieldValues,
     PolicyTerms,
     no_comparison,
+    no_differences,
     no_match_fields,
     no_missing_objects,
     no_odd_values,
@@ -138,4 +139,5 @@ ACTION = Action(
     require=_require,
     order_matters=True,
     affects=NOTHING,
+    list_differences=no_differences,
 )

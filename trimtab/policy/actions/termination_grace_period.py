@@ -16,6 +16,7 @@ from trimtab.policy.actions.action import (
     FieldValues,
     PolicyTerms,
     no_comparison,
+    no_differences,
     no_match_fields,
     no_missing_objects,
     not_always,
@@ -135,4 +136,5 @@ ACTION = Action(
     require=_require,
     order_matters=False,
     affects=NOTHING,
+    list_differences=no_differences,
 )

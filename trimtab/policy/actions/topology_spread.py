@@ -15,6 +15,7 @@ from trimtab.policy.actions.action import (
     FieldValues,
     PolicyTerms,
     no_comparison,
+    no_differences,
     no_match_fields,
     no_missing_objects,
     no_odd_values,
@@ -181,4 +182,5 @@ ACTION = Action(
     require=_require,
     order_matters=False,
     affects=frozenset({"nodes"}),
+    list_differences=no_differences,
 )

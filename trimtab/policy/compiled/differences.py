@@ -1,11 +1,14 @@
 """The complete list of differences between a pod that a compiled policy has changed and one that the webhook has
 changed.
 
-`docs/explanation/without-a-webhook.md` shows this list, and an end-to-end test checks that no pod differs for another
-reason.
+`docs/explanation/without-a-webhook.md` shows this list, `trimtab policies compile` names those of the policies that it
+compiles, and an end-to-end test checks that no pod differs for another reason.
 """
 
 from dataclasses import dataclass
+
+from trimtab.policy.all_actions import iterate_actions
+from trimtab.policy.podpolicy import PodPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +86,16 @@ DIFFERENCES = (
     ),
 )
 """All differences, the most frequent first."""
+
+
+def list_differences(policy: PodPolicy) -> tuple[Difference, ...]:
+    """Returns the differences that may concern a pod which this policy changes, in the order of `DIFFERENCES`. `order`
+    is left out, because it concerns pairs of policies."""
+    codes = {"paused"}
+    for action, settings in iterate_actions(policy.spec.actions):
+        codes |= {*action.list_differences(settings)}
+        if action.affects:
+            codes.add("capacity")
+        if getattr(settings, "override", False):
+            codes.add("applied")
+    return tuple(difference for difference in DIFFERENCES if difference.code in codes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.schedulers import KNOWN_SCHEDULERS
 from trimtab.policy.pod_level import reasons
 
 _MAX_NAMES = 3
@@ -40,6 +41,8 @@ class PodLevelSubject:
     is_windows: bool = False
     has_huge_pages: bool = False
     """Whether a container of the pod has huge pages."""
+    scheduler: str = ""
+    """The name of the scheduler that places the pod, as the pod's author wrote it; empty for the default one."""
     vpa: str = ""
     """The name of the VPA that sizes the pod's containers; empty if there is none."""
     hpa: str = ""
@@ -56,6 +59,7 @@ def explain_separate_requests(subject: PodLevelSubject) -> Reason | None:
     """Returns why the pod's containers should request for themselves, as far as that depends on the pod and its
     autoscalers; None if nothing speaks against one request.
 
+    - A scheduler that is no kube-scheduler may count only the requests of containers.
     - A VPA, or an HPA by the utilization of whole pods, reads and writes requests of containers or of the pod: a
       smaller sum would scale out.
     - An HPA by the utilization of one container needs that container's request.
@@ -70,6 +74,8 @@ def explain_separate_requests(subject: PodLevelSubject) -> Reason | None:
         return reasons.POD_LEVEL_WINDOWS("the pod runs on Windows")
     if subject.has_huge_pages:
         return reasons.POD_LEVEL_HUGE_PAGES("a container of the pod has huge pages")
+    if subject.scheduler and subject.scheduler not in KNOWN_SCHEDULERS:
+        return reasons.POD_LEVEL_SCHEDULER(f"the scheduler {subject.scheduler} places the pod")
     if subject.vpa:
         return reasons.POD_LEVEL_VPA(f"VPA {subject.vpa} sizes the containers")
     if subject.hpa:

@@ -35,6 +35,12 @@ POD_LEVEL_HUGE_PAGES = Code(
     "whole before the last webhook has run, and refuses the pod if that one adds a container.",
     "Nothing.",
 )
+POD_LEVEL_SCHEDULER = Code(
+    "pod-level-other-scheduler",
+    "Another scheduler than kube-scheduler places the pod. If it does not count requests of whole pods, it places the "
+    "pod where there is no room, and the kubelet refuses the pod.",
+    "Leave the containers their own requests, or let a policy set the scheduler of the pod if it counts them.",
+)
 POD_LEVEL_VPA = Code(
     "pod-level-next-to-vpa",
     "A VPA writes requests of containers. The API server refuses a pod whose containers request more together than the "

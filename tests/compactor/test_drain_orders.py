@@ -433,3 +433,13 @@ def test_the_compactors_own_plan_takes_no_node_of_an_order() -> None:
     assert orders.phase() == "Done"
     assert set(orders.notes()) == {"a", "c"}
     is_sound(orders)
+
+
+def test_nothing_is_cordoned_while_the_entry_cannot_be_stored() -> None:
+    orders = world()
+    orders.played.full = True
+    orders.order("a", "b")
+    orders.run(8)
+    assert not orders.entries()
+    assert not orders.played.cordoned
+    assert not any(write.startswith("evict") for write in orders.played.writes)

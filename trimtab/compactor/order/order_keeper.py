@@ -111,6 +111,7 @@ class OrderKeeper:
             return
         if orders is None:
             return
+        self.ledger.save_changes()
         collector, present = ErrorCollector(), {order.uid for order in orders}
         self._progress = {uid: progress for uid, progress in self._progress.items() if uid in present}
         with collector.collect_errors():

@@ -443,3 +443,12 @@ def test_nothing_is_cordoned_while_the_entry_cannot_be_stored() -> None:
     assert not orders.entries()
     assert not orders.played.cordoned
     assert not any(write.startswith("evict") for write in orders.played.writes)
+
+
+@pytest.mark.parametrize("limit", [{"until": "2020-01-01t00:00:00z"}, {"timeout": "soon"}, {"podTimeout": "soon"}])
+def test_an_order_whose_time_limit_cannot_be_read_is_refused(limit: dict[str, str]) -> None:
+    orders = world()
+    orders.order("a", "b", **limit)
+    orders.run(10)
+    assert (orders.phase(), orders.status()["reason"]) == ("Refused", "order-unreadable")
+    assert not orders.played.cordoned

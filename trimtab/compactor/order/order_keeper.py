@@ -187,7 +187,7 @@ class OrderKeeper:
             with collector.collect_errors():
                 if entry is None or entry.nodes.get(name) != node.uid:
                     self._release_node(node, note, f"the state does not know the order of node {name}", view)
-                elif not node.is_cordoned and (entry.ended or note.emptied is not None):
+                elif not node.is_cordoned:
                     self.drainer.actuator.release_node(name, view.versions[name], uncordon=False)
                 elif node.is_cordoned and name in view.annotations.outdated:
                     self.drainer.actuator.cordon_node(node, view.versions[name], note)

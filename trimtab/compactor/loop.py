@@ -258,7 +258,8 @@ class Loop:
         outcome = self.error_guard.run_guarded("look", self.read_view)
         view = self.view if isinstance(outcome, Failed) or isinstance(outcome.result, NotYet) else outcome.result
         assert view is not None
-        is_unfinished = bool(self.drainer.active_drains(view).emptying) or any(
+        # The nodes of orders stay cordoned: the next leader continues them.
+        is_unfinished = bool(self.drainer.active_drains(view).emptying.keys() - view.annotations.ordered.keys()) or any(
             has_soft_taint(node, view.namespace) for node in view.inventory.nodes
         )
         self.drainer.release_all(view)

@@ -129,13 +129,13 @@ class OrderKeeper:
             evicted_uids = view.evicted_uids | self.drainer.evicted_at.keys()
             try:
                 with collector.collect_errors():
-                    self._run_order(order, replace(view, evicted_uids=evicted_uids), active)
+                    self._run_order(order, replace(view, evicted_uids=evicted_uids), active, now)
             except KubeFault as error:
                 self.problem = f"DrainOrder {order.name}: {error}"
         self.has_orders = self._has_work(orders)
         collector.raise_error()
 
-    def _run_order(self, order: OrderObject, view: ClusterView, active: ActiveDrains) -> None:
+    def _run_order(self, order: OrderObject, view: ClusterView, active: ActiveDrains, now: float) -> None:
         entry = self.ledger.entries.get(order.uid)
         if entry is None:
             outcome = self.acceptance.accept_order(order, view)
@@ -148,7 +148,7 @@ class OrderKeeper:
                 self.ledger.store_entry(order.uid, change(entry, gives_back=False))
             self._write_status(order, ended_status(order, entry, _count_cordons(view, order.uid), view.now))
             return
-        status = self._progress_of(order).continue_order(order, entry, view, active)
+        status = self._progress_of(order).continue_order(order, entry, view, active, now)
         if status is not None:
             self._write_status(order, status)
 

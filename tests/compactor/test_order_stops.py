@@ -1,0 +1,72 @@
+"""How DrainOrders end with the process that carries them out, on a cluster that is played."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.compactor.played_orders import PlayedOrders
+from tests.compactor.test_drain_orders import world
+from trimtab.cluster.reason import Reason
+
+
+def evictions_of(orders: PlayedOrders) -> list[str]:
+    return [write for write in orders.played.writes if write.startswith("evict")]
+
+
+def test_a_stop_of_the_process_ends_evictions_at_the_next_write() -> None:
+    orders = world()
+    orders.played.budgets.clear()
+    for number in range(6):
+        orders.played.with_app(f"more-{number}", "a", cpu="10m")
+    orders.order("a", "b", atOnce=2)
+    loop = orders.loop()
+    real = orders.played.evict_pod
+    after_stop: list[str] = []
+
+    def evict(move: Any) -> Any:
+        if loop.drainer.steps.shutdown.is_requested:
+            after_stop.append(move.pod)
+        loop.drainer.steps.shutdown.request_stop()
+        return real(move)
+
+    orders.played.evict_pod = evict  # type: ignore[method-assign]
+    for _ in range(30):
+        loop.run_round()
+        orders.tick()
+        if evictions_of(orders):
+            break
+    assert len(evictions_of(orders)) >= 1
+    assert not after_stop
+
+
+def test_a_view_that_is_too_old_evicts_nothing() -> None:
+    """The reviews and writes of other orders in the same round may take minutes; a pause must take effect."""
+    orders = world()
+    clock = {"late": 0.0}
+    orders.order("a", "b")
+    loop = orders.loop()
+    loop.elapsed = lambda: orders.played.now + clock["late"]  # type: ignore[method-assign]
+    loop.drainer.steps.elapsed = loop.elapsed
+    assert loop.orders is not None
+    loop.orders.elapsed = loop.elapsed
+    real = orders.rights_problem
+
+    def slow(*args: Any, **more: Any) -> Reason | None:
+        clock["late"] += 60
+        return real(*args, **more)
+
+    orders.rights_problem = slow  # type: ignore[method-assign]
+    for _ in range(10):
+        loop.run_round()
+        orders.tick()
+    assert not evictions_of(orders)
+
+
+def test_a_shutdown_does_not_wait_for_nodes_of_orders() -> None:
+    orders = world()
+    orders.order("a", "b")
+    loop = orders.run(30, until="Draining")
+    pauses: list[float] = []
+    loop.pause = pauses.append
+    loop.shut_down()
+    assert len(pauses) == 0

@@ -70,3 +70,25 @@ def test_a_shutdown_does_not_wait_for_nodes_of_orders() -> None:
     loop.pause = pauses.append
     loop.shut_down()
     assert len(pauses) == 0
+
+
+def test_an_order_of_a_lost_state_evicts_nothing_from_a_node_that_was_just_released() -> None:
+    orders = world(ready_after=6)
+    orders.order("a", "b")
+    loop = orders.loop()
+    while not evictions_of(orders):
+        orders.run(1, loop)
+    orders.tick(10)
+    orders.played.stored.clear()
+    count = len(orders.played.writes)
+    orders.run(6)
+    writes = orders.played.writes[count:]
+    released: set[str] = set()
+    for write in writes:
+        kind, _, what = write.partition(" ")
+        if kind == "release":
+            released.add(what)
+        elif kind == "cordon":
+            released.discard(what)
+        elif kind == "evict":
+            assert not released, writes

@@ -13,7 +13,7 @@ writes, and what dying in between leaves:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as change
@@ -22,6 +22,7 @@ from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.order_entry import OrderEntry
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.order_object import FINAL_PHASES, OrderObject, OrderStatus
@@ -114,6 +115,7 @@ class OrderKeeper:
         self.ledger.save_changes()
         collector, present = ErrorCollector(), {order.uid for order in orders}
         self._progress = {uid: progress for uid, progress in self._progress.items() if uid in present}
+        released = _unknown_orders(view, self.ledger.entries)
         with collector.collect_errors():
             self._tidy_annotations(view)
         for uid, entry in list(self.ledger.entries.items()):
@@ -123,6 +125,8 @@ class OrderKeeper:
                         self.ledger.store_entry(uid, None)
         entries = self.ledger.entries
         new = [order for order in orders if order.uid not in entries and order.status.phase not in FINAL_PHASES]
+        # The view still shows the annotations that were removed in this round.
+        new = [order for order in new if order.uid not in released]
         considered = {order.uid for order in new[:MAX_NEW_ORDERS]} | entries.keys()
         for order in (order for order in orders if order.uid in considered):
             # What the orders before have evicted in this round counts.
@@ -230,3 +234,15 @@ class OrderKeeper:
 def _count_cordons(view: ClusterView, uid: str) -> int:
     """Returns how many nodes are cordoned for the order."""
     return sum(note.order is not None and note.order.order == uid for note in view.annotations.ordered.values())
+
+
+def _unknown_orders(view: ClusterView, entries: Mapping[str, OrderEntry]) -> frozenset[str]:
+    """Returns the uids of orders that have annotations, which are removed in this round, and no entry."""
+    return frozenset(
+        note.order.order
+        for name, note in view.annotations.ordered.items()
+        if note.order is not None
+        and note.order.order not in entries
+        and (node := view.find_node(name)) is not None
+        and node.removal_taint is None
+    )

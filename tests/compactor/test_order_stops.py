@@ -7,6 +7,7 @@ from typing import Any
 from tests.compactor.played_orders import PlayedOrders
 from tests.compactor.test_drain_orders import world
 from trimtab.cluster.reason import Reason
+from trimtab.compaction.drain.order_entry import ORDERS
 
 
 def evictions_of(orders: PlayedOrders) -> list[str]:
@@ -92,3 +93,15 @@ def test_an_order_of_a_lost_state_evicts_nothing_from_a_node_that_was_just_relea
             released.discard(what)
         elif kind == "evict":
             assert not released, writes
+
+
+def test_the_second_witness_is_written_again_when_its_config_map_was_deleted() -> None:
+    """As for the states of pools: otherwise the next leader knows no order, and uncordons nodes that are repaired."""
+    orders = world()
+    orders.order("a", "b")
+    loop = orders.run(until="Done")
+    orders.run(3, loop)
+    del orders.played.stored[ORDERS]
+    orders.run(5, loop)
+    orders.run(3)  # the next leader
+    assert orders.played.cordoned == ["a", "b"]

@@ -8,6 +8,7 @@ from tests.compactor.played_orders import PlayedOrders
 from tests.compactor.test_drain_orders import world
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.drain.order_entry import ORDERS
+from trimtab.compaction.order.order_object import OrderObject
 
 
 def evictions_of(orders: PlayedOrders) -> list[str]:
@@ -105,3 +106,19 @@ def test_the_second_witness_is_written_again_when_its_config_map_was_deleted() -
     orders.run(5, loop)
     orders.run(3)  # the next leader
     assert orders.played.cordoned == ["a", "b"]
+
+
+def test_an_unexpected_error_in_one_order_does_not_stop_the_others() -> None:
+    orders = world()
+    orders.order("b", uid="u-0")
+    orders.order("a", uid="u-1")
+    real = orders.author_problem
+
+    def author_problem(order: OrderObject) -> Reason | None:
+        if order.uid == "u-0":
+            raise ValueError("something unforeseen")
+        return real(order)
+
+    orders.author_problem = author_problem  # type: ignore[method-assign]
+    orders.run(60)
+    assert orders.phase("u-1") == "Done"

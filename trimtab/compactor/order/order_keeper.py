@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from msgspec.structs import replace as change
 
@@ -29,6 +30,7 @@ from trimtab.compaction.order.order_object import FINAL_PHASES, OrderObject, Ord
 from trimtab.compaction.order.order_status import differs, ended_status, refused_status, waiting_status
 from trimtab.compactor.actuator import ErrorCollector
 from trimtab.compactor.drainer import Drainer
+from trimtab.compactor.error_guard import Failed
 from trimtab.compactor.order.order_acceptance import LATER, OrderAcceptance
 from trimtab.compactor.order.order_ledger import OrderLedger
 from trimtab.compactor.order.order_progress import OrderProgress
@@ -131,13 +133,19 @@ class OrderKeeper:
         for order in (order for order in orders if order.uid in considered):
             # What the orders before have evicted in this round counts.
             evicted_uids = view.evicted_uids | self.drainer.evicted_at.keys()
-            try:
-                with collector.collect_errors():
-                    self._run_order(order, replace(view, evicted_uids=evicted_uids), active, now)
-            except KubeFault as error:
-                self.problem = f"DrainOrder {order.name}: {error}"
+            current = replace(view, evicted_uids=evicted_uids)
+            with collector.collect_errors():
+                attempt = partial(self._try_order, order, current, active, now)
+                outcome = self.drainer.error_guard.run_guarded("orders", attempt, about=order.name)
+                self.problem = outcome.error if isinstance(outcome, Failed) else self.problem
         self.has_orders = self._has_work(orders)
         collector.raise_error()
+
+    def _try_order(self, order: OrderObject, view: ClusterView, active: ActiveDrains, now: float) -> None:
+        try:
+            self._run_order(order, view, active, now)
+        except KubeFault as error:
+            self.problem = f"DrainOrder {order.name}: {error}"
 
     def _run_order(self, order: OrderObject, view: ClusterView, active: ActiveDrains, now: float) -> None:
         entry = self.ledger.entries.get(order.uid)

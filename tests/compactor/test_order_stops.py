@@ -122,3 +122,27 @@ def test_an_unexpected_error_in_one_order_does_not_stop_the_others() -> None:
     orders.author_problem = author_problem  # type: ignore[method-assign]
     orders.run(60)
     assert orders.phase("u-1") == "Done"
+
+
+def test_orders_of_a_tenant_without_rights_that_wait_keep_no_order_of_another_user_waiting() -> None:
+    """The room is asked before the rights: an order of a node that is taken waits, whoever its author is."""
+    orders = world()
+    orders.lost["tenant"] = "patch nodes"
+    orders.order("a", uid="u-1")
+    loop = orders.run(60, until="Done")
+    for number in range(20):
+        orders.order("a", uid=f"w-{number:02}", by="tenant")
+    orders.played.now += 60
+    orders.order("b", uid="z-1")
+    orders.run(60, loop)
+    assert orders.phase("z-1") == "Done", orders.status("z-1")
+
+
+def test_an_author_without_rights_learns_it_although_a_node_is_taken() -> None:
+    orders = world()
+    orders.lost["tenant"] = "patch nodes"
+    orders.order("a", uid="u-1")
+    loop = orders.run(60, until="Done")
+    orders.order("a", uid="w-1", by="tenant")
+    orders.run(4, loop)
+    assert orders.phase("w-1") == "Refused", orders.status("w-1")["message"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.compactor.played import Played
 from tests.compactor.played_orders import PlayedOrders
 from tests.compactor.test_drain_orders import world
 from trimtab.cluster.reason import Reason
@@ -146,3 +147,12 @@ def test_an_author_without_rights_learns_it_although_a_node_is_taken() -> None:
     orders.order("a", uid="w-1", by="tenant")
     orders.run(4, loop)
     assert orders.phase("w-1") == "Refused", orders.status("w-1")["message"]
+
+
+def test_an_order_of_all_nodes_that_take_pods_is_refused_also_beside_a_control_plane() -> None:
+    played = Played().with_nodes("a", "b").with_nodes("m", labels={"node-role.kubernetes.io/control-plane": ""})
+    played.pools = ()
+    orders = PlayedOrders(played)
+    orders.order("a", "b")
+    orders.run(20)
+    assert orders.phase() == "Refused", (orders.phase(), played.cordoned)

@@ -433,3 +433,41 @@ def test_the_compactors_own_plan_takes_no_node_of_an_order() -> None:
     assert orders.phase() == "Done"
     assert set(orders.notes()) == {"a", "c"}
     is_sound(orders)
+
+
+def test_nothing_is_cordoned_while_the_entry_cannot_be_stored() -> None:
+    orders = world()
+    orders.played.full = True
+    orders.order("a", "b")
+    orders.run(8)
+    assert not orders.entries()
+    assert not orders.played.cordoned
+    assert not any(write.startswith("evict") for write in orders.played.writes)
+
+
+@pytest.mark.parametrize("limit", [{"until": "2020-01-01t00:00:00z"}, {"timeout": "soon"}, {"podTimeout": "soon"}])
+def test_an_order_whose_time_limit_cannot_be_read_is_refused(limit: dict[str, str]) -> None:
+    orders = world()
+    orders.order("a", "b", **limit)
+    orders.run(10)
+    assert (orders.phase(), orders.status()["reason"]) == ("Refused", "order-unreadable")
+    assert not orders.played.cordoned
+
+
+def test_a_cordon_of_another_client_in_the_middle_of_an_order_is_not_undone() -> None:
+    """The node is uncordoned and, later, cordoned by another client, while the order keeps going on another node."""
+    orders = world(ready_after=40)
+    orders.order("a", "b", keepGoing=True)
+    loop = orders.loop()
+    while not any(write.startswith("evict") for write in orders.played.writes):
+        orders.run(1, loop)
+    item = orders.played.nodes["b"]
+    item["spec"]["unschedulable"] = False
+    orders.played._touch(item)
+    orders.run(3, loop)
+    item["spec"]["unschedulable"] = True
+    orders.played._touch(item)
+    orders.run(2, loop)
+    orders.objects.clear()
+    orders.run(6, loop)
+    assert orders.played.cordoned == ["b"]

@@ -25,6 +25,7 @@ class Server:
     pages: list[dict[str, Any]] = field(default_factory=list)
     may: Callable[[Mapping[str, str]], bool] = lambda right: True
     fails: bool = False
+    evaluation_error: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
     objects: tuple[dict[str, Any], dict[str, Any]] | None = None
 
@@ -41,7 +42,8 @@ class Server:
         if self.fails:
             raise KubeFault("no answer")
         self.asked.append(body["spec"])
-        return json.dumps({"status": {"allowed": self.may(body["spec"]["resourceAttributes"])}}).encode()
+        status = {"allowed": self.may(body["spec"]["resourceAttributes"]), "evaluationError": self.evaluation_error}
+        return json.dumps({"status": status}).encode()
 
     def source(self) -> KubeOrderSource:
         return KubeOrderSource(Writer(client=self), "ours", None)  # type: ignore[arg-type]
@@ -113,3 +115,10 @@ def test_an_order_counts_only_if_the_policy_was_in_force_before() -> None:
         problem = server.source().author_problem(order)
         assert problem is not None
         assert problem.code.name == "order-author-unproven"
+
+
+def test_an_authorizer_that_fails_has_not_denied_anything() -> None:
+    server = Server(may=lambda right: False, evaluation_error="webhook: context deadline exceeded")
+    reason = server.source().rights_problem(SPEC, ["a"], ["default"], reads=False)
+    assert reason is not None
+    assert reason.code.name == "order-rights-unknown"

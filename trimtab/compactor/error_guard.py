@@ -11,7 +11,7 @@ from trimtab.compactor.actuator import ActuatorError
 from trimtab.runtime.log import Logger
 
 T = TypeVar("T")
-WORK_KINDS = ("look", "drain", "plan", "begin", "round", "end", "tell", "resize")
+WORK_KINDS = ("look", "drain", "plan", "begin", "round", "end", "tell", "resize", "orders")
 """The kinds of work that can fail unexpectedly."""
 
 

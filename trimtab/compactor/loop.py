@@ -10,6 +10,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.reason import NotYet
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.moves_by_others import MovesByOthers
+from trimtab.compaction.drain.order_entry import ORDERS
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.drain.state_machine import DrainPlanner
 from trimtab.compaction.reasons import DOUBTFUL_CORDON as DOUBTFUL
@@ -218,6 +219,8 @@ class Loop:
         for pool in view.pools:
             if not self.has_state(pool.name):
                 self.pool_states.forget_saved(pool.name)
+        if self.pool_states.state_of(ORDERS).orders and not self.has_state(ORDERS):
+            self.pool_states.forget_saved(ORDERS)
         self.pool_states.save_states()
 
     def _reopen_pools(self, view: ClusterView) -> None:
@@ -258,7 +261,8 @@ class Loop:
         outcome = self.error_guard.run_guarded("look", self.read_view)
         view = self.view if isinstance(outcome, Failed) or isinstance(outcome.result, NotYet) else outcome.result
         assert view is not None
-        is_unfinished = bool(self.drainer.active_drains(view).emptying) or any(
+        # The nodes of orders stay cordoned: the next leader continues them.
+        is_unfinished = bool(self.drainer.active_drains(view).emptying.keys() - view.annotations.ordered.keys()) or any(
             has_soft_taint(node, view.namespace) for node in view.inventory.nodes
         )
         self.drainer.release_all(view)

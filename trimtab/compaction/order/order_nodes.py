@@ -37,7 +37,7 @@ def select_nodes(spec: OrderSpec, nodes: Sequence[NodeInfo], pools: Iterable[Poo
         chosen = tuple(
             node for node in nodes if (pool.has_node(node) if pool is not None else pool_name(node) == spec.pool)
         )
-    return _extent_reason(chosen, len(nodes)) or chosen
+    return _extent_reason(chosen, sum(not wrong_target_reason(node) for node in nodes)) or chosen
 
 
 def _extent_reason(chosen: Sequence[NodeInfo], total: int) -> Reason | None:

@@ -279,6 +279,8 @@ def _read_object(shape: _Object) -> OrderObject:
         spec = msgspec.json.decode(shape.spec, type=OrderSpec)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         spec = Unreadable(f"DrainOrder {metadata.name}", str(error))
+    if isinstance(spec, OrderSpec) and (problem := _time_problem(spec)):
+        spec = Unreadable(f"DrainOrder {metadata.name}", problem)
     try:
         status = msgspec.json.decode(shape.status, type=OrderStatus)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -292,3 +294,13 @@ def _read_object(shape: _Object) -> OrderObject:
         status=status,
         stored_status=msgspec.json.decode(shape.status),
     )
+
+
+def _time_problem(spec: OrderSpec) -> str:
+    """Returns which time limit cannot be read, because it must not count as none; empty if all can be."""
+    if spec.until and parse_timestamp(spec.until) is None:
+        return "until is not a timestamp in RFC 3339"
+    for name, duration in (("timeout", spec.timeout), ("podTimeout", spec.pod_timeout)):
+        if duration and parse_duration(duration) is None:
+            return f"{name} is not a duration"
+    return ""

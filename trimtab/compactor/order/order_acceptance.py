@@ -45,11 +45,11 @@ class OrderAcceptance:
         if isinstance(nodes, Reason):
             return nodes
         names = [node.name for node in nodes]
-        if (reason := self.ledger.room_reason(order, names)) is not None:
+        room = self.ledger.room_reason(order, names)
+        # Also without room: an order of an author without permissions must not wait beside those of others.
+        problem = self.source.rights_problem(order.spec, names, namespaces_on(view, names), reads=room is None)
+        if (reason := problem or room) is not None:
             return reason
-        problem = self.source.rights_problem(order.spec, names, namespaces_on(view, names), reads=True)
-        if problem is not None:
-            return problem
         entry = OrderEntry(
             name=order.name,
             since=view.now,

@@ -13,8 +13,9 @@ writes, and what dying in between leaves:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from msgspec.structs import replace as change
 
@@ -22,12 +23,14 @@ from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.reason import NotYet, Reason
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.order_entry import OrderEntry
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.order_object import FINAL_PHASES, OrderObject, OrderStatus
 from trimtab.compaction.order.order_status import differs, ended_status, refused_status, waiting_status
 from trimtab.compactor.actuator import ErrorCollector
 from trimtab.compactor.drainer import Drainer
+from trimtab.compactor.error_guard import Failed
 from trimtab.compactor.order.order_acceptance import LATER, OrderAcceptance
 from trimtab.compactor.order.order_ledger import OrderLedger
 from trimtab.compactor.order.order_progress import OrderProgress
@@ -111,8 +114,10 @@ class OrderKeeper:
             return
         if orders is None:
             return
+        self.ledger.save_changes()
         collector, present = ErrorCollector(), {order.uid for order in orders}
         self._progress = {uid: progress for uid, progress in self._progress.items() if uid in present}
+        released = _unknown_orders(view, self.ledger.entries)
         with collector.collect_errors():
             self._tidy_annotations(view)
         for uid, entry in list(self.ledger.entries.items()):
@@ -122,19 +127,27 @@ class OrderKeeper:
                         self.ledger.store_entry(uid, None)
         entries = self.ledger.entries
         new = [order for order in orders if order.uid not in entries and order.status.phase not in FINAL_PHASES]
+        # The view still shows the annotations that were removed in this round.
+        new = [order for order in new if order.uid not in released]
         considered = {order.uid for order in new[:MAX_NEW_ORDERS]} | entries.keys()
         for order in (order for order in orders if order.uid in considered):
             # What the orders before have evicted in this round counts.
             evicted_uids = view.evicted_uids | self.drainer.evicted_at.keys()
-            try:
-                with collector.collect_errors():
-                    self._run_order(order, replace(view, evicted_uids=evicted_uids), active)
-            except KubeFault as error:
-                self.problem = f"DrainOrder {order.name}: {error}"
+            current = replace(view, evicted_uids=evicted_uids)
+            with collector.collect_errors():
+                attempt = partial(self._try_order, order, current, active, now)
+                outcome = self.drainer.error_guard.run_guarded("orders", attempt, about=order.name)
+                self.problem = outcome.error if isinstance(outcome, Failed) else self.problem
         self.has_orders = self._has_work(orders)
         collector.raise_error()
 
-    def _run_order(self, order: OrderObject, view: ClusterView, active: ActiveDrains) -> None:
+    def _try_order(self, order: OrderObject, view: ClusterView, active: ActiveDrains, now: float) -> None:
+        try:
+            self._run_order(order, view, active, now)
+        except KubeFault as error:
+            self.problem = f"DrainOrder {order.name}: {error}"
+
+    def _run_order(self, order: OrderObject, view: ClusterView, active: ActiveDrains, now: float) -> None:
         entry = self.ledger.entries.get(order.uid)
         if entry is None:
             outcome = self.acceptance.accept_order(order, view)
@@ -147,7 +160,7 @@ class OrderKeeper:
                 self.ledger.store_entry(order.uid, change(entry, gives_back=False))
             self._write_status(order, ended_status(order, entry, _count_cordons(view, order.uid), view.now))
             return
-        status = self._progress_of(order).continue_order(order, entry, view, active)
+        status = self._progress_of(order).continue_order(order, entry, view, active, now)
         if status is not None:
             self._write_status(order, status)
 
@@ -186,7 +199,7 @@ class OrderKeeper:
             with collector.collect_errors():
                 if entry is None or entry.nodes.get(name) != node.uid:
                     self._release_node(node, note, f"the state does not know the order of node {name}", view)
-                elif not node.is_cordoned and (entry.ended or note.emptied is not None):
+                elif not node.is_cordoned:
                     self.drainer.actuator.release_node(name, view.versions[name], uncordon=False)
                 elif node.is_cordoned and name in view.annotations.outdated:
                     self.drainer.actuator.cordon_node(node, view.versions[name], note)
@@ -229,3 +242,15 @@ class OrderKeeper:
 def _count_cordons(view: ClusterView, uid: str) -> int:
     """Returns how many nodes are cordoned for the order."""
     return sum(note.order is not None and note.order.order == uid for note in view.annotations.ordered.values())
+
+
+def _unknown_orders(view: ClusterView, entries: Mapping[str, OrderEntry]) -> frozenset[str]:
+    """Returns the uids of orders that have annotations, which are removed in this round, and no entry."""
+    return frozenset(
+        note.order.order
+        for name, note in view.annotations.ordered.items()
+        if note.order is not None
+        and note.order.order not in entries
+        and (node := view.find_node(name)) is not None
+        and node.removal_taint is None
+    )

@@ -41,6 +41,12 @@ class OrderLedger:
         self.pool_states.set_state(ORDERS, change(state, orders=orders))
         self.pool_states.save_states((ORDERS,))
 
+    def save_changes(self) -> None:
+        """Saves the entries again if the last save has failed: no entry is acted on before it is stored. Raises
+        ActuatorUnavailable."""
+        if ORDERS in self.pool_states.states:
+            self.pool_states.save_states((ORDERS,))
+
     def ordered_nodes(self) -> frozenset[str]:
         """Returns the nodes of orders that are carried out."""
         return frozenset(name for entry in self.entries.values() if not entry.ended for name in entry.nodes)

@@ -64,15 +64,16 @@ class OrderProgress:
     """What the order has disregarded of the settings of pools."""
 
     def continue_order(
-        self, order: OrderObject, entry: OrderEntry, view: ClusterView, active: ActiveDrains
+        self, order: OrderObject, entry: OrderEntry, view: ClusterView, active: ActiveDrains, now: float
     ) -> OrderStatus | None:
         """Makes the next writes of the order, and returns its status; None while its last writes are not observed.
-        Raises ActuatorUnavailable."""
+        `now` is the monotonic time of the view. Raises ActuatorUnavailable."""
         if isinstance(order.spec, Unreadable) or order.spec.digest != entry.digest:
             entry = self._stop_order(entry, o.CHANGED_ORDER(f"the spec of DrainOrder {order.name} has changed"))
         spec = order.spec if isinstance(order.spec, OrderSpec) else OrderSpec(by="unknown")
         notes = _notes_of(view, order.uid, entry)
         steps = self._prepare_steps(order, spec, entry, view, notes)
+        steps.is_stopping = lambda: not self.drainer.steps.may_begin(now)
         records = {
             name: record_of(note, entry.since, tuple(entry.nodes), spec.by, spec.why) for name, note in notes.items()
         }

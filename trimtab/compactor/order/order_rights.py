@@ -14,7 +14,7 @@ import msgspec
 
 from trimtab.compactor.cluster_reader import WATCHED_KINDS
 from trimtab.kube.client import Client
-from trimtab.kube.errors import KubeFault
+from trimtab.kube.errors import InvalidResponse, KubeFault
 from trimtab.kube.objects import decode_as
 from trimtab.kube.resources import list_sources
 
@@ -22,8 +22,9 @@ _REVIEWS = "/apis/authorization.k8s.io/v1"
 _SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
-class _ReviewStatus(msgspec.Struct):
+class _ReviewStatus(msgspec.Struct, rename="camel"):
     allowed: bool = False
+    evaluation_error: str = ""
 
 
 class _Review(msgspec.Struct):
@@ -151,6 +152,9 @@ def _ask(client: Client, right: OrderRight, kind: str, subject: dict[str, Any], 
     doing = f"ask whether {whom} may {right}"
     path = f"{_REVIEWS}/{kind.lower()}s"
     review: _Review = decode_as(client.write("POST", path, body, doing=doing), _Review, doing)
+    if not review.status.allowed and review.status.evaluation_error:
+        # An authorizer that failed has not denied anything.
+        raise InvalidResponse(f"{doing}: {review.status.evaluation_error}")
     return review.status.allowed
 
 

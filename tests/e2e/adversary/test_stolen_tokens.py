@@ -278,14 +278,22 @@ VPA_PATCHES: dict[str, tuple[str, Object]] = {
 }
 
 
+@pytest.fixture
+def right_to_patch_statuses(applied: Installed, ours: Cluster) -> Iterator[None]:
+    """Of every VPA, as `trimtab install --vpa-recommender` grants it; the other tests of this cluster do without."""
+    manifests = list(render_vpa_status_access("recommender", replace(applied.values, vpa_recommender=True)))
+    for manifest in manifests:
+        ours.apply(manifest)
+    yield
+    for manifest in manifests:
+        ours.delete(manifest["kind"], manifest["metadata"]["name"])
+
+
+@pytest.mark.usefixtures("right_to_patch_statuses")
 def test_the_recommenders_token_changes_no_vpa_that_does_not_name_us_and_no_spec(
     applied: Installed, ours: Cluster
 ) -> None:
-    """The right to patch the status of every VPA, as `trimtab install --vpa-recommender` grants it."""
     install_crd(ours, real_vpa.definitions()[0])
-    values = replace(applied.values, vpa_recommender=True)
-    for manifest in render_vpa_status_access("recommender", values):
-        ours.apply(manifest)
     stolen, names = thief(applied, "recommender"), {"ours": ["trimtab"], "theirs": [], "both": ["trimtab", "default"]}
     for name, recommenders in names.items():
         ours.apply(real_vpa.autoscaler(name, recommenders=[{"name": one} for one in recommenders]))

@@ -9,7 +9,8 @@ rejects no pod, so a pod that fits only there does not have to wait.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.node import NodeInfo
@@ -27,6 +28,12 @@ BOTH = (LEAVING, RESERVED)
 _WRITE_ORDER = ((), BOTH, (RESERVED,))
 MAX_WRITES = 100
 """The maximum number of writes in one round."""
+
+
+def with_soft_taints(node: NodeInfo, keys: Sequence[str]) -> NodeInfo:
+    """Returns the node with the soft taints of these keys and no other soft taint. Its other taints stay."""
+    others = tuple(taint for taint in node.taints if taint.key not in SOFT_TAINTS)
+    return replace(node, taints=(*others, *(Taint(key=key, effect="PreferNoSchedule") for key in keys)))
 
 
 @dataclass(slots=True)

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from trimtab.cli.printable_text import styled
 from trimtab.cli.reporting.draw import build_grid
-from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
@@ -45,7 +44,7 @@ from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.soft_taint import SOFT_TAINTS, SoftTaints, count_soft_taints
+from trimtab.compactor.soft_taint import SoftTaints, count_soft_taints, with_soft_taints
 from trimtab.compactor.step_runner import StepRunner
 from trimtab.inputs.plan_inputs import PlanInputs
 from trimtab.runtime import log
@@ -129,9 +128,7 @@ class SimulatedCluster:
         return False
 
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
-        other_taints = tuple(taint for taint in node.taints if taint.key not in SOFT_TAINTS)
-        own_taints = (Taint(key=key, effect="PreferNoSchedule") for key in keys)
-        self._replace_node(replace(node, taints=(*other_taints, *own_taints)))
+        self._replace_node(with_soft_taints(node, keys))
 
     def record_decision(self, record: HistoryEntry) -> None:
         self.records.append(record)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from trimtab.autoscaling.churn.churn_cluster import EPOCH, ChurnCluster
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
-from trimtab.cluster.api.core import Taint
 from trimtab.cluster.autoscaler_flags import DELAY_AFTER_ADD, UNNEEDED_TIME
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.node import NodeInfo
@@ -31,7 +30,7 @@ from trimtab.compactor.error_guard import ErrorGuard
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.planner import CompactionPlanner
 from trimtab.compactor.pool_state_store import PoolStates
-from trimtab.compactor.soft_taint import SOFT_TAINTS, SoftTaints
+from trimtab.compactor.soft_taint import SoftTaints, with_soft_taints
 from trimtab.compactor.step_runner import StepRunner
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
@@ -132,10 +131,7 @@ class ChurnActuator:
         return self.cluster.scale_workload(deployment.partition("/")[2], before, replicas)
 
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
-        present = self.cluster.nodes[node.name]
-        others = tuple(taint for taint in present.taints if taint.key not in SOFT_TAINTS)
-        own = tuple(Taint(key=key, effect="PreferNoSchedule") for key in keys)
-        self.cluster.set_node(replace(present, taints=(*others, *own)))
+        self.cluster.set_node(with_soft_taints(self.cluster.nodes[node.name], keys))
 
     def record_decision(self, record: HistoryEntry) -> None:
         self.decisions.append(record)

@@ -56,3 +56,10 @@ def test_a_policy_with_a_mistake_is_named_and_left_out(tmp_path: Path) -> None:
 def test_files_and_a_cluster_are_not_listed_together(cluster: Path) -> None:
     result = trimtab("policies", "list", cluster, "--cluster", cluster)
     assert (result.exit_code, has_facts(result.stderr, "PATH", "policies", "--cluster")) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["Trimtab", "a/b", "a\nb", "-", "x" * 64])
+def test_parameters_are_read_from_a_namespace_that_can_exist(tmp_path: Path, name: str) -> None:
+    result = trimtab("policies", "compile", "--to", "mutatingadmissionpolicy", f"--params-namespace={name}", tmp_path)
+    assert result.exit_code == 2
+    assert has_facts(result.output, "--params-namespace")

@@ -16,6 +16,7 @@ from trimtab.cluster.format_count import join_first
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.given_policies import load_given_policies
 from trimtab.inputs.option import Argument, option
+from trimtab.metricsapi.rules import is_namespace_name
 from trimtab.policy.cel import Manifest
 from trimtab.policy.compiled.differences import DIFFERENCES, list_differences
 from trimtab.policy.compiled.mutating_policy import compile_mutating_policy, find_conflicts
@@ -75,6 +76,9 @@ def compile_policies(options: CompileOptions) -> None:
     which a MutatingAdmissionPolicy changes a pod otherwise than the webhook would.
     """
     paths, output_file, parameters = options.paths, options.output_file, options.parameters
+    if options.parameters_namespace and not is_namespace_name(options.parameters_namespace):
+        expected = "--params-namespace: the name of a namespace, such as trimtab-system"
+        raise UsageError([ConfigError(file="command line", expected=expected, got=options.parameters_namespace)])
     policies = load_given_policies(paths).all
     if options.target == "validatingadmissionpolicy":
         _reject_option("--params", parameters is not None)

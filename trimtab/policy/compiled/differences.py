@@ -77,7 +77,8 @@ DIFFERENCES = (
     ),
     Difference(
         "paused",
-        "The annotation `trimtab.dev/paused` stops only the webhook: to stop compiled policies, delete their bindings.",
+        "The annotation `trimtab.dev/paused` stops Trimtab's own processes, not the API server: to stop compiled "
+        "policies, delete their bindings.",
     ),
     Difference(
         "capacity",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.compaction.order.test_author_policy import stored
 from tests.compactor.played import TERMS, Killed, Played, process
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.order_entry import ORDERS, OrderEntry
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.order_object import OrderObject, OrderSpec, OrderStatus, read_order_objects
+from trimtab.compaction.order.author_policy import PolicyReading
+from trimtab.compaction.order.order_object import OrderObject, OrderSpec, OrderStatus, read_order_page
 from trimtab.compaction.order.order_status import to_document
 from trimtab.compactor.loop import Loop
 from trimtab.compactor.order.order_keeper import OrderKeeper
@@ -30,6 +32,14 @@ class PlayedOrders:
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Uid → object."""
     unproven: bool = False
+    """Whether the policy for authors does not exist."""
+    policy: tuple[dict[str, Any], dict[str, Any]] = field(default_factory=stored)
+    """The policy for authors and its binding."""
+    policy_readings: int = 0
+    listed: int = 0
+    rounds: int = 0
+    foreign: set[str] = field(default_factory=set)
+    """The namespaces in which no author may evict."""
     lost: dict[str, str] = field(default_factory=dict)
     """Author → what they may not do."""
     covered: list[set[str]] = field(default_factory=list)
@@ -51,20 +61,29 @@ class PlayedOrders:
         return uid
 
     # ── what the compactor asks ──────────────────────────────────────────
-    def list_orders(self) -> ListedOrders:
+    def list_orders(self, known: Container[str]) -> ListedOrders:
+        self.listed += 1
         if self.broken:
             raise KubeFault("list drainorders: no answer")
         if self.unserved:
             return ListedOrders(is_served=False)
-        return ListedOrders(tuple(read_order_objects(json.dumps({"items": list(self.objects.values())}).encode())))
+        page = read_order_page(json.dumps({"items": list(self.objects.values())}).encode(), known)
+        return ListedOrders(tuple(page.orders), page.newest)
 
-    def author_problem(self, order: OrderObject) -> Reason | None:
-        return o.UNPROVEN("the policy does not exist") if self.unproven else None
+    def read_author_policy(self) -> PolicyReading:
+        self.policy_readings += 1
+        return PolicyReading() if self.unproven else PolicyReading(*self.policy)
+
+    def begin_round(self) -> None:
+        self.rounds += 1
 
     def rights_problem(
         self, spec: OrderSpec, nodes: Iterable[str], namespaces: Iterable[str], *, reads: bool
     ) -> Reason | None:
-        self.covered.append(set(namespaces))
+        namespaces = set(namespaces)
+        self.covered.append(namespaces)
+        if foreign := namespaces & self.foreign:
+            return o.AUTHOR_MAY_NOT(f"{spec.by} may not create pods/eviction in namespace {min(foreign)}")
         if self.silent:
             return o.RIGHTS_UNKNOWN("no answer")
         return o.AUTHOR_MAY_NOT(f"{spec.by} may not {self.lost[spec.by]}") if spec.by in self.lost else None

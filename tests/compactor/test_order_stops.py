@@ -9,7 +9,7 @@ from tests.compactor.played_orders import PlayedOrders
 from tests.compactor.test_drain_orders import world
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.drain.order_entry import ORDERS
-from trimtab.compaction.order.order_object import OrderObject
+from trimtab.compaction.order.order_object import OrderSpec
 
 
 def evictions_of(orders: PlayedOrders) -> list[str]:
@@ -113,14 +113,14 @@ def test_an_unexpected_error_in_one_order_does_not_stop_the_others() -> None:
     orders = world()
     orders.order("b", uid="u-0")
     orders.order("a", uid="u-1")
-    real = orders.author_problem
+    real = orders.rights_problem
 
-    def author_problem(order: OrderObject) -> Reason | None:
-        if order.uid == "u-0":
+    def rights_problem(spec: OrderSpec, *args: Any, **more: Any) -> Reason | None:
+        if spec.nodes == ("b",):
             raise ValueError("something unforeseen")
-        return real(order)
+        return real(spec, *args, **more)
 
-    orders.author_problem = author_problem  # type: ignore[method-assign]
+    orders.rights_problem = rights_problem  # type: ignore[method-assign]
     orders.run(60)
     assert orders.phase("u-1") == "Done"
 

@@ -105,7 +105,8 @@ class Loop:
         self._reopen_pools(view)
         self.moves_by_others = self.moves_by_others.observe(view, self.drainer.timeouts.rest)
         if self.orders is not None:
-            self.drainer.ordered_nodes = self.planner.ordered_nodes = self.orders.ledger.ordered_nodes()
+            self.planner.ordered_nodes = self.orders.ledger.ordered_nodes()
+            self.drainer.ordered_nodes = self.orders.begun_nodes()
         self.planner.moved_by_others = frozenset(self.moves_by_others.moved)
         before = self.error_guard.error_count
         with collector.collect_errors():
@@ -219,7 +220,8 @@ class Loop:
         for pool in view.pools:
             if not self.has_state(pool.name):
                 self.pool_states.forget_saved(pool.name)
-        if self.pool_states.state_of(ORDERS).orders and not self.has_state(ORDERS):
+        orders = self.pool_states.state_of(ORDERS)
+        if (orders.orders or orders.author_policy is not None) and not self.has_state(ORDERS):
             self.pool_states.forget_saved(ORDERS)
         self.pool_states.save_states()
 

@@ -210,7 +210,7 @@ class Process:
             priority=planner.rank_resizes,
         )
         orders = OrderKeeper(
-            KubeOrderSource(writer, settings.namespace, recorder),
+            KubeOrderSource(writer, settings.namespace, recorder, clock.elapsed_seconds),
             drains,
             self.log,
             settings.namespace,

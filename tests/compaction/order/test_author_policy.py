@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from trimtab.cluster.processes import COMPACTOR
-from trimtab.compaction.order.author_policy import POLICY_NAME, in_force_since, policy_problem
+from trimtab.compaction.order.author_policy import POLICY_NAME, PolicyReading, policy_problem
 from trimtab.installation.processes.compactor import render_order_author_policy
 
 
@@ -17,6 +17,7 @@ def stored() -> tuple[dict[str, Any], dict[str, Any]]:
         entry = {"manager": "trimtab", "time": "2026-01-01T00:00:00Z"}
         status = {"manager": "kube-controller-manager", "subresource": "status", "time": "2026-01-09T00:00:00Z"}
         item["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [entry, status]}
+        item["metadata"] |= {"uid": f"uid-{item['kind']}", "generation": 1}
     policy["spec"]["matchConstraints"] |= {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
     return policy, binding
 
@@ -66,16 +67,37 @@ def test_an_object_that_is_missing_is_a_problem() -> None:
     assert policy_problem({}, {})
 
 
-def test_it_is_in_force_since_its_last_write_and_not_since_a_write_of_the_status() -> None:
+def test_objects_of_the_first_generation_have_not_changed_since_they_were_created() -> None:
     policy, binding = stored()
-    first = in_force_since(policy, binding)
-    binding["metadata"]["managedFields"][0]["time"] = "2026-01-02T00:00:00Z"
+    first = PolicyReading(policy, binding).unchanged_since
+    binding["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
     assert first is not None
-    assert in_force_since(policy, binding) == first + 86_400
+    assert PolicyReading(policy, binding).unchanged_since == first + 86_400
 
 
-def test_a_time_that_cannot_be_read_is_not_known() -> None:
+@pytest.mark.parametrize("change", [{"generation": 3}, {"generation": None}, {"creationTimestamp": "yesterday"}])
+def test_an_object_that_was_changed_or_does_not_say_so_proves_nothing(change: dict[str, Any]) -> None:
+    """A client that narrows the policy and restores it leaves only a higher generation: to remove a field adds nothing
+    to the managed fields."""
     policy, binding = stored()
-    policy["metadata"]["managedFields"][0]["time"] = "yesterday"
-    assert in_force_since(policy, binding) is None
-    assert in_force_since({}, {}) is None
+    binding["metadata"] |= change
+    assert PolicyReading(policy, binding).unchanged_since is None
+    assert PolicyReading({}, {}).unchanged_since is None
+
+
+def test_a_sighting_is_of_both_objects_and_of_their_generations() -> None:
+    policy, binding = stored()
+    sightings = {PolicyReading(policy, binding).sighting}
+    for item, key in ((policy, "uid"), (binding, "uid"), (policy, "generation"), (binding, "generation")):
+        before = item["metadata"][key]
+        item["metadata"][key] = "other" if key == "uid" else 2
+        sightings.add(PolicyReading(policy, binding).sighting)
+        item["metadata"][key] = before
+    assert len(sightings) == 5
+    assert PolicyReading({}, {}).sighting is None
+
+
+def test_a_delete_is_decided_by_the_policy() -> None:
+    policy, _ = stored()
+    [rule] = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert "DELETE" in rule["operations"]

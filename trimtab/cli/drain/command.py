@@ -25,10 +25,10 @@ from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.since import parse_age
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
-from trimtab.cluster.timestamps import Seconds, parse_timestamp
+from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order.next_round import DrainOrder, OrderPhase, OrderRound
-from trimtab.compaction.order.order_object import OrderSpec, Phase
+from trimtab.compaction.order.order_object import MAX_GROUPS, OrderSpec, Phase
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.record import MAX_TEXT, OrderRecord
@@ -332,7 +332,8 @@ def _hand_over(options: DrainOptions, name: str, nodes: Sequence[str]) -> None:
         force=options.force,
         delete_empty_dir_data=options.delete_emptydir_data,
         override_protection=options.override_protection,
-        until=options.until or "",
+        # In the form that the definition of DrainOrder permits.
+        until=format_timestamp(until) if (until := parse_timestamp(options.until)) is not None else "",
         timeout=_format_seconds(options.timeout),
         pod_timeout=_format_seconds(options.pod_timeout),
     )
@@ -344,7 +345,13 @@ def _hand_over(options: DrainOptions, name: str, nodes: Sequence[str]) -> None:
         print_event(event, order, as_json=options.output.form == "json")
 
     with connect_live(options.live_cluster) as client:
-        create_order(client, namespace, order, spec, now())
+        left_out = create_order(client, namespace, order, spec, now())
+        if left_out:
+            print_text(
+                f"The order names {MAX_GROUPS} of the login's groups. Permissions that come from one of the other "
+                f"{left_out} do not count.",
+                err=True,
+            )
         ends = describe_release(namespace, order)
         report(OrderEvent(at=now(), what="planned", text=f"DrainOrder {namespace}/{order} was created; {ends}"))
         try:

@@ -37,9 +37,9 @@ MAX_ERRORS = 30
 """After this many readings in a row that failed, the command ends. The order goes on."""
 
 
-def create_order(client: Client, namespace: str, name: str, spec: OrderSpec, now: Seconds) -> None:
-    """Creates the order in the name of the login. Raises RuntimeFailure if no compactor would carry it out, and
-    KubeFault."""
+def create_order(client: Client, namespace: str, name: str, spec: OrderSpec, now: Seconds) -> int:
+    """Creates the order in the name of the login, and returns how many of its groups the order does not name, because
+    it names at most `MAX_GROUPS`. Raises RuntimeFailure if no compactor would carry it out, and KubeFault."""
     leadership = read_leadership(client, namespace, now)
     if leadership.problem is not None:
         raise RuntimeFailure(f"{leadership.problem}\nWithout --through-compactor, the command drains the nodes itself.")
@@ -60,6 +60,7 @@ def create_order(client: Client, namespace: str, name: str, spec: OrderSpec, now
         raise RuntimeFailure(
             f"{error}: the cluster has no DrainOrders, or no namespace {namespace}; `trimtab install --apply` adds them"
         ) from None
+    return len(identity.groups) - len(groups)
 
 
 @dataclass(slots=True)

@@ -15,6 +15,23 @@ ORDERS = "drain-orders.trimtab.dev"
 """The name of the state that has the orders. It also counts the evictions from nodes that belong to no pool."""
 
 
+MAX_NAMESPACES = 64
+"""The largest number of namespaces that an entry names."""
+
+
+class PolicySighting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Generations of the admission policy that ties the authors of DrainOrders to users, and since when it is in force
+    in them."""
+
+    policy: str
+    """The uid and the generation of the policy."""
+    binding: str
+    """The uid and the generation of its binding."""
+    since: Seconds = 0
+    """The last time at which an order was created that may be older than these generations, by the clock of the API
+    server."""
+
+
 class OrderEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One DrainOrder that the compactor has accepted."""
 
@@ -26,6 +43,9 @@ class OrderEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """A hash of the order's spec. An order whose spec has changed is not carried out."""
     nodes: dict[str, str]
     """Node → its uid when the order was accepted. A selector or pool is resolved once."""
+    namespaces: tuple[str, ...] = ()
+    """The first `MAX_NAMESPACES` namespaces, in alphabetical order, whose pods the author was permitted to evict when
+    the order was accepted."""
     recorded: tuple[str, ...] = ()
     """The nodes on which the annotation of the order was observed."""
     emptied: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.backoff import EmptiedNode, PoolBackoff
-from trimtab.compaction.drain.order_entry import OrderEntry
+from trimtab.compaction.drain.order_entry import OrderEntry, PolicySighting
 from trimtab.compaction.drain.savings import DaySavings, add_saving
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
@@ -141,6 +141,9 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     even if the process is killed."""
     orders: dict[str, OrderEntry] = {}
     """Uid of a DrainOrder → what is known of it. Only the state of the pool `ORDERS` has entries."""
+    author_policy: PolicySighting | None = None
+    """What has been observed of the admission policy for authors of DrainOrders; only in the state of the pool
+    `ORDERS`. None: nothing, or the policy differs from that of an installation."""
     demand: DemandHistory = DemandHistory()
     """What the pods of the pool requested, for the forecast of the room that they need."""
     v: int = VERSION
@@ -358,6 +361,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             judged={cause: min(when, now) for cause, when in self.judged.items()},
             emptied={node: change(shape, at=min(shape.at, now)) for node, shape in self.emptied.items()},
             resizes=self.resizes.without_old_entries(now),
+            orders={uid: change(entry, since=min(entry.since, now)) for uid, entry in self.orders.items()},
         )
 
     def to_observations(self, emptying: Mapping[str, str]) -> Observations:

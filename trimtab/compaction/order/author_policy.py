@@ -3,15 +3,21 @@
 The compactor has more rights than the authors of orders. What it may do for an author is what the author may do
 (SubjectAccessReviews), so the name of the author must not be a claim. The API server knows who creates an object and
 does not store it; the policy makes it compare `spec.by` and `spec.groups` with it. The compactor accepts an order only
-if the policy and its binding have exactly this content, and had it before the order was created.
+if the policy and its binding have exactly this content, and had it since before the order was created.
+
+An object does not say since when it has its content: who narrows a policy and restores it leaves only a higher
+generation. A policy and a binding of the first generation have never changed. For all others, the compactor stores what
+it has observed (`PolicySighting`): as long as uid and generation are the same, nothing has changed in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from trimtab.cluster.timestamps import Seconds, parse_timestamp
+from trimtab.compaction.drain.order_entry import PolicySighting
 from trimtab.compaction.order.order_object import GROUP, PLURAL
 
 SUBJECT = "drainorders"
@@ -25,11 +31,24 @@ second."""
 RULE: Mapping[str, Any] = {
     "apiGroups": [GROUP],
     "apiVersions": ["*"],
-    "operations": ["CREATE", "UPDATE"],
+    "operations": ["CREATE", "UPDATE", "DELETE"],
     "resources": [PLURAL, f"{PLURAL}/*"],
     "scope": "Namespaced",
 }
 _ACCOUNT = "request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':trimtab-compactor'"
+_CONTROLLERS = (
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:kube-controller-manager",
+)
+"""The clients that delete objects because their namespace or their owner was deleted: the accounts of the two
+controllers, or the name of the controller manager if it does not use an account for each
+(kube-controller-manager, --use-service-account-credentials)."""
+_MAY_RELEASE = (
+    "oldObject.spec.by == request.userInfo.username || "
+    f"request.userInfo.username in [{', '.join(repr(name) for name in _CONTROLLERS)}] || "
+    "authorizer.group('').resource('nodes').check('patch').allowed()"
+)
 _SAME_STATUS = (
     "has(object.status) == has(oldObject.status) && (!has(object.status) || object.status == oldObject.status)"
 )
@@ -47,6 +66,10 @@ VALIDATIONS: Sequence[tuple[str, str]] = (
     (
         f"request.operation != 'UPDATE' || {_ACCOUNT} || ({_SAME_STATUS})",
         "only the compactor of this namespace writes the status of a DrainOrder",
+    ),
+    (
+        f"request.operation != 'DELETE' || {_MAY_RELEASE}",
+        "to delete a DrainOrder uncordons its nodes: only its author deletes it, or a user who may patch nodes",
     ),
 )
 """(expression in CEL, message if it is false)."""
@@ -89,18 +112,37 @@ def _without_defaults(spec: Any) -> Any:
     return spec
 
 
-def in_force_since(policy: Mapping[str, Any], binding: Mapping[str, Any]) -> Seconds | None:
-    """Returns since when both objects are as they are: the last time at which a client wrote one of them; None if that
-    is not known. A write of the status does not count."""
-    times: list[Seconds | None] = []
-    for item in (policy, binding):
-        metadata = item.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
-        times.append(parse_timestamp(metadata.get("creationTimestamp")))
-        entries = metadata.get("managedFields")
-        times.extend(
-            parse_timestamp(entry.get("time"))
-            for entry in (entries if isinstance(entries, list) else ())
-            if isinstance(entry, dict) and not entry.get("subresource")
-        )
-    return None if None in times else max(time for time in times if time is not None)
+@dataclass(frozen=True, slots=True)
+class PolicyReading:
+    """The policy and its binding, as they were read from the API server. None: there is none."""
+
+    policy: Mapping[str, Any] | None = None
+    binding: Mapping[str, Any] | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why the two do not tie authors to users, as part of a sentence; empty if they do."""
+        return policy_problem(self.policy, self.binding)
+
+    @property
+    def unchanged_since(self) -> Seconds | None:
+        """Since when both objects have had their content, as they prove it themselves: since they were created, if
+        both are in their first generation. None if one of them was changed, or does not say."""
+        times = []
+        for metadata in self._metadata():
+            is_first = metadata.get("generation") == 1
+            times.append(parse_timestamp(metadata.get("creationTimestamp")) if is_first else None)
+        return None if None in times else max(time for time in times if time is not None)
+
+    @property
+    def sighting(self) -> PolicySighting | None:
+        """The generations of the two; None if one of them does not say."""
+        marks = []
+        for metadata in self._metadata():
+            uid, generation = metadata.get("uid"), metadata.get("generation")
+            marks.append(f"{uid}/{generation}" if uid and generation else "")
+        return PolicySighting(policy=marks[0], binding=marks[1]) if all(marks) else None
+
+    def _metadata(self) -> list[Mapping[str, Any]]:
+        items = [(item or {}).get("metadata") for item in (self.policy, self.binding)]
+        return [metadata if isinstance(metadata, dict) else {} for metadata in items]

@@ -63,6 +63,13 @@ class DrainOrder:
     """The time from which no further node is begun; None: no limit."""
     deadline: Seconds | None = None
     """The time from which no further pod is evicted; None: no limit."""
+    is_signed: bool = False
+    """Whether the records of the order are signed, as those of the compactor. Then the soft taint on a node, which any
+    client that may patch nodes can write, says nothing; and a node on which another user lets pods run fails alone."""
+
+
+LOCAL_FAILURES = (o.FOREIGN_POD, o.NOT_EMPTY, o.SKIPPED)
+"""The failures of a node that pods of other users can bring about, which do not stop a signed order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +172,12 @@ class _RoundDecision:
         for name in order.nodes:
             result.phases[name] = self._phase_of(name)
         if result.stop is None and order.deadline is not None and self.view.now >= order.deadline:
-            result.stop = o.TIMED_OUT("the order took longer than its --timeout, so no further pod is evicted")
+            result.stop = o.TIMED_OUT(
+                f"the order took longer than its {order.rules.words.timeout}, so no further pod is evicted"
+            )
         for name in self._in_phase(OrderPhase.DRAINING):
             self._find_failure(name)
-        if result.stop is None and not order.rules.keeps_going:
-            result.stop = next(iter(result.failures.values()), None)
+        result.stop = result.stop or self._failure_that_stops()
         uncordoned = [name for name in self._in_phase(OrderPhase.WAITING) if name not in self.records]
         if uncordoned and self._is_past_until():
             result.stop = result.stop or self._until_reason()
@@ -179,12 +187,18 @@ class _RoundDecision:
                 return result
         for name in self._in_phase(OrderPhase.DRAINING):
             self._continue_drain(name)
-        if result.stop is None and not order.rules.keeps_going:
-            result.stop = next(iter(result.failures.values()), None)
+        result.stop = result.stop or self._failure_that_stops()
         if result.stop is None and not self._in_phase(OrderPhase.DRAINING):
             self._begin_wave()
         result.is_over = self._is_over()
         return result
+
+    def _failure_that_stops(self) -> Reason | None:
+        """Returns the first failure because of which nothing new is begun; None if there is none."""
+        if self.order.rules.keeps_going:
+            return None
+        local = LOCAL_FAILURES if self.order.is_signed else ()
+        return next((reason for reason in self.result.failures.values() if reason.code not in local), None)
 
     def _phase_of(self, name: str) -> OrderPhase:
         node, record = self.nodes.get(name), self.records.get(name)
@@ -195,11 +209,13 @@ class _RoundDecision:
             if before.was_emptied:
                 return OrderPhase.LEFT
             self.result.failures[name] = o.RECORD_REMOVED(
-                f"another client removed the record of the order from node {name}, as `trimtab drain --release` does"
+                f"another client removed the record of the order from node {name}, {self.order.rules.words.release}"
             )
             return OrderPhase.FAILED
-        was_skipped = before is not None and before.was_skipped
-        if record is None and (was_skipped or any(order_of_taint(taint) == self.order.name for taint in node.taints)):
+        is_skipped = before is not None and before.was_skipped
+        if not self.order.is_signed:
+            is_skipped = is_skipped or any(order_of_taint(taint) == self.order.name for taint in node.taints)
+        if record is None and is_skipped:
             self.result.failures[name] = o.SKIPPED(f"node {name} could not be emptied when the order began")
             return OrderPhase.FAILED
         if record is not None and record.is_emptied:
@@ -233,6 +249,11 @@ class _RoundDecision:
     def _cordon(self, names: Sequence[str]) -> None:
         """Cordons all nodes of the order before the first eviction, so that no pod moves onto a node that is emptied
         later. Nodes that cannot be emptied stay open, with a soft taint."""
+        for name in names:
+            if (denial := self._denial_on(name)) is not None:
+                self._fail(name, denial)
+                self.result.writes.append((name, DiscourageSuccessors()))
+        names = [name for name in names if name not in self.result.failures]
         plan = self.plan(self._in_phase(OrderPhase.WAITING))
         if plan.refusals and not self.order.rules.keeps_going:
             self.result.failures.update(plan.refusals)
@@ -253,7 +274,17 @@ class _RoundDecision:
                 )
                 self.result.writes.append((name, CordonForOrder(record)))
 
+    def _denial_on(self, name: str) -> Reason | None:
+        """Returns why a pod on the node cannot be evicted, as the API server said before; None if it said so of
+        none."""
+        pods = self.planner.pods_on_node[name]
+        uids = (pod.uid for pod in pods if pod.uid in self.denials and pod.deletion_requested_at is None)
+        return next((self.denials[uid] for uid in uids), None)
+
     def _begin_wave(self) -> None:
+        for name in self._in_phase(OrderPhase.WAITING):
+            if (denial := self._denial_on(name)) is not None:
+                self._fail(name, denial)
         waiting = self._in_phase(OrderPhase.WAITING)
         if not waiting:
             return
@@ -277,7 +308,7 @@ class _RoundDecision:
         return self.order.until is not None and self.view.now >= self.order.until
 
     def _until_reason(self) -> Reason:
-        return o.UNTIL_REACHED("the time of --until is reached, so no further node is begun")
+        return o.UNTIL_REACHED(f"the time of {self.order.rules.words.until} is reached, so no further node is begun")
 
     # ── a drain in progress ──────────────────────────────────────────────
     def _drain_of(self, name: str) -> DrainAnnotation:
@@ -290,10 +321,9 @@ class _RoundDecision:
         if (overdue := self._overdue_reason(name)) is not None:
             self.result.failures[name] = overdue
             return
-        for pod in self.planner.pods_on_node[name]:
-            if pod.uid in self.denials and pod.deletion_requested_at is None:
-                self.result.failures[name] = self.denials[pod.uid]
-                return
+        if (denial := self._denial_on(name)) is not None:
+            self.result.failures[name] = denial
+            return
         moved_owners = {move.owner_key for move in drain.moves if move.owner}
         moved_uids = {move.uid for move in drain.moves}
         for pod in self.planner.pods_on_node[name]:
@@ -330,7 +360,7 @@ class _RoundDecision:
         for action in self.planner.next_evictions(node, drain):
             if isinstance(action, a.MarkEmptied) and (terminating := self._terminating_pods(name)):
                 result.waits[name] = ENDING(f"pod {terminating[0].key} is still terminating")
-            elif isinstance(action, a.MarkEmptied):
+            elif isinstance(action, a.MarkEmptied) and self._denial_on(name) is None:
                 emptied = mark_emptied(drain, self.view.now)
                 result.writes.append((name, WriteRecord(change(self.records[name], drain=emptied))))
             elif isinstance(action, a.Evict) and result.stop is None and name not in result.failures:

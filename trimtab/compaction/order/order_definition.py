@@ -73,7 +73,9 @@ _SPEC: Schema = {
     "overrideProtection": _flag(
         "Also evict pods that an annotation protects, and stop groups of pods that run only together."
     ),
-    "until": _text("The time after which no further node is begun, in RFC 3339.", 64, format="date-time"),
+    "until": _text(
+        "The time after which no further node is begun, in RFC 3339.", 64, pattern=o.TIME_PATTERN, format="date-time"
+    ),
     "timeout": _text(
         "The time after which no further pod is evicted, from the acceptance of the order, such as `2h`.",
         32,

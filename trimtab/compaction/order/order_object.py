@@ -8,7 +8,7 @@ order, such as one that has ended.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ import msgspec
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds, parse_duration, parse_timestamp
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.order.order_rules import OrderRules
+from trimtab.compaction.order.order_rules import FIELD_WORDS, OrderRules
 from trimtab.compaction.order.record import MAX_ORDER_NODES, MAX_TEXT
 
 GROUP, VERSION, KIND, PLURAL = "trimtab.dev", "v1alpha1", "DrainOrder", "drainorders"
@@ -27,6 +27,11 @@ MAX_GROUPS, MAX_GROUP_LENGTH = 64, 256
 MAX_SELECTOR = 1000
 MAX_AT_ONCE = 50
 DURATION_PATTERN = r"^([0-9]{1,6}(s|m|h)){1,3}$"
+TIME_PATTERN = (
+    r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+"""RFC 3339 without what some readers of it do not read: small letters, leap seconds, and 24:00."""
 DEFAULT_POD_TIMEOUT = "5m"
 Short = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 NodeName = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
@@ -90,7 +95,7 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     """Whether pods with an emptyDir on the disk of the node are evicted."""
     override_protection: bool = False
     """Whether annotations that protect pods and nodes are ignored, and groups of pods are stopped."""
-    until: str = ""
+    until: Annotated[str, msgspec.Meta(max_length=64)] = ""
     """The time after which no further node is begun, in RFC 3339."""
     timeout: Annotated[str, msgspec.Meta(max_length=32)] = ""
     """The time after which no further pod is evicted, from the acceptance of the order, such as `2h`."""
@@ -109,6 +114,7 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
             overrides_protection=self.override_protection,
             keeps_going=self.keep_going,
             at_once=self.at_once,
+            words=FIELD_WORDS,
         )
 
     @property
@@ -237,13 +243,21 @@ class OrderObject:
     stored_status: Any = None
     """The status as it is stored, to see whether it has to be written again."""
 
+    @property
+    def phase(self) -> str:
+        """The phase in the status."""
+        return self.status.phase
+
 
 @dataclass(frozen=True, slots=True)
 class OrderPage:
     """One page of a list of DrainOrders."""
 
     orders: list[OrderObject]
-    """The orders, oldest first, without those that are being deleted."""
+    """The orders, oldest first, without those that are being deleted, and without those that nothing is to be done
+    for."""
+    newest: Seconds
+    """When the newest of all orders of the page was created."""
     next_page: str
     """The token of the next page; empty for the last one."""
 
@@ -254,17 +268,37 @@ def read_order_objects(body: bytes) -> list[OrderObject]:
     return read_order_page(body).orders
 
 
-def read_order_page(body: bytes) -> OrderPage:
-    """Returns a page of a list. Raises msgspec.DecodeError if the body is no list."""
-    objects, page = [], msgspec.json.decode(body, type=_List)
+def read_order_page(body: bytes, known: Container[str] | None = None) -> OrderPage:
+    """Returns a page of a list. Raises msgspec.DecodeError if the body is no list.
+
+    known: the uids of orders that the reader has accepted. Of the others, those that have ended are left out: thousands
+    of them would be decoded in every round. None: no order is left out."""
+    objects, newest, page = [], 0, msgspec.json.decode(body, type=_List)
     for item in page.items:
         try:
             shape = msgspec.json.decode(item, type=_Object)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue  # without a uid, it is no object of an API server
-        if shape.metadata.deletion_timestamp is None and shape.metadata.uid:
+        newest = max(newest, parse_timestamp(shape.metadata.creation_timestamp) or 0)
+        if shape.metadata.deletion_timestamp is not None or not shape.metadata.uid:
+            continue
+        if known is None or shape.metadata.uid in known or not _has_ended(shape):
             objects.append(_read_object(shape))
-    return OrderPage(sort_orders(objects), page.metadata.next_page)
+    return OrderPage(sort_orders(objects), newest, page.metadata.next_page)
+
+
+class _Glance(msgspec.Struct):
+    phase: str = ""
+    cordoned: int = 0
+
+
+def _has_ended(shape: _Object) -> bool:
+    """Returns whether the status says that the order has ended, and that no node is cordoned for it."""
+    try:
+        glance = msgspec.json.decode(shape.status, type=_Glance)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return glance.phase in FINAL_PHASES and not glance.cordoned
 
 
 def sort_orders(orders: Iterable[OrderObject]) -> list[OrderObject]:

@@ -93,14 +93,17 @@ def plan_order(
     closed: Iterable[str] = (),
     order: str = "",
     own_nodes: Collection[str] = (),
+    denials: Mapping[str, Reason] | None = None,
 ) -> OrderPlan:
     """Returns the plan of an order. Equal input gives an equal plan.
 
     names: the nodes to empty, which must exist. now: the time of the snapshot; None if it is unknown. closed: further
     nodes of the order that are not emptied by this plan, and that receive no pods either. order: the name of the order,
-    whose own records keep no node from it. own_nodes: the nodes that the compactor has cordoned for this order."""
+    whose own records keep no node from it. own_nodes: the nodes that the compactor has cordoned for this order, or may
+    cordon for it whatever their annotations say. denials: uid of a pod → why it cannot be evicted, which only the API
+    server knows."""
     return _OrderPlanner(
-        model, [model.node_numbers[name] for name in names], rules, now, order, frozenset(own_nodes)
+        model, [model.node_numbers[name] for name in names], rules, now, order, frozenset(own_nodes), denials or {}
     ).build_plan([model.node_numbers[name] for name in closed if name in model.node_numbers])
 
 
@@ -112,6 +115,7 @@ class _OrderPlanner:
     now: Seconds | None
     order: str
     own_nodes: frozenset[str]
+    denials: Mapping[str, Reason]
     pods_to_move: dict[int, list[int]] = field(default_factory=dict)
     budget_of: dict[int, int] = field(default_factory=dict)
     refusals: dict[int, Reason] = field(default_factory=dict)
@@ -160,6 +164,8 @@ class _OrderPlanner:
             verdict = self.checker.judge_ordered(pod)
             if isinstance(verdict, Evictable) and (returns := returning_reason(self.model, number)) is not None:
                 verdict = Blocked(returns)
+            if isinstance(verdict, Evictable) and pod.uid in self.denials:
+                verdict = Blocked(self.denials[pod.uid])
             if isinstance(verdict, Evictable):
                 movable.append(number)
                 if verdict.budget is not None:
@@ -189,6 +195,7 @@ class _OrderPlanner:
         if (
             isinstance(record, OrderRecord)
             and record.order != self.order
+            and node.name not in self.own_nodes
             and node.is_cordoned
             and not record.is_emptied
         ):
@@ -199,7 +206,7 @@ class _OrderPlanner:
             )
         keys = () if self.rules.overrides_protection else (KEEP_ANNOTATION, RENAMED_KEEP, DO_NOT_DISRUPT)
         if (reason := node_keep_reason(node, keys)) is not None:
-            return o.PROTECTED_NODE(f"{reason} (--override-protection drains it)")
+            return o.PROTECTED_NODE(f"{reason} (with {self.rules.words.overrides_protection} it is drained)")
         return None
 
     def _prepare_capacity(self, closed: Sequence[int]) -> FreeCapacity:

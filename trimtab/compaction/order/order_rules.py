@@ -4,6 +4,30 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrderWords:
+    """How the user writes what an order may do: the options of `trimtab drain`, or the fields of a DrainOrder."""
+
+    evicts_bare_pods: str = "--force"
+    deletes_local_data: str = "--delete-emptydir-data"
+    overrides_protection: str = "--override-protection"
+    timeout: str = "--timeout"
+    until: str = "--until"
+    release: str = "as `trimtab drain --release` does"
+    """How another client removes the record of an order from a node."""
+
+
+FIELD_WORDS = OrderWords(
+    evicts_bare_pods="`force: true`",
+    deletes_local_data="`deleteEmptyDirData: true`",
+    overrides_protection="`overrideProtection: true`",
+    timeout="`timeout`",
+    until="`until`",
+    release="as `trimtab compactor release` does",
+)
+"""The fields of a DrainOrder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRules:
     """What an order may do. The defaults are the safe ones."""
 
@@ -16,5 +40,7 @@ class OrderRules:
     (`--override-protection`)."""
     keeps_going: bool = False
     """Whether the nodes that can be drained are drained although others cannot (`--keep-going`)."""
+    words: OrderWords = OrderWords()
+    """How the reasons name what the user could permit."""
     at_once: int = 1
     """How many nodes are drained at the same time, all of one zone."""

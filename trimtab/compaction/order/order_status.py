@@ -113,7 +113,9 @@ def _with_conditions(
     is_complete = "True" if phase is Phase.DONE else "False"
     before = {condition.type: condition for condition in order.status.conditions}
     conditions = []
-    for kind, value, word in (("Accepted", is_accepted, phase.value), ("Complete", is_complete, phase.value)):
+    word = camel_case(reason) or phase.value
+    accepted_word = "Accepted" if status.since else word
+    for kind, value, word in (("Accepted", is_accepted, accepted_word), ("Complete", is_complete, word)):
         last = before.get(kind)
         since = last.last_transition_time if last is not None and last.status == value else format_timestamp(now)
         conditions.append(
@@ -134,6 +136,11 @@ def _with_conditions(
         message=message,
         conditions=tuple(conditions),
     )
+
+
+def camel_case(code: str) -> str:
+    """Returns the code of a reason as Kubernetes writes the reason of a condition or an Event: "OrderNoRoom"."""
+    return "".join(part.capitalize() for part in code.split("-"))
 
 
 def to_document(status: OrderStatus) -> dict[str, Any]:

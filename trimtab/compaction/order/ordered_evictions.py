@@ -97,23 +97,26 @@ class OrderedEvictionChecker(EvictionChecker):
 
     def _group_reason(self, pod: PodInfo) -> Reason | None:
         reason = None if self.order_rules.overrides_protection else EvictionChecker._group_reason(self, pod)
-        return o.PROTECTED_GROUP(f"{reason} (--override-protection evicts it)") if reason is not None else None
+        option = self.order_rules.words.overrides_protection
+        return o.PROTECTED_GROUP(f"{reason} ({option} evicts it)") if reason is not None else None
 
     def _owner_reason(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Reason | None:
         if self.order_rules.evicts_bare_pods:
             return None
+        option = self.order_rules.words.evicts_bare_pods
         if pod.owner is None:
-            return o.BARE_POD(f"pod {pod.key} has no controller that would recreate it (--force evicts it)")
+            return o.BARE_POD(f"pod {pod.key} has no controller that would recreate it ({option} evicts it)")
         if pod.owner not in self.inventory.owners and pod.owner.kind in self.inventory.owner_kinds:
             return o.BARE_POD(
                 f"{pod.owner.described}, the owner of pod {pod.key}, was not found, so nothing would recreate the pod "
-                "(--force evicts it)"
+                f"({option} evicts it)"
             )
         return None
 
     def _annotation_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         reason = None if self.order_rules.overrides_protection else EvictionChecker._annotation_reason(self, pod, pool)
-        return o.PROTECTED_POD(f"{reason} (--override-protection evicts it)") if reason is not None else None
+        option = self.order_rules.words.overrides_protection
+        return o.PROTECTED_POD(f"{reason} ({option} evicts it)") if reason is not None else None
 
     def _local_data_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         for name, claim in zip(pod.claims, self.inventory.claims_of(pod), strict=True):
@@ -123,7 +126,8 @@ class OrderedEvictionChecker(EvictionChecker):
         volume = next((each for each in pod.local_volumes if each.use == EMPTY_DIR_USE and not each.in_memory), None)
         if volume is None or self.order_rules.deletes_local_data:
             return None
-        return o.LOCAL_DATA(f"pod {pod.key} {volume.use} (volume {volume.name}; --delete-emptydir-data evicts it)")
+        option = self.order_rules.words.deletes_local_data
+        return o.LOCAL_DATA(f"pod {pod.key} {volume.use} (volume {volume.name}; {option} evicts it)")
 
     def _budget_verdict(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Verdict:
         """Returns the verdict by the budgets of the pod. A budget that allows none at present is waited for; one that

@@ -6,22 +6,24 @@ from trimtab.cluster.reason import Code
 BARE_POD = Code(
     "order-pod-without-owner",
     "The pod has no controller that would recreate it, so an eviction deletes it for good.",
-    "Create the pod from a Deployment, or evict it with --force.",
+    "Create the pod from a Deployment, or evict it with --force (in a DrainOrder: `force: true`).",
 )
 LOCAL_DATA = Code(
     "order-local-data",
     "The pod has an emptyDir on the disk of the node, whose data an eviction deletes.",
-    "If the data may be lost, use --delete-emptydir-data.",
+    "If the data may be lost, use --delete-emptydir-data (in a DrainOrder: `deleteEmptyDirData: true`).",
 )
 PROTECTED_POD = Code(
     "order-pod-protected",
     "An annotation of the pod says that it must not be evicted.",
-    "Remove the annotation that the message names, or evict the pod with --override-protection.",
+    "Remove the annotation that the message names, or evict the pod with --override-protection (in a DrainOrder: "
+    "`overrideProtection: true`).",
 )
 PROTECTED_GROUP = Code(
     "order-group-protected",
     "The pod belongs to a group of pods on several nodes that run only together, so its eviction stops all of them.",
-    "Wait until the group has ended, or evict the pod with --override-protection.",
+    "Wait until the group has ended, or evict the pod with --override-protection (in a DrainOrder: "
+    "`overrideProtection: true`).",
 )
 UNHEALTHY_POD = Code(
     "order-unhealthy-pod",
@@ -61,7 +63,7 @@ LONG_GRACE = Code(
 BUDGET_WAITS = Code(
     "order-budget-waits",
     "At present the PodDisruptionBudget of the pod allows no eviction, so the drain waits for it.",
-    "Make the other pods of the budget ready. The drain waits until its --timeout.",
+    "Make the other pods of the budget ready. The drain waits until its time limit (--timeout, `timeout`).",
 )
 # ── nodes ────────────────────────────────────────────────────────────────
 ORDERED = Code("order-node", "A user ordered the drain of the node.", "Nothing.")
@@ -73,7 +75,8 @@ STAYS = Code(
 PROTECTED_NODE = Code(
     "order-node-protected",
     "An annotation of the node says that it must not be drained.",
-    "Remove the annotation that the message names, or drain the node with --override-protection.",
+    "Remove the annotation that the message names, or drain the node with --override-protection (in a DrainOrder: "
+    "`overrideProtection: true`).",
 )
 OTHER_ORDER = Code(
     "order-of-another",
@@ -82,13 +85,16 @@ OTHER_ORDER = Code(
 )
 COMPACTOR_DRAINS = Code(
     "order-compactor-drains",
-    "According to an annotation of the node, Trimtab's compactor drains it.",
-    "Wait for the end of that drain, or end it with `trimtab compactor release --yes NODE`.",
+    "According to an annotation of the node, Trimtab's compactor drains it. A DrainOrder finds this only where the "
+    "annotation is of another compactor, or not authentic, and waits.",
+    "Wait for the end of that drain, or end it with `trimtab compactor release --yes NODE`. Remove an annotation that "
+    "is not authentic.",
 )
 NO_ROOM = Code(
     "order-no-room",
     "The pods of the node do not fit on the nodes outside the order.",
-    "Add nodes, or order fewer nodes. --keep-going drains the nodes whose pods fit.",
+    "Add nodes, or order fewer nodes. --keep-going (in a DrainOrder: `keepGoing: true`) drains the nodes "
+    "whose pods fit.",
 )
 TOO_FEW_DISRUPTIONS = Code(
     "order-moves-conflict",
@@ -99,12 +105,12 @@ TOO_FEW_DISRUPTIONS = Code(
 WAITS_FOR_WAVE = Code(
     "order-waits-for-wave",
     "The node is cordoned and waits until the nodes of the present wave are empty.",
-    "Nothing to do. --at-once says how many nodes are drained at a time.",
+    "Nothing to do. --at-once (in a DrainOrder: `atOnce`) says how many nodes are drained at a time.",
 )
 SKIPPED = Code(
     "order-node-skipped",
-    "The node could not be emptied when the order began, so the order left it out. It has a soft taint, so that "
-    "successors prefer other nodes, until the order ends.",
+    "The node could not be emptied when the order began, so the order left it out. `trimtab drain` gives it a soft "
+    "taint, so that successors prefer other nodes, until the order ends.",
     "`trimtab drain NODE --dry-run` says what keeps it.",
 )
 LEFT_ALONE = Code(
@@ -115,15 +121,17 @@ LEFT_ALONE = Code(
 )
 RECORD_REMOVED = Code(
     "order-record-removed",
-    "Another client removed the record of the order from the node, as `trimtab drain --release` does, before the node "
-    "was empty. The order does not cordon the node again.",
-    "Ask who released the node. `trimtab drain --resume` goes on with the other nodes of the order.",
+    "Another client removed the record of the order from the node, as `trimtab drain --release` and `trimtab compactor "
+    "release` do, before the node was empty. The order does not cordon the node again.",
+    "Ask who released the node. `trimtab drain --resume` goes on with the other nodes of the order; for a DrainOrder, "
+    "delete it and create another one.",
 )
 NOT_EMPTY = Code(
     "order-node-not-empty",
     "The record on the node says that the order emptied it, but a pod runs on it: it was bound there in spite of the "
     "cordon, or another client wrote the record.",
-    "End the order on the node (`trimtab drain --release --yes NODE`), and drain the node again.",
+    "End the order on the node (`trimtab drain --release --yes NODE`, or delete the DrainOrder), and drain the node "
+    "again.",
 )
 NOT_PERMITTED = Code(
     "order-eviction-not-permitted",
@@ -134,8 +142,9 @@ EVICTION_DENIED = Code(
     "order-eviction-denied",
     "The API server denies the eviction for another reason than the budget of the pod: an admission webhook or policy "
     "denies it or does not answer, its namespace is being deleted, or several budgets select the pod. A denial that "
-    "may end is waited for as long as --pod-timeout.",
-    "The message has the words of the API server. Remove the cause; `trimtab drain --resume` goes on.",
+    "may end is waited for as long as --pod-timeout (in a DrainOrder: `podTimeout`).",
+    "The message has the words of the API server. Remove the cause; `trimtab drain --resume` goes on. Delete a "
+    "DrainOrder, and create it again.",
 )
 STOPPED = Code(
     "order-stopped",
@@ -144,13 +153,16 @@ STOPPED = Code(
 )
 TIMED_OUT = Code(
     "order-timed-out",
-    "The order took longer than its --timeout. No further pod is evicted, and the nodes stay cordoned.",
-    "`trimtab drain --resume` goes on, and `trimtab drain --release` uncordons the nodes.",
+    "The order took longer than its time limit (--timeout, `timeout`). No further pod is evicted, and the nodes stay "
+    "cordoned.",
+    "`trimtab drain --resume` goes on, and `trimtab drain --release` uncordons the nodes. To delete a DrainOrder "
+    "uncordons them; create another one to go on.",
 )
 UNTIL_REACHED = Code(
     "order-until-reached",
-    "The time of --until is reached, so no further node is begun. The nodes that wait stay cordoned.",
-    "`trimtab drain --resume` goes on, and `trimtab drain --release` uncordons the nodes.",
+    "The time of --until (`until`) is reached, so no further node is begun. The nodes that wait stay cordoned.",
+    "`trimtab drain --resume` goes on, and `trimtab drain --release` uncordons the nodes. To delete a DrainOrder "
+    "uncordons them; create another one to go on.",
 )
 UNSEEN = Code(
     "order-cluster-not-read",
@@ -170,8 +182,9 @@ COMPLETE = Code(
 )
 RELEASED = Code(
     "order-released",
-    "The node is uncordoned again, because the DrainOrder was deleted or has ended, or because the compactor's state "
-    "does not know the order.",
+    "The compactor has removed the annotation of the order from the node, because the DrainOrder was deleted or has "
+    "ended, or because the compactor's state does not know the order. The node is uncordoned, unless another client "
+    "had cordoned it before.",
     "Nothing.",
 )
 UNPROVEN = Code(
@@ -185,6 +198,23 @@ AUTHOR_MAY_NOT = Code(
     "The author of the DrainOrder may not do all that the order needs, so the compactor does not do it for them. The "
     "nodes that were cordoned are uncordoned.",
     "Give the author the permissions that the message names, delete the DrainOrder, and create it again.",
+)
+FOREIGN_POD = Code(
+    "order-pod-not-permitted",
+    "A pod on the node is in a namespace in which the author of the DrainOrder may not evict pods. The node had no pod "
+    "of this namespace when the order was accepted. The order goes on with its other nodes.",
+    "Delete or move the pod, or give the author the permission; or delete the DrainOrder, which uncordons the nodes.",
+)
+TOO_OLD = Code(
+    "order-too-old",
+    "The DrainOrder is so old that its author is not believed any more: it names groups in which the author was when "
+    "it was created. Nothing more is evicted, and the nodes that were cordoned are uncordoned.",
+    "Create the DrainOrder again.",
+)
+UNSIGNED_RECORD = Code(
+    "order-unsigned-record",
+    "A node of the DrainOrder has the record of `trimtab drain`, which is not signed, so the order disregards it.",
+    "Ask who drains the node with `trimtab drain`. That drain and the order evict within the same budgets.",
 )
 RIGHTS_UNKNOWN = Code(
     "order-rights-unknown",

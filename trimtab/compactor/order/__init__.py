@@ -7,6 +7,7 @@ order_runner    the rounds of `trimtab drain` until the order is over
 order_rights    whether a user may do all that an order needs
 
 order_source       the DrainOrders of the cluster, their status, and what their authors may do
+author_witness     since when the admission policy that ties authors to users is in force
 order_ledger       what the stored state knows of them
 order_acceptance   whether a new one is accepted
 order_progress     the next writes of one that was accepted

@@ -9,7 +9,7 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.drain.order_entry import ORDERS, OrderEntry
+from trimtab.compaction.drain.order_entry import ORDERS, OrderEntry, PolicySighting
 from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.order_object import OrderObject
 from trimtab.compactor.pool_state_store import PoolStates
@@ -40,6 +40,18 @@ class OrderLedger:
             orders[uid] = entry
         self.pool_states.set_state(ORDERS, change(state, orders=orders))
         self.pool_states.save_states((ORDERS,))
+
+    @property
+    def policy_sighting(self) -> PolicySighting | None:
+        """The generations of the admission policy since which authors may be certain; None if there are none."""
+        return self.pool_states.state_of(ORDERS).author_policy
+
+    def store_sighting(self, sighting: PolicySighting | None) -> None:
+        """Stores the generations, before an order is accepted because of them. Raises ActuatorUnavailable."""
+        state = self.pool_states.state_of(ORDERS)
+        if state.author_policy != sighting:
+            self.pool_states.set_state(ORDERS, change(state, author_policy=sighting))
+            self.pool_states.save_states((ORDERS,))
 
     def save_changes(self) -> None:
         """Saves the entries again if the last save has failed: no entry is acted on before it is stored. Raises

@@ -30,9 +30,15 @@ from trimtab.compaction.order.order_limits import (
 )
 from trimtab.compaction.order.order_object import OrderObject, OrderSpec, OrderStatus, Override
 from trimtab.compaction.order.order_status import progress_status
-from trimtab.compaction.order.record import OrderRecord
+from trimtab.compaction.order.record import OrderRecord, read_record
 from trimtab.compactor.drainer import Drainer
-from trimtab.compactor.order.order_acceptance import OrderAcceptance, namespaces_on
+from trimtab.compactor.order.order_acceptance import (
+    MAX_AGE_TEXT,
+    OrderAcceptance,
+    evictable_pods,
+    is_too_old,
+    namespaces_on,
+)
 from trimtab.compactor.order.order_ledger import OrderLedger
 from trimtab.compactor.order.order_reader import OrderView
 from trimtab.compactor.order.order_source import OrderSource
@@ -42,8 +48,13 @@ from trimtab.runtime.log import Logger
 from trimtab.scheduling.cluster_model import Again
 
 MAX_STOP_TEXT = 2000
-STOPPING_CODES = {code.name: code for code in (o.AUTHOR_MAY_NOT, o.CHANGED_ORDER)}
+STOPPING_CODES = {code.name: code for code in (o.AUTHOR_MAY_NOT, o.CHANGED_ORDER, o.TOO_OLD)}
 """The codes for which an order stops and is not continued."""
+RELEASING_CODES = (o.AUTHOR_MAY_NOT, o.TOO_OLD)
+"""The codes with which an order ends and its nodes are released: its author has no right, or none that is certain, to
+keep them cordoned."""
+REVIEW_SECONDS = 30.0
+"""How often it is asked what the author may do while an order writes nothing."""
 
 
 @dataclass(slots=True)
@@ -62,6 +73,10 @@ class OrderProgress:
     steps: OrderSteps | None = None
     overrides: list[str] = field(default_factory=list)
     """What the order has disregarded of the settings of pools."""
+    is_waiting: bool = True
+    """Whether the order has nothing cordoned yet, and its pools do not let it begin now."""
+    reviewed_at: float | None = None
+    """When it was last asked what the author may do, by the monotonic clock."""
 
     def continue_order(
         self, order: OrderObject, entry: OrderEntry, view: ClusterView, active: ActiveDrains, now: float
@@ -80,10 +95,16 @@ class OrderProgress:
         observed = OrderView(_view_of_order(view, records), records)
         if steps.has_unobserved_writes(observed):
             return None
+        if (lost := self._lost_belief(order, spec, entry, view, records)) is not None:
+            entry = self._stop_order(entry, lost)
+            self.source.report_event(order, lost, is_warning=True)
         stop, hold = _stop_reason(entry), None
         if stop is None and not steps.is_past_deadline():
             hold = self._hold_reason(order, spec, entry, view, records)
-        round_ = steps.decide(observed, stop or hold, notes.keys())
+        self.is_waiting = hold is not None and hold.code is not o.WAITS_FOR_COMPACTOR and not records
+        steps.foreign_pods = self._foreign_pods(spec, entry, view) if stop is None and hold is None else {}
+        # What unsigned marks on its nodes say keeps a signed order from none of them.
+        round_ = steps.decide(observed, stop or hold, entry.nodes)
         if stop is None and hold is None:
             self._limit_round(order, spec, view, active, observed, round_)
             problem = self._rights_problem(spec, round_, view)
@@ -92,7 +113,7 @@ class OrderProgress:
                 if hold is None:
                     entry = self._stop_order(entry, problem)
                     self.source.report_event(order, problem, is_warning=True)
-                round_ = steps.decide(observed, problem, notes.keys())
+                round_ = steps.decide(observed, problem, entry.nodes)
         self.ledger.store_entry(self.uid, _with_history(entry, steps.history))
         steps.carry_out(observed, round_)
         entry = self.ledger.entries[self.uid]
@@ -105,6 +126,50 @@ class OrderProgress:
         entry = change(entry, stop=reason.code.name, stop_why=reason.sentence[:MAX_STOP_TEXT])
         self.ledger.store_entry(self.uid, entry)
         return entry
+
+    def _lost_belief(
+        self,
+        order: OrderObject,
+        spec: OrderSpec,
+        entry: OrderEntry,
+        view: ClusterView,
+        records: Mapping[str, OrderRecord],
+    ) -> Reason | None:
+        """Returns why the order is not continued in the name of its author any more: it is too old, or the author has
+        lost a permission. That is asked from time to time also while the order writes nothing, because nodes are
+        cordoned for it."""
+        if entry.stop:
+            return None
+        if is_too_old(order, view.now):
+            return o.TOO_OLD(f"the order is older than {MAX_AGE_TEXT}")
+        now = self.elapsed()
+        if not records or (self.reviewed_at is not None and now - self.reviewed_at < REVIEW_SECONDS):
+            return None
+        self.reviewed_at = now
+        namespaces = namespaces_on(view, records) & frozenset(entry.namespaces)
+        problem = self.source.rights_problem(spec, records, namespaces, reads=False)
+        return problem if problem is not None and problem.code is o.AUTHOR_MAY_NOT else None
+
+    def _foreign_pods(self, spec: OrderSpec, entry: OrderEntry, view: ClusterView) -> dict[str, Reason]:
+        """Returns uid → reason, for the pods on nodes of the order that its author may not evict, in namespaces that
+        the order did not have when it was accepted. Any user can bring such a pod to a node (`spec.nodeName`, a
+        toleration of cordoned nodes): it must not end the order."""
+        left = {name for name in entry.nodes if name not in entry.skipped}
+        pods = [pod for pod in evictable_pods(view, left) if pod.namespace not in entry.namespaces]
+        may_not = {
+            namespace
+            for namespace in {pod.namespace for pod in pods}
+            if (problem := self.source.rights_problem(spec, (), (namespace,), reads=False)) is not None
+            and problem.code is o.AUTHOR_MAY_NOT
+        }
+        return {
+            pod.uid: o.FOREIGN_POD(
+                f"{spec.by} may not evict pods in namespace {pod.namespace}, so pod {pod.key} keeps node {pod.node} "
+                "from being emptied"
+            )
+            for pod in pods
+            if pod.namespace in may_not
+        }
 
     def _hold_reason(
         self,
@@ -120,8 +185,12 @@ class OrderProgress:
         if isinstance(lookup := self.readmit(), NotYet):
             return o.UNSEEN(f"{lookup}")
         for name in entry.nodes:
-            if name in view.annotations.ours:
-                return o.WAITS_FOR_COMPACTOR(f"the compactor drains node {name} to save it, and ends that first")
+            if name not in entry.recorded and (problem := _annotation_problem(name, view)):
+                return o.COMPACTOR_DRAINS(f"{problem}; the order waits until the annotation is removed")
+            if name not in records and order_record_on(name, view):
+                self._note_overrides(
+                    order, [f"node {name} has the record of a drain with `trimtab drain`, which is not signed"]
+                )
         nodes = [node for node in view.inventory.nodes if node.name in entry.nodes and node.name not in entry.emptied]
         pools = _pools_of(nodes, view)
         if (reason := mode_reason(pools)) is not None:
@@ -133,6 +202,10 @@ class OrderProgress:
             if reasons and override not in spec.override:
                 return reasons[0]
             self._note_overrides(order, [reason.sentence for reason in reasons])
+        # Last: as long as the order could not begin anyway, the compactor goes on with its own drain.
+        for name in entry.nodes:
+            if name in view.annotations.ours:
+                return o.WAITS_FOR_COMPACTOR(f"the compactor drains node {name} to save it, and ends that first")
         return None
 
     def _limit_round(
@@ -179,7 +252,7 @@ class OrderProgress:
         text = reason.sentence
         if plan is not None and plan.missing and not round_.cordoned and not round_.is_done:
             text = f"{text}; room is missing for {format_count(plan.missing.get('pods', 0), 'pod')}"
-        entry = entry.end(reason.code.name, text, succeeded=round_.is_done, gives_back=reason.code is o.AUTHOR_MAY_NOT)
+        entry = entry.end(reason.code.name, text, succeeded=round_.is_done, gives_back=reason.code in RELEASING_CODES)
         self.ledger.store_entry(self.uid, entry)
         self.source.report_event(order, reason, is_warning=not round_.is_done)
         return entry
@@ -212,6 +285,8 @@ class OrderProgress:
                 elapsed=self.elapsed,
             )
         steps, lookup = self.steps, self.readmit()
+        # The time of acceptance is corrected when a clock was ahead.
+        steps.order = _drain_order(order.uid, spec, entry)
         steps.door, steps.now = door, lambda: view.now
         steps.readmitted_requests = None if isinstance(lookup, NotYet) else lookup
         steps.history = {
@@ -265,6 +340,7 @@ def _drain_order(uid: str, spec: OrderSpec, entry: OrderEntry) -> DrainOrder:
         rules=spec.rules,
         until=parse_timestamp(spec.until),
         deadline=None if timeout is None else entry.since + timeout,
+        is_signed=True,
     )
 
 
@@ -288,6 +364,25 @@ def _pools_of(nodes: Iterable[NodeInfo], view: ClusterView) -> list[Pool]:
     index = PoolIndex(view.pools)
     pools = {pool.name: pool for node in nodes if (pool := index.first_pool_of(node)) is not None}
     return list(pools.values())
+
+
+def _annotation_problem(name: str, view: ClusterView) -> str:
+    """Returns why the compactor must not overwrite its annotation on the node: it is of another compactor, or not
+    authentic; empty if it may."""
+    if (other := view.annotations.others.get(name)) is not None:
+        return f"node {name} has the annotation of the compactor of namespace {other}"
+    doubt = view.annotations.doubtful.get(name)
+    return str(doubt) if doubt is not None else ""
+
+
+def order_record_on(name: str, view: ClusterView) -> bool:
+    """Returns whether the node is cordoned and has the record of an order of `trimtab drain` that has not emptied
+    it."""
+    node = view.find_node(name)
+    if node is None or not node.is_cordoned:
+        return False
+    record = read_record(node.annotations, name)
+    return isinstance(record, OrderRecord) and not record.is_emptied
 
 
 def _notes_of(view: ClusterView, uid: str, entry: OrderEntry) -> dict[str, DrainAnnotation]:

@@ -6,8 +6,8 @@ empty list. So an order begins only with all rights. Both are asked the same que
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -25,6 +25,11 @@ _SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 class _ReviewStatus(msgspec.Struct, rename="camel"):
     allowed: bool = False
     evaluation_error: str = ""
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether an authorizer failed, and none has allowed it: that is no denial."""
+        return not self.allowed and bool(self.evaluation_error)
 
 
 class _Review(msgspec.Struct):
@@ -76,21 +81,72 @@ class OwnAccess:
     client: Client
 
     def is_allowed(self, right: OrderRight) -> bool:
-        return _ask(self.client, right, "SelfSubjectAccessReview", {}, "the login")
+        review = _ask(self.client, right, "SelfSubjectAccessReview", {}, "the login")
+        if review.is_undecided:
+            raise InvalidResponse(f"ask whether the login may {right}: {review.evaluation_error}")
+        return review.allowed
+
+
+MAX_REVIEWS = 1000
+"""How many reviews are asked in one round. Each takes the API server some milliseconds."""
+UNDECIDED_SECONDS = 600.0
+"""A denial with an error of the evaluation counts as a denial after this many seconds: an authorizer that does not
+answer is repaired sooner, and a binding to a role that does not exist stays."""
+_Question = tuple[str, tuple[str, ...], OrderRight]
+
+
+@dataclass(slots=True)
+class AuthorReviews:
+    """Asks what the authors of orders may do. In one round, the same is asked once."""
+
+    client: Client
+    elapsed: Callable[[], float]
+    """Returns the monotonic time in seconds."""
+    _answers: dict[_Question, bool] = field(default_factory=dict)
+    _undecided: dict[_Question, tuple[float, float]] = field(default_factory=dict)
+    """Question → the first and the last of the times in a row at which the API server has not decided it."""
+
+    def begin_round(self) -> None:
+        """Forgets the answers of the round before, and what was not decided and is not asked any more."""
+        self._answers.clear()
+        now = self.elapsed()
+        self._undecided = {one: times for one, times in self._undecided.items() if now - times[1] < UNDECIDED_SECONDS}
+
+    def access_of(self, user: str, groups: Iterable[str]) -> UserAccess:
+        """Returns what this user may do, with these groups and no others."""
+        return UserAccess(self, user, tuple(groups))
+
+    def is_allowed(self, question: _Question) -> bool:
+        """Returns the answer. Raises KubeFault if the API server does not say, or if too much was asked in this
+        round."""
+        if (answer := self._answers.get(question)) is not None:
+            return answer
+        user, groups, right = question
+        if len(self._answers) >= MAX_REVIEWS:
+            raise KubeFault(f"ask whether {user} may {right}: more than {MAX_REVIEWS} reviews in one round")
+        review = _ask(self.client, right, "SubjectAccessReview", {"user": user, "groups": list(groups)}, "the author")
+        if review.is_undecided:
+            now = self.elapsed()
+            first = self._undecided.get(question, (now, now))[0]
+            self._undecided[question] = first, now
+            if now - first < UNDECIDED_SECONDS:
+                raise InvalidResponse(f"ask whether {user} may {right}: {review.evaluation_error}")
+        else:
+            self._undecided.pop(question, None)
+        self._answers[question] = review.allowed
+        return review.allowed
 
 
 @dataclass(frozen=True, slots=True)
 class UserAccess:
     """What another user may do, with these groups and no others."""
 
-    client: Client
+    reviews: AuthorReviews
     user: str
-    groups: Sequence[str]
+    groups: tuple[str, ...]
 
     def is_allowed(self, right: OrderRight) -> bool:
-        return _ask(
-            self.client, right, "SubjectAccessReview", {"user": self.user, "groups": list(self.groups)}, "the author"
-        )
+        return self.reviews.is_allowed((self.user, self.groups, right))
 
 
 READ_RIGHTS: tuple[OrderRight, ...] = (
@@ -108,20 +164,18 @@ EVICT = OrderRight(verb="create", resource="pods", subresource="eviction")
 
 
 def list_missing_writes(access: AccessReviewer, nodes: Iterable[str], namespaces: Iterable[str]) -> Iterator[str]:
-    """Yields the permissions to write that an order needs and the user lacks, such as "patch nodes".
+    """Yields the permissions to write that an order needs and the user lacks, such as "patch nodes n1".
 
-    nodes: the nodes to cordon; without names, the permission must be for all nodes. namespaces: those of the pods to
-    evict. Raises KubeFault."""
-    # Most users have both permissions everywhere, which one review each says.
-    names = sorted(set(nodes))
-    if not access.is_allowed(CORDON):
-        rights = [OrderRight(verb="patch", resource="nodes", name=name) for name in names] or [CORDON]
-        yield from (str(right) for right in rights if right is CORDON or not access.is_allowed(right))
-    if not access.is_allowed(EVICT):
-        for namespace in sorted(set(namespaces)):
-            right = OrderRight(verb="create", resource="pods", subresource="eviction", namespace=namespace)
-            if not access.is_allowed(right):
-                yield str(right)
+    nodes: the nodes to cordon. namespaces: those of the pods to evict. Each is asked by name: an authorizer may deny
+    for one name what it permits in general. Raises KubeFault."""
+    for name in sorted(set(nodes)):
+        right = OrderRight(verb="patch", resource="nodes", name=name)
+        if not access.is_allowed(right):
+            yield str(right)
+    for namespace in sorted(set(namespaces)):
+        right = OrderRight(verb="create", resource="pods", subresource="eviction", namespace=namespace)
+        if not access.is_allowed(right):
+            yield str(right)
 
 
 def list_missing_reads(access: AccessReviewer) -> Iterator[str]:
@@ -134,7 +188,11 @@ def list_missing_rights(client: Client, namespaces: Iterable[str]) -> list[str]:
 
     namespaces: those of the pods to evict. Raises KubeFault."""
     access = OwnAccess(client)
-    return [*list_missing_writes(access, (), namespaces), *list_missing_reads(access)]
+    # Most users have both permissions everywhere, which one review each says.
+    missing = [] if access.is_allowed(CORDON) else [str(CORDON)]
+    if not access.is_allowed(EVICT):
+        missing += list_missing_writes(access, (), namespaces)
+    return [*missing, *list_missing_reads(access)]
 
 
 def may_evict(client: Client, namespace: str, name: str) -> bool:
@@ -143,7 +201,7 @@ def may_evict(client: Client, namespace: str, name: str) -> bool:
     return OwnAccess(client).is_allowed(right)
 
 
-def _ask(client: Client, right: OrderRight, kind: str, subject: dict[str, Any], whom: str) -> bool:
+def _ask(client: Client, right: OrderRight, kind: str, subject: dict[str, Any], whom: str) -> _ReviewStatus:
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": kind,
@@ -152,10 +210,7 @@ def _ask(client: Client, right: OrderRight, kind: str, subject: dict[str, Any], 
     doing = f"ask whether {whom} may {right}"
     path = f"{_REVIEWS}/{kind.lower()}s"
     review: _Review = decode_as(client.write("POST", path, body, doing=doing), _Review, doing)
-    if not review.status.allowed and review.status.evaluation_error:
-        # An authorizer that failed has not denied anything.
-        raise InvalidResponse(f"{doing}: {review.status.evaluation_error}")
-    return review.status.allowed
+    return review.status
 
 
 @dataclass(frozen=True, slots=True)

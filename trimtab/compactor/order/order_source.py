@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Protocol
 
 import msgspec
 
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.reason import Reason
+from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.author_policy import MARGIN_SECONDS, POLICY_NAME, in_force_since, policy_problem
+from trimtab.compaction.order.author_policy import POLICY_NAME, PolicyReading
 from trimtab.compaction.order.order_object import (
     GROUP,
     KIND,
@@ -22,8 +24,8 @@ from trimtab.compaction.order.order_object import (
     read_order_page,
     sort_orders,
 )
-from trimtab.compaction.order.order_status import to_document
-from trimtab.compactor.order.order_rights import UserAccess, list_missing_reads, list_missing_writes
+from trimtab.compaction.order.order_status import camel_case, to_document
+from trimtab.compactor.order.order_rights import AuthorReviews, list_missing_reads, list_missing_writes
 from trimtab.kube import objects
 from trimtab.kube.errors import InvalidResponse, KubeFault, NotFound
 from trimtab.kube.events import About, Recorder
@@ -41,6 +43,9 @@ class ListedOrders:
     """The DrainOrders of the compactor's namespace."""
 
     orders: tuple[OrderObject, ...] = ()
+    """The orders, oldest first, without those that have ended and that the compactor does not know."""
+    newest: Seconds = 0
+    """When the newest of all orders was created."""
     is_served: bool = True
     """Whether the API server serves DrainOrders."""
 
@@ -48,17 +53,22 @@ class ListedOrders:
 class OrderSource(Protocol):
     """Where orders come from, and what is known of their authors."""
 
-    def list_orders(self) -> ListedOrders:
-        """Returns the orders. Raises KubeFault."""
+    def list_orders(self, known: Container[str]) -> ListedOrders:
+        """Returns the orders. `known`: the uids of those that the compactor has accepted. Raises KubeFault."""
 
-    def author_problem(self, order: OrderObject) -> Reason | None:
-        """Returns why it is not certain that the user whom the order names created it; None if it is. Raises
-        KubeFault."""
+    def read_author_policy(self) -> PolicyReading:
+        """Returns the admission policy for authors and its binding. Raises KubeFault."""
+
+    def begin_round(self) -> None:
+        """Forgets what authors were permitted in the round before."""
 
     def rights_problem(
         self, spec: OrderSpec, nodes: Iterable[str], namespaces: Iterable[str], *, reads: bool
     ) -> Reason | None:
-        """Returns the permissions that the author lacks, or why they are not known; None if the author has all."""
+        """Returns the permissions that the author lacks, or why they are not known; None if the author has all.
+
+        nodes: the nodes to cordon. namespaces: those of the pods to evict. reads: whether the permissions to read are
+        asked, too."""
 
     def write_status(self, order: OrderObject, status: OrderStatus) -> None:
         """Writes the status. Raises KubeFault."""
@@ -74,51 +84,56 @@ class KubeOrderSource:
     writer: Writer
     namespace: str
     recorder: Recorder
+    elapsed: Callable[[], float]
+    """Returns the monotonic time in seconds."""
+    reviews: AuthorReviews = field(init=False)
 
-    def list_orders(self) -> ListedOrders:
+    def __post_init__(self) -> None:
+        self.reviews = AuthorReviews(self.writer.client, self.elapsed)
+
+    def list_orders(self, known: Container[str]) -> ListedOrders:
         # Without a resourceVersion: an older list could lack an order that another leader has accepted already.
         path, doing = collection_path(LIST_SOURCES[KIND], self.namespace), "list drainorders"
         orders: list[OrderObject] = []
+        newest = 0
         query: dict[str, str | int | None] = {"limit": PAGE_SIZE}
         for _ in range(MAX_PAGES):
             try:
-                page = read_order_page(self.writer.client.get(path, query, doing=doing))
+                page = read_order_page(self.writer.client.get(path, query, doing=doing), known)
             except NotFound:
                 return ListedOrders(is_served=False)
             except (msgspec.DecodeError, UnicodeError) as error:
                 raise InvalidResponse(f"{doing}: {error}") from error
             orders += page.orders
+            newest = max(newest, page.newest)
             if not page.next_page:
-                return ListedOrders(tuple(sort_orders(orders)))
+                return ListedOrders(tuple(sort_orders(orders)), newest)
             query["continue"] = page.next_page
         raise InvalidResponse(f"{doing}: there are more than {PAGE_SIZE * MAX_PAGES} DrainOrders")
 
-    def author_problem(self, order: OrderObject) -> Reason | None:
+    def read_author_policy(self) -> PolicyReading:
         client = self.writer.client
-        policy = objects.get_plain(client, "ValidatingAdmissionPolicy", POLICY_NAME)
-        binding = objects.get_plain(client, "ValidatingAdmissionPolicyBinding", POLICY_NAME)
-        if problem := policy_problem(policy, binding):
-            return o.UNPROVEN(f"{problem}, so the author of the order is not certain")
-        assert policy is not None
-        assert binding is not None
-        since = in_force_since(policy, binding)
-        if since is None or order.created < since + MARGIN_SECONDS:
-            return o.UNPROVEN(
-                f"the order was created before the ValidatingAdmissionPolicy {POLICY_NAME} was in force, so its author "
-                "is not certain"
-            )
-        return None
+        return PolicyReading(
+            policy=objects.get_plain(client, "ValidatingAdmissionPolicy", POLICY_NAME),
+            binding=objects.get_plain(client, "ValidatingAdmissionPolicyBinding", POLICY_NAME),
+        )
+
+    def begin_round(self) -> None:
+        self.reviews.begin_round()
 
     def rights_problem(
         self, spec: OrderSpec, nodes: Iterable[str], namespaces: Iterable[str], *, reads: bool
     ) -> Reason | None:
-        access = UserAccess(self.writer.client, spec.by, spec.groups)
+        access = self.reviews.access_of(spec.by, spec.groups)
+        missing: list[str] = []
+        rights = chain(list_missing_writes(access, nodes, namespaces), list_missing_reads(access) if reads else ())
         try:
-            missing = list(list_missing_writes(access, nodes, namespaces))
-            if reads:
-                missing += list_missing_reads(access)
+            # One more than is named: an author without permissions does not cost a review for each node.
+            missing.extend(islice(rights, MAX_NAMED_RIGHTS + 1))
         except KubeFault as error:
-            return o.RIGHTS_UNKNOWN(f"it is not known what {spec.by} may do: {error}")
+            # One permission that is missing suffices.
+            if not missing:
+                return o.RIGHTS_UNKNOWN(f"it is not known what {spec.by} may do: {error}")
         if missing:
             return o.AUTHOR_MAY_NOT(f"{spec.by} may not {join_first(missing, MAX_NAMED_RIGHTS)}")
         return None
@@ -132,5 +147,6 @@ class KubeOrderSource:
         about = About(
             kind=KIND, name=order.name, namespace=self.namespace, uid=order.uid, api_version=f"{GROUP}/{VERSION}"
         )
-        word = "".join(part.capitalize() for part in reason.code.name.split("-"))
-        self.recorder.record_event(about, word, reason.sentence, action="Drain", warning=is_warning)
+        self.recorder.record_event(
+            about, camel_case(reason.code.name), reason.sentence, action="Drain", warning=is_warning
+        )

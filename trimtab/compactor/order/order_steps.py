@@ -109,6 +109,8 @@ class OrderSteps:
     """Uid of a pod → when its eviction was denied first, for a reason other than its budget."""
     denials: dict[str, Reason] = field(default_factory=dict)
     """Uid of a pod → why its eviction is not tried again."""
+    foreign_pods: dict[str, Reason] = field(default_factory=dict)
+    """Uid of a pod → why it cannot be evicted: it is in a namespace in which the author of the order may not evict."""
     phases: dict[str, OrderPhase] = field(default_factory=dict)
     """How far the order is, as decided last."""
     last_plan: OrderPlan | None = None
@@ -119,10 +121,11 @@ class OrderSteps:
     def plan(self, observed: OrderView, names: Sequence[str], own_nodes: Collection[str] = ()) -> OrderPlan:
         """Returns the plan of these nodes of the order in this view. The other nodes of the order are closed.
 
-        own_nodes: the nodes that the compactor has cordoned for the order."""
+        own_nodes: the nodes that the compactor may cordon for the order, whatever their annotations say."""
         view = observed.view
-        model = build_cluster_model(view.inventory, self.readmitted_requests)
-        return plan_order(model, names, self.order.rules, view.now, self.order.nodes, self.order.name, own_nodes)
+        model, order = build_cluster_model(view.inventory, self.readmitted_requests), self.order
+        denials = {**self.denials, **self.foreign_pods}
+        return plan_order(model, names, order.rules, view.now, order.nodes, order.name, own_nodes, denials)
 
     def decide(self, observed: OrderView, stop: Reason | None = None, own_nodes: Collection[str] = ()) -> OrderRound:
         """Returns the next writes. `stop`: why nothing new may be begun."""
@@ -134,9 +137,8 @@ class OrderSteps:
             self.last_plan = self.plan(observed, names, own_nodes)
             return self.last_plan
 
-        round_ = next_round(
-            self.order, view, observed.records, plan_rest, self.timeouts, stop, self.history, self.denials
-        )
+        denials = {**self.denials, **self.foreign_pods}
+        round_ = next_round(self.order, view, observed.records, plan_rest, self.timeouts, stop, self.history, denials)
         self.cordoned, self.phases = round_.cordoned, round_.phases
         return round_
 

@@ -158,8 +158,6 @@ PROCESS = InstalledProcess(
         ("create", "poolstatuses"): WHEN_FIRST_OBJECT,
         ("delete", "poolstatuses"): "a pool was deleted, or another client wrote a PoolStatus without a pool",
         ("patch", "drainorders/status"): WHEN_ORDER,
-        ("get", "validatingadmissionpolicies"): WHEN_ORDER,
-        ("get", "validatingadmissionpolicybindings"): WHEN_ORDER,
         ("create", "subjectaccessreviews"): WHEN_ORDER,
         ("patch", "events"): "an earlier Event of the node or pool is repeated within an hour",
         ("get", "events"): WHEN_EARLIER_EVENT,

@@ -72,6 +72,9 @@ class SetReplicas:
     before: int
     """The number of replicas that the Deployment must have now; otherwise nothing is written."""
     replicas: int
+    autoscaler: str = ""
+    """The HorizontalPodAutoscaler (namespace/name) that writes the count. If it is not empty, both numbers are those of
+    its `minReplicas`, and the count itself is not written."""
 
 
 Action = Evict | Wait | MarkEmptied | Release | Abandon | SetReplicas

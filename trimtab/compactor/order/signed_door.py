@@ -49,7 +49,7 @@ def note_of(record: OrderRecord, node: NodeInfo, pool: str, home: str, now: Seco
     mark = OrderMark(order=record.order, waits=record.drain is None, was_cordoned=record.was_cordoned)
     name = hashlib.sha256(f"{record.order}\0{node.uid}".encode()).hexdigest()[:10]
     drain = record.drain or DrainAnnotation(drain=name, pool=pool, since=now)
-    return change(drain, drain=name, pool=pool, home=home, surges={}, surged={}, order=mark)
+    return change(drain, drain=name, pool=pool, home=home, surges={}, extras={}, floors={}, surged={}, order=mark)
 
 
 @dataclass(frozen=True, slots=True)

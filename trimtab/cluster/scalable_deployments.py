@@ -48,6 +48,8 @@ class ScalableDeployments:
     autoscalers: Sequence[HorizontalPodAutoscaler] = ()
     surging: frozenset[OwnerKey] = frozenset()
     """The Deployments whose count is not their own now, because a drain in progress gives them more pods."""
+    reverted: frozenset[OwnerKey] = frozenset()
+    """The Deployments whose additional pods another client took back a short time ago."""
     _by_key: dict[OwnerKey, ScalableDeployment] | None = field(default=None, init=False)
     _by_replica_set: dict[OwnerKey, OwnerKey] = field(default_factory=dict, init=False)
     """ReplicaSet → the Deployment that controls it."""

@@ -9,10 +9,12 @@ from functools import partial
 from msgspec.structs import replace as change
 
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause
-from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, clamp_to_now, is_ahead
+from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, clamp_to_now, deployment_key, is_ahead
 from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
 from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.drain_order import order_drains
@@ -116,6 +118,11 @@ class Drainer:
     def opened_counts(self, view: ClusterView) -> dict[str, int]:
         """Returns pool → the number of its drained nodes that were uncordoned in the last hour."""
         return {pool: memory.recent_openings(view.now) for pool, memory in self.pool_states.states.items()}
+
+    def reverted_surges(self, now: Seconds) -> frozenset[OwnerKey]:
+        """Returns the Deployments whose additional pods another client took back a short time ago."""
+        states = self.pool_states.states.values()
+        return frozenset(deployment_key(name) for state in states for name in state.reverted_surges(now))
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
         """Returns the uids of evicted pods that the view still shows unchanged, and forgets the other evicted pods."""
@@ -363,6 +370,10 @@ class Drainer:
         if step.opened:
             quiet = delay_after_add(view.autoscaler)
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).with_opening(view.now, quiet))
+        if step.reverted:
+            self.pool_states.set_state(
+                pool, self.pool_states.state_of(pool).with_reverted_surge(step.reverted, view.now)
+            )
         if step.setback:
             self.back_off(Setback(pool, drain.name, step.setback), view)
         try:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.kinds import DEPLOYMENT
-from trimtab.cluster.owner import OwnerKey
 from trimtab.compaction.drain.actions import SetReplicas
-from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation
+from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, deployment_key
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.reasons import NOTE_MISSING, TAKEN, VANISHED
 from trimtab.compactor.actuator import Actuator, ErrorCollector
@@ -129,8 +127,7 @@ class RemovedNodes:
     def report_other_count(self, pool: str, name: str, surge: AgreedSurge, view: ClusterView) -> None:
         """Records that a Deployment keeps a count that another client wrote after a surge, or its
         HorizontalPodAutoscaler such a `minReplicas`."""
-        namespace, _, own = name.partition("/")
-        key = OwnerKey(namespace, DEPLOYMENT, own)
+        key = deployment_key(name)
         scale = view.inventory.owners.get(key)
         state = view.inventory.deployments.find(key)
         if surge.floor is not None:

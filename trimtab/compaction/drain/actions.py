@@ -51,6 +51,8 @@ class Release:
     setback: str = ""
     """Why the whole pool must start no drain for a while (back off), as a sentence; empty if there is no such
     reason."""
+    reverted: str = ""
+    """The Deployment (namespace/name) whose additional pods another client took back; empty if there is none."""
     opened: bool = False
     """Whether an empty node is uncordoned because pending pods need it. The pool then starts no drain for a while, as
     after the autoscaler has added a node."""

@@ -259,8 +259,13 @@ def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: 
 def surging_deployments(annotations: DrainAnnotations) -> frozenset[OwnerKey]:
     """Returns the Deployments that a drain in progress gives more pods, or is about to give some."""
     drains = (each for each in annotations.ours.values() if isinstance(each, DrainAnnotation) and each.emptied is None)
-    names = (name.partition("/") for drain in drains for name in drain.surges)
-    return frozenset(OwnerKey(namespace, DEPLOYMENT, name) for namespace, _, name in names)
+    return frozenset(deployment_key(name) for drain in drains for name in drain.surges)
+
+
+def deployment_key(name: str) -> OwnerKey:
+    """Returns the key of a Deployment that an annotation names as namespace/name."""
+    namespace, _, own = name.partition("/")
+    return OwnerKey(namespace, DEPLOYMENT, own)
 
 
 def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.kinds import DEPLOYMENT
-from trimtab.cluster.owner import NO_OWNER_KEY, OwnerKey
+from trimtab.cluster.owner import NO_OWNER_KEY
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
-from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, PodToEvict
+from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, PodToEvict, deployment_key
 from trimtab.compaction.drain.backoff import PoolBackoff
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
 from trimtab.compaction.drain.pool_state import PoolState
@@ -205,8 +205,7 @@ def _floors_of(
     """Yields each Deployment whose HorizontalPodAutoscaler is raised instead of its count. Where it cannot be raised,
     the count itself is: the plan permits that only for the only replica of a Deployment without a budget."""
     for name in surges:
-        namespace, _, own = name.partition("/")
-        state = view.inventory.deployments.find(OwnerKey(namespace, DEPLOYMENT, own))
+        state = view.inventory.deployments.find(deployment_key(name))
         if state is None or state.autoscaler is None or autoscaler_reason(state, extras.get(name, 1)) is not None:
             continue
         yield name, AutoscalerFloor(state.autoscaler.name, state.autoscaler.min_replicas)

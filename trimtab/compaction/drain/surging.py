@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT
-from trimtab.cluster.owner import OwnerKey
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
-from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, PodToEvict
+from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, PodToEvict, deployment_key
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
 from trimtab.compaction.drain.reasons import FORBIDDEN, SURGE_REVERTED, SURGING
 from trimtab.compaction.drain.timeouts import DrainTimeouts
@@ -23,6 +22,8 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts
 SURGE_RETRY_SECONDS = 60
 """How long, in seconds, the compactor keeps requesting additional pods for a Deployment if another client (an HPA, Git)
 removes them. After that, the drain ends."""
+FLOOR_RETRY_SECONDS = 20
+"""The same for `minReplicas` of a HorizontalPodAutoscaler: each time that it is raised, a pod starts and ends again."""
 SURGE_TIME_DIVISOR = 2
 """Part of the drain's time limit, as a divisor, after which a budget that allows no eviction although the additional
 pods are available ends the drain."""
@@ -56,10 +57,12 @@ class DrainSurges:
         if isinstance(step, a.SetReplicas):
             if before > 1 and is_allowed():
                 return None
-            if surged_at is not None and self.view.now > surged_at + SURGE_RETRY_SECONDS:
+            retry_seconds = FLOOR_RETRY_SECONDS if step.autoscaler else SURGE_RETRY_SECONDS
+            if surged_at is not None and self.view.now > surged_at + retry_seconds:
                 return Release(
                     SURGE_REVERTED(f"another client removed the additional pods of Deployment {name}"),
                     FailureCause.NODE,
+                    reverted=name,
                 )
         if step is not None:
             return step
@@ -95,7 +98,7 @@ class DrainSurges:
 
     def _min_replicas(self, name: str, floor: AutoscalerFloor) -> int | None:
         """Returns `minReplicas` of the HorizontalPodAutoscaler now; None if it no longer writes the count."""
-        state = self.view.inventory.deployments.find(_key_of(name))
+        state = self.view.inventory.deployments.find(deployment_key(name))
         autoscaler = state.autoscaler if state is not None else None
         return autoscaler.min_replicas if autoscaler is not None and autoscaler.name == floor.autoscaler else None
 
@@ -103,7 +106,7 @@ class DrainSurges:
         """Returns what the eviction waits for, as a sentence; empty if the additional pods are available."""
         if self.workloads.newly_missing(move) or self.workloads.wanted_replicas(move.owner_key) <= before:
             return f"Deployment {name} waits for its additional pods"
-        state = self.view.inventory.deployments.find(_key_of(name))
+        state = self.view.inventory.deployments.find(deployment_key(name))
         if state is None:
             return ""
         if state.is_rolling or state.is_paused:
@@ -156,7 +159,7 @@ class DrainSurges:
         """
         moves = [move for move in self.annotation.moves if self.deployment_of(move) == name]
         missing = max((move.missing for move in moves), default=0)
-        if self.workloads.all_ready.get(_key_of(name), 0) < self.annotation.surges[name] - missing:
+        if self.workloads.all_ready.get(deployment_key(name), 0) < self.annotation.surges[name] - missing:
             return False
         owners, ready = self.view.inventory.owners, self.workloads.ready
         return all(
@@ -165,10 +168,5 @@ class DrainSurges:
         )
 
     def _wanted_replicas(self, name: str) -> int | None:
-        scale = self.view.inventory.owners.get(_key_of(name))
+        scale = self.view.inventory.owners.get(deployment_key(name))
         return scale.wanted if scale is not None else None
-
-
-def _key_of(name: str) -> OwnerKey:
-    namespace, _, own = name.partition("/")
-    return OwnerKey(namespace, DEPLOYMENT, own)

@@ -96,6 +96,8 @@ def _obstacle(
         return s.UNKNOWN_DEPLOYMENT(f"the Deployment of {subject} was not read")
     if state.key in inventory.deployments.surging:
         return s.IN_PROGRESS(f"a drain in progress already gives more pods to {state.key.described}")
+    if state.key in inventory.deployments.reverted:
+        return s.REVERTED(f"another client took back the additional pods that {state.key.described} was given")
     return (
         next(_reasons_of_deployment(state), None)
         or autoscaler_reason(state, extra)

@@ -84,6 +84,12 @@ IN_PROGRESS = Code(
     "The PodDisruptionBudget of the pod allows no disruption, and another drain gives its Deployment more pods now.",
     "Wait until that drain has ended.",
 )
+REVERTED = Code(
+    "surge-was-reverted",
+    "The PodDisruptionBudget of the pod allows no disruption. In the last day its Deployment was given more pods, and "
+    "another client, such as a tool that delivers from Git, took them back.",
+    "Run one replica more where that client reads the count, or change the budget.",
+)
 TOO_MANY = Code(
     "surge-too-large",
     "The PodDisruptionBudget of the pod allows no disruption, and the Deployment would need more additional pods than "

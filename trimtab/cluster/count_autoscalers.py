@@ -38,8 +38,8 @@ DELIVERY_MANAGERS = (
 """The field managers with which these controllers write."""
 APPLIES = "Apply"
 """The operation of a server-side apply in `managedFields`."""
-OUR_MANAGERS = ("trimtab-compactor", "trimtab-drain")
-"""The field managers with which Trimtab raises `minReplicas` for a while."""
+OUR_MANAGERS = "trimtab-"
+"""The beginning of the field managers with which Trimtab raises `minReplicas` for a while."""
 MIN_REPLICAS_BEFORE = "trimtab.dev/min-replicas-before"
 """The annotation on a HorizontalPodAutoscaler whose `minReplicas` is raised, such as "2-4": it was 2 and is 4."""
 
@@ -92,7 +92,7 @@ def _find_keeper(shape: HorizontalPodAutoscaler) -> str:
     if (mark := next((key for key in DELIVERY_MARKS if key in marks), None)) is not None:
         return f"it has the mark {mark}"
     for entry in metadata.managed_fields:
-        if entry.manager in OUR_MANAGERS or not entry.sets_min_replicas:
+        if entry.manager.startswith(OUR_MANAGERS) or not entry.sets_min_replicas:
             continue
         if entry.manager in DELIVERY_MANAGERS or entry.operation == APPLIES:
             return f"the field manager {entry.manager} applies its minReplicas"

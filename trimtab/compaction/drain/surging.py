@@ -67,7 +67,8 @@ class DrainSurges:
         if step is not None:
             return step
         if wait := self._wait_for_pods(name, move, before):
-            return Wait(SURGING(wait))
+            is_late = surged_at is not None and self.view.now > surged_at + self.timeouts.drain
+            return Release(FORBIDDEN(wait), FailureCause.NODE) if is_late else Wait(SURGING(wait))
         limit_seconds = self.timeouts.drain // SURGE_TIME_DIVISOR
         if surged_at is not None and self.view.now > surged_at + limit_seconds and not is_allowed():
             return Release(
@@ -116,7 +117,7 @@ class DrainSurges:
             return f"the additional pods of Deployment {name} are not available yet"
         return ""
 
-    def undo_steps(self, live: Iterable[str] = (), *, waits_for_ready: bool = False) -> tuple[Action, ...]:
+    def undo_steps(self, live: Iterable[str] = (), *, waits_for_ready: bool = False) -> tuple[a.SetReplicas, ...]:
         """Returns the steps that undo surges whose pod has left or will stay, as far as the Deployment still has the
         count that the compactor set.
 

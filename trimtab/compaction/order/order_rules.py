@@ -16,5 +16,7 @@ class OrderRules:
     (`--override-protection`)."""
     keeps_going: bool = False
     """Whether the nodes that can be drained are drained although others cannot (`--keep-going`)."""
+    surge_pods: int = 0
+    """How many more pods a Deployment may have for a while, so that its budget allows an eviction (`--surge-pods`)."""
     at_once: int = 1
     """How many nodes are drained at the same time, all of one zone."""

@@ -148,7 +148,8 @@ def autoscaler_reason(state: ScalableDeployment, extra: int) -> Reason | None:
         )
     if state.wanted + extra > one.max_replicas:
         return s.AUTOSCALER_FULL(
-            f"{deployment} would need {state.wanted + extra} pods for a while, but {name} permits {one.max_replicas}"
+            f"{name} permits {format_count(one.max_replicas, 'replica')}, and {deployment} would need "
+            f"{format_count(state.wanted + extra, 'replica')} for a while"
         )
     return None
 

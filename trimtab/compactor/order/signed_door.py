@@ -15,6 +15,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.drain.actions import SetReplicas
 from trimtab.compaction.drain.annotation import DrainAnnotation, OrderMark, PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.order import reasons as o
@@ -95,6 +96,10 @@ class SignedDoor:
         elif answer.retry_after is not None:
             status = EvictionStatus.WAIT
         return EvictionOutcome(eviction_status=status, message=answer.message, retry_after=answer.retry_after)
+
+    def change_count(self, step: SetReplicas) -> bool:
+        # The rules of a DrainOrder permit no additional pods.
+        return False
 
     def may_evict(self, move: PodToEvict) -> bool:
         # The compactor's own role permits evictions everywhere. The author's permissions were asked before.

@@ -69,6 +69,14 @@ MARKS = (
         "`kubectl annotate namespace trimtab-system trimtab.dev/paused-`, or `trimtab compactor resume`, ends it.",
     ),
     _mark(
+        "min-replicas-before",
+        ANNOTATION,
+        "HorizontalPodAutoscalers",
+        "the compactor; `trimtab drain --surge-pods`",
+        "`minReplicas` is raised while a pod of the workload moves: `2-4` means that it was 2 and is 4 now.",
+        "Nothing: both go when the pod has moved. Another value that you write meanwhile stays.",
+    ),
+    _mark(
         "vpa-cpu",
         ANNOTATION,
         "VPAs whose recommender is Trimtab",

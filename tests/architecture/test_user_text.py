@@ -36,7 +36,7 @@ FOREIGN_FLAGS = {
     *FLAGS,
     "expander",  # cluster autoscaler
     *("runtime-cgroups", "name", "kubelet-config"),  # kubelet, az
-    *("namespace", "raw", "server-side", "force-conflicts", "field-manager"),  # kubectl
+    *("namespace", "raw", "server-side", "force-conflicts", "field-manager", "show-managed-fields"),  # kubectl
     "set",  # helm
     *("recommendation-margin-fraction", "min-replicas", "pod-recommendation-min-cpu-millicores"),  # VPA
     *("cpu-histogram-decay-half-life", "target-cpu-percentile"),  # VPA recommender

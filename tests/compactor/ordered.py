@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tests.compactor.played import Played
-from trimtab.compaction.drain.actions import Evict
+from trimtab.compaction.drain.actions import Evict, SetReplicas
 from trimtab.compaction.drain.annotation import DrainAnnotations
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.timeouts import DrainTimeouts
@@ -100,7 +100,7 @@ class OrderedDrain:
     def _write(self, result: OrderRound) -> bool:
         """Makes the writes; False if the process is gone."""
         for name, write in result.writes:
-            item = self.played.nodes[name]
+            item = self.played.nodes.get(name, {})
             if isinstance(write, Evict):
                 answer = self.played.evict_pod(write.move)
                 assert answer.became in (EvictionResult.EVICTED, EvictionResult.REFUSED)
@@ -108,6 +108,10 @@ class OrderedDrain:
                 item["metadata"]["annotations"][ORDER_ANNOTATION] = encode_record(write.record)
                 if isinstance(write, CordonForOrder):
                     item["spec"]["unschedulable"] = True
+            elif isinstance(write, SetReplicas) and write.autoscaler:
+                self.played.set_min_replicas(write.autoscaler, write.before, write.replicas)
+            elif isinstance(write, SetReplicas):
+                self.played.scale_deployment(write.deployment, write.before, write.replicas)
             else:
                 item["spec"]["taints"].append(
                     {"key": "trimtab.dev/drain-order-pending", "value": "o1", "effect": "PreferNoSchedule"}

@@ -289,6 +289,9 @@ class Played:
         self._after(fault, deployment)
         return done
 
+    def set_min_replicas(self, autoscaler: str, before: int, minimum: int) -> bool:
+        raise ActuatorNotFound(autoscaler)
+
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
         fault = self._write(f"taint {node.name} {' '.join(keys)}")
         item = self._node(node.name, version)

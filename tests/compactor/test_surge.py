@@ -69,6 +69,6 @@ def test_who_takes_the_second_replica_back_is_not_argued_with() -> None:
         loop.run_round()
         played.wanted["one"] = 1
         played.tick()
-    assert played.told("released") == ["drain-pod-not-evictable"]
+    assert played.told("released") == ["drain-surge-reverted"]
     assert name not in played.cordoned
     assert len([write for write in played.writes if write.startswith("scale")]) < 35

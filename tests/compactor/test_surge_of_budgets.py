@@ -95,7 +95,8 @@ def test_who_writes_the_count_back_each_time_keeps_the_pod() -> None:
         loop.run_round()
         played.wanted["web"] = 3
         played.tick()
-    assert played.told("released")[:1] == ["drain-pod-not-evictable"]
+    assert played.told("released") == ["drain-surge-reverted"], "it is not tried again"
+    assert loop.pool_states.state_of("all").reverted.keys() == {"default/web"}
     assert not [write for write in played.writes if write.startswith("evict default/web")]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from trimtab.cluster.api.autoscaling import HorizontalPodAutoscaler
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.workload import Workload
+from trimtab.cluster.count_autoscalers import CountAutoscaler, read_count_autoscaler
 from trimtab.cluster.kinds import DEPLOYMENT, REPLICA_SET
 from trimtab.cluster.owner import OwnerKey, controller_key
 
@@ -28,8 +29,13 @@ class ScalableDeployment:
     """Whether the strategy is `Recreate`: no pod of a new template starts while one of the old template runs."""
     controller: OwnerKey | None = None
     """The object that controls the Deployment and may write its count; None if no other object controls it."""
-    autoscaler: str = ""
-    """The HorizontalPodAutoscaler that writes the count, as namespace/name; empty if there is none."""
+    autoscalers: tuple[CountAutoscaler, ...] = ()
+    """The HorizontalPodAutoscalers that write the count; more than one is a mistake of their authors."""
+
+    @property
+    def autoscaler(self) -> CountAutoscaler | None:
+        """The only HorizontalPodAutoscaler that writes the count; None if there is none, or if there are several."""
+        return self.autoscalers[0] if len(self.autoscalers) == 1 else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +48,8 @@ class ScalableDeployments:
     autoscalers: Sequence[HorizontalPodAutoscaler] = ()
     surging: frozenset[OwnerKey] = frozenset()
     """The Deployments whose count is not their own now, because a drain in progress gives them more pods."""
+    reverted: frozenset[OwnerKey] = frozenset()
+    """The Deployments whose additional pods another client took back a short time ago."""
     _by_key: dict[OwnerKey, ScalableDeployment] | None = field(default=None, init=False)
     _by_replica_set: dict[OwnerKey, OwnerKey] = field(default_factory=dict, init=False)
     """ReplicaSet → the Deployment that controls it."""
@@ -63,20 +71,22 @@ class ScalableDeployments:
 
     def _read(self) -> dict[OwnerKey, ScalableDeployment]:
         if self._by_key is None:
-            writers = dict(_scale_writers(self.autoscalers))
+            writers: dict[OwnerKey, tuple[CountAutoscaler, ...]] = {}
+            for target, autoscaler in _scale_writers(self.autoscalers):
+                writers[target] = (*writers.get(target, ()), autoscaler)
             states = (_read_deployment(shape, writers) for shape in self.deployments)
             self._by_key = {state.key: state for state in states}
             self._by_replica_set = dict(_controllers_of(self.replica_sets))
         return self._by_key
 
 
-def _scale_writers(autoscalers: Iterable[HorizontalPodAutoscaler]) -> Iterator[tuple[OwnerKey, str]]:
-    """Yields each Deployment that a HorizontalPodAutoscaler scales, with the autoscaler's namespace/name."""
+def _scale_writers(autoscalers: Iterable[HorizontalPodAutoscaler]) -> Iterator[tuple[OwnerKey, CountAutoscaler]]:
+    """Yields each Deployment that a HorizontalPodAutoscaler scales, with the autoscaler."""
     for shape in autoscalers:
         target, namespace = shape.spec.scale_target_ref, shape.metadata.namespace
         # The group is left out: an autoscaler that names an old group may be corrected at any time.
         if target.kind_name == DEPLOYMENT:
-            yield OwnerKey(namespace, DEPLOYMENT, target.name), f"{namespace}/{shape.metadata.name}"
+            yield OwnerKey(namespace, DEPLOYMENT, target.name), read_count_autoscaler(shape)
 
 
 def _controllers_of(replica_sets: Iterable[Workload]) -> Iterator[tuple[OwnerKey, OwnerKey]]:
@@ -87,7 +97,7 @@ def _controllers_of(replica_sets: Iterable[Workload]) -> Iterator[tuple[OwnerKey
             yield OwnerKey(metadata.namespace, REPLICA_SET, metadata.name), controller
 
 
-def _read_deployment(shape: Workload, writers: Mapping[OwnerKey, str]) -> ScalableDeployment:
+def _read_deployment(shape: Workload, writers: Mapping[OwnerKey, tuple[CountAutoscaler, ...]]) -> ScalableDeployment:
     metadata, status = shape.metadata, shape.status
     key = OwnerKey(metadata.namespace, DEPLOYMENT, metadata.name)
     wanted = value_or(shape.spec.replicas, 1)
@@ -101,5 +111,5 @@ def _read_deployment(shape: Workload, writers: Mapping[OwnerKey, str]) -> Scalab
         or not status.updated_replicas == status.replicas == wanted,
         recreates=shape.spec.strategy.type == "Recreate",
         controller=controller_key(metadata, metadata.namespace) if metadata.owner_references else None,
-        autoscaler=writers.get(key, ""),
+        autoscalers=writers.get(key, ()),
     )

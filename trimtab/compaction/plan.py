@@ -92,7 +92,7 @@ class Planner:
     def build_plan(self) -> Plan:
         """Returns the whole plan."""
         problem, search, capacity = self.problem, self.search, self._replay_capacity()
-        self.transient_room = TransientRoom(problem, capacity)
+        self.transient_room = TransientRoom(problem.model, problem.surge_of, capacity)
         for wave in self._arrange_waves():
             confirmed = self._confirm_wave(capacity, wave)
             if confirmed:
@@ -121,7 +121,7 @@ class Planner:
     def build_first_wave(self) -> Wave:
         """Returns only the first wave of the plan; it is empty if no node can be drained."""
         capacity = self._replay_capacity()
-        self.transient_room = TransientRoom(self.problem, capacity)
+        self.transient_room = TransientRoom(self.problem.model, self.problem.surge_of, capacity)
         for wave in self._arrange_waves():
             confirmed = self._confirm_wave(capacity, wave)
             if confirmed:
@@ -428,7 +428,9 @@ class Planner:
         else:
             notes += self.problem.node_groups.notes
         if self.problem.surge_of:
-            notes += self.transient_room.notes(node for wave in self.waves for node in wave)
+            notes += self.transient_room.notes(
+                pod for wave in self.waves for node in wave for pod in self.problem.pods_to_move[node]
+            )
         return (*notes, *self._grace_notes())
 
     def _grace_notes(self) -> list[str]:

@@ -55,7 +55,7 @@ class Recheck:
 
     def __post_init__(self) -> None:
         self.allowed_disruptions = self.problem.allowed_disruptions
-        self.transient_room = TransientRoom(self.problem, self.problem.capacity)
+        self.transient_room = TransientRoom(self.problem.model, self.problem.surge_of, self.problem.capacity)
 
     @classmethod
     def prepare(cls, model: ClusterModel, pools: Sequence[Pool], context: PlanningContext) -> "Recheck":

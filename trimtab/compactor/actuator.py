@@ -115,6 +115,10 @@ class Actuator(Protocol):
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         """Changes the number of replicas of a Deployment. Returns False if the present number is not `before`."""
 
+    def set_min_replicas(self, autoscaler: str, before: int, minimum: int) -> bool:
+        """Changes `minReplicas` of a HorizontalPodAutoscaler (namespace/name). Returns False if it is not `before`, or
+        if it would be more than `maxReplicas`."""
+
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
         """Gives the node the compactor's soft taints with these keys, and removes its others."""
 
@@ -139,6 +143,9 @@ class DryRunActuator:
         return EvictionResponse(became=EvictionResult.EVICTED)
 
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
+        return True
+
+    def set_min_replicas(self, autoscaler: str, before: int, minimum: int) -> bool:
         return True
 
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.api.core import Namespace
@@ -17,7 +17,7 @@ from trimtab.cluster.cluster_autoscaler import (
     parse_flags,
 )
 from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
-from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
+from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
 from trimtab.cluster.kinds import REPLICA_SET
 from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pod import PodInfo
@@ -31,10 +31,11 @@ from trimtab.cluster.signature import SigningKeys
 from trimtab.cluster.snapshot import ConfigMap, Snapshot
 from trimtab.cluster.timestamps import Seconds
 from trimtab.cluster.yaml_documents import Document
-from trimtab.compaction.drain.annotation import read_annotations, surging_deployments
+from trimtab.compaction.drain.annotation import DrainAnnotations, deployment_key, read_annotations, surging_deployments
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import STATE_LABEL as STATE
 from trimtab.compaction.drain.start import limit_pool
+from trimtab.compaction.order.record import OrderRecord, read_record
 from trimtab.compactor.pool_state_store import config_map_name, reopened_at
 from trimtab.compactor.reasons import STALE, UNSEEN
 from trimtab.compactor.settings import Settings
@@ -131,7 +132,7 @@ class ClusterReader:
         everywhere = self.settings.rehearse
         annotations = read_annotations(inventory.nodes, self.keys, self.settings.namespace)
         inventory = replace(
-            inventory, deployments=replace(inventory.deployments, surging=surging_deployments(annotations))
+            inventory, deployments=replace(inventory.deployments, surging=frozenset(_surging(inventory, annotations)))
         )
         return ClusterView(
             now=self.now(),
@@ -255,3 +256,13 @@ def list_sources(settings: Settings) -> tuple[ListSource, ...]:
 def create_informers(client: object, settings: Settings) -> ClusterInformers:
     """Returns the informers that a plan needs. They store pods in the form that a plan reads."""
     return ClusterInformers(client, list_sources(settings), holds={"Pod": PlannerPodTransform()})  # type: ignore[arg-type]
+
+
+def _surging(inventory: Inventory, annotations: DrainAnnotations) -> Iterator[OwnerKey]:
+    """Yields the Deployments to which drains of this compactor, or of users, are giving more pods now. The records of
+    users are not signed: a false one only keeps pods where they are."""
+    yield from surging_deployments(annotations)
+    for node in inventory.nodes:
+        record = read_record(node.annotations, node.name) if node.is_cordoned else None
+        if isinstance(record, OrderRecord) and record.drain is not None and not record.is_emptied:
+            yield from map(deployment_key, record.drain.surges)

@@ -9,10 +9,12 @@ from functools import partial
 from msgspec.structs import replace as change
 
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause
-from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, clamp_to_now, is_ahead
+from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, clamp_to_now, deployment_key, is_ahead
 from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
 from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.drain_order import order_drains
@@ -27,7 +29,7 @@ from trimtab.compactor.drain_in_progress import DrainInProgress
 from trimtab.compactor.error_guard import ErrorGuard, Failed
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED, SCALED
-from trimtab.compactor.removed_nodes import AgreedSurge, RemovedNodes
+from trimtab.compactor.removed_nodes import AgreedSurge, RemovedNodes, apply_step, describe_step
 from trimtab.compactor.step_runner import GuardedStep, StepRunner
 
 UNOBSERVED_SECONDS = 60.0
@@ -116,6 +118,11 @@ class Drainer:
     def opened_counts(self, view: ClusterView) -> dict[str, int]:
         """Returns pool → the number of its drained nodes that were uncordoned in the last hour."""
         return {pool: memory.recent_openings(view.now) for pool, memory in self.pool_states.states.items()}
+
+    def reverted_surges(self, now: Seconds) -> frozenset[OwnerKey]:
+        """Returns the Deployments whose additional pods another client took back a short time ago."""
+        states = self.pool_states.states.values()
+        return frozenset(deployment_key(name) for state in states for name in state.reverted_surges(now))
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
         """Returns the uids of evicted pods that the view still shows unchanged, and forgets the other evicted pods."""
@@ -270,7 +277,8 @@ class Drainer:
             memory = memory.with_empty_node(drain.node.name, emptied_node(drain.node, view.now))
         if not drain.is_emptying:
             for name in drain.surges_in(memory):
-                self.removed_nodes.report_other_count(drain.pool, name, drain.annotation.surges.get(name, 1), view)
+                surge = AgreedSurge.of_drain(drain.annotation, name)
+                self.removed_nodes.report_other_count(drain.pool, name, surge, view)
             memory = memory.without_surges(*drain.surges_in(memory))
         self.pool_states.set_state(drain.pool, memory)
 
@@ -303,7 +311,8 @@ class Drainer:
             self._record_end(drain, step.reason, FailureCause.NOBODY, "abandoned")
 
     def _scale_deployment(self, drain: DrainInProgress, step: a.SetReplicas) -> None:
-        """Scales a Deployment. Before a replica is added, this is recorded in the state and then on the node.
+        """Scales a Deployment, or raises its HorizontalPodAutoscaler. Before a replica is added, this is recorded in
+        the state and then on the node.
 
         A second replica without such a record was added by another client, and is not removed.
         """
@@ -316,13 +325,11 @@ class Drainer:
             announced = change(annotation, surged={**annotation.surged, step.deployment: drain.view.now})
             self.actuator.cordon_node(drain.node, drain.version, announced)
             self.removed_nodes.agreed_surges[step.deployment] = AgreedSurge.of_drain(announced, step.deployment)
-        is_scaled = self.actuator.scale_deployment(step.deployment, step.before, step.replicas)
+        is_scaled = apply_step(self.actuator, step)
         if step.replicas < step.before:
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(step.deployment))
         if is_scaled:
-            replicas = f"{step.replicas} replica{'' if step.replicas == 1 else 's'}"
-            reason = SCALED(f"Deployment {step.deployment} now has {replicas} instead of {step.before}")
-            self._record("scaled", reason, drain)
+            self._record("scaled", SCALED(describe_step(step)), drain)
 
     def _evict_pod(self, drain: DrainInProgress, move: PodToEvict, now: float) -> bool:
         """Evicts one pod. Returns False if no further eviction of this drain should be made in this round."""
@@ -363,6 +370,10 @@ class Drainer:
         if step.opened:
             quiet = delay_after_add(view.autoscaler)
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).with_opening(view.now, quiet))
+        if step.reverted:
+            self.pool_states.set_state(
+                pool, self.pool_states.state_of(pool).with_reverted_surge(step.reverted, view.now)
+            )
         if step.setback:
             self.back_off(Setback(pool, drain.name, step.setback), view)
         try:

@@ -25,7 +25,7 @@ from trimtab.compactor.actuator import (
 )
 from trimtab.compactor.decision_events import EventRecorder
 from trimtab.compactor.soft_taint import is_ours
-from trimtab.kube import evict, nodes, resize
+from trimtab.kube import autoscalers, evict, nodes, resize
 from trimtab.kube.errors import Conflict, KubeFault, NotFound, RequestRefused
 from trimtab.kube.evict import EvictionStatus as Made
 from trimtab.kube.objects import Writer
@@ -89,6 +89,11 @@ class KubeActuator:
         namespace, _, name = deployment.partition("/")
         with _translate_errors():
             return nodes.scale_workload(self.writer, "Deployment", namespace, name, before=before, replicas=replicas)
+
+    def set_min_replicas(self, autoscaler: str, before: int, minimum: int) -> bool:
+        namespace, _, name = autoscaler.partition("/")
+        with _translate_errors():
+            return autoscalers.set_min_replicas(self.writer, namespace, name, before=before, minimum=minimum)
 
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
         home = self.event_recorder.namespace

@@ -159,8 +159,12 @@ class Loop:
         if self.resizer is not None:
             observed = self.resizer.hold(observed)
         drains = self.drainer
+        inventory, reverted = observed.inventory, drains.reverted_surges(observed.now)
+        if reverted:
+            inventory = replace(inventory, deployments=replace(inventory.deployments, reverted=reverted))
         view = replace(
             observed,
+            inventory=inventory,
             evicted_uids=drains.settle_flight(observed, now),
             executed_seconds=drains.executed_seconds(observed, now),
             opened_counts=drains.opened_counts(observed),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.kinds import DEPLOYMENT
-from trimtab.cluster.owner import OwnerKey
-from trimtab.compaction.drain.annotation import DrainAnnotation
+from trimtab.compaction.drain.actions import SetReplicas
+from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, deployment_key
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.reasons import NOTE_MISSING, TAKEN, VANISHED
 from trimtab.compactor.actuator import Actuator, ErrorCollector
@@ -24,11 +23,41 @@ class AgreedSurge:
     drain: str
     before: int
     extra: int
+    floor: AutoscalerFloor | None = None
+    """What `minReplicas` was, if a HorizontalPodAutoscaler writes the count."""
 
     @classmethod
     def of_drain(cls, annotation: DrainAnnotation, deployment: str) -> AgreedSurge:
         """Returns the surge of this Deployment according to the annotation."""
-        return cls(annotation.drain, annotation.surges.get(deployment, 1), annotation.extra_of(deployment))
+        before, extra = annotation.surges.get(deployment, 1), annotation.extra_of(deployment)
+        return cls(annotation.drain, before, extra, annotation.floors.get(deployment))
+
+    def undo_step(self, deployment: str) -> SetReplicas:
+        """Returns the step that sets the Deployment, or its HorizontalPodAutoscaler, back."""
+        count = self.before + self.extra
+        if self.floor is None:
+            return SetReplicas(deployment, count, self.before)
+        namespace = deployment.partition("/")[0]
+        return SetReplicas(deployment, count, self.floor.before, f"{namespace}/{self.floor.autoscaler}")
+
+
+def apply_step(actuator: Actuator, step: SetReplicas) -> bool:
+    """Sets the count of a Deployment, or `minReplicas` of its HorizontalPodAutoscaler. Returns False if the present
+    number is not the expected one. Raises ActuatorError."""
+    if step.autoscaler:
+        return actuator.set_min_replicas(step.autoscaler, step.before, step.replicas)
+    return actuator.scale_deployment(step.deployment, step.before, step.replicas)
+
+
+def describe_step(step: SetReplicas) -> str:
+    """Returns what the step has changed, as a sentence without its end."""
+    if step.autoscaler:
+        return (
+            f"HorizontalPodAutoscaler {step.autoscaler} of Deployment {step.deployment} now has minReplicas "
+            f"{step.replicas} instead of {step.before}"
+        )
+    replicas = format_count(step.replicas, "replica")
+    return f"Deployment {step.deployment} now has {replicas} instead of {step.before}"
 
 
 @dataclass(slots=True)
@@ -82,14 +111,12 @@ class RemovedNodes:
             return
         collector, is_undone = ErrorCollector(), False
         with collector.collect_errors():
-            if self.actuator.scale_deployment(name, surge.before + surge.extra, surge.before):
-                count = format_count(surge.before, "replica")
-                sentence = (
-                    f"Deployment {name} was scaled back to {count}, because the drain of its pod's node has ended"
-                )
+            step = surge.undo_step(name)
+            if apply_step(self.actuator, step):
+                sentence = f"{describe_step(step)}, because the drain of its pod's node has ended"
                 self.pool_states.record_decision("scaled", SCALED(sentence), pool=pool, at=view.now)
             else:
-                self.report_other_count(pool, name, surge.before, view)
+                self.report_other_count(pool, name, surge, view)
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).without_surges(name))
             is_undone = True
         if not is_undone:
@@ -97,17 +124,27 @@ class RemovedNodes:
         if collector.error is not None:
             self.log.warning("surge.not-undone", pool=pool, deployment=name, error=str(collector.error))
 
-    def report_other_count(self, pool: str, name: str, before: int, view: ClusterView) -> None:
-        """Records that a Deployment keeps a count that another client wrote after a surge. `before`: its count before
-        the drain."""
-        namespace, _, own = name.partition("/")
-        scale = view.inventory.owners.get(OwnerKey(namespace, DEPLOYMENT, own))
-        if scale is None or scale.wanted is None or scale.wanted == before:
+    def report_other_count(self, pool: str, name: str, surge: AgreedSurge, view: ClusterView) -> None:
+        """Records that a Deployment keeps a count that another client wrote after a surge, or its
+        HorizontalPodAutoscaler such a `minReplicas`."""
+        key = deployment_key(name)
+        scale = view.inventory.owners.get(key)
+        state = view.inventory.deployments.find(key)
+        if surge.floor is not None:
+            autoscaler = state.autoscaler if state is not None else None
+            if autoscaler is None or autoscaler.min_replicas == surge.floor.before:
+                return
+            sentence = (
+                f"another client has set minReplicas of HorizontalPodAutoscaler {autoscaler.key} to "
+                f"{autoscaler.min_replicas} since a drain raised it, so it does not return to {surge.floor.before}"
+            )
+        elif scale is None or scale.wanted is None or scale.wanted == surge.before:
             return
-        sentence = (
-            f"another client has set Deployment {name} to {format_count(scale.wanted, 'replica')} since a drain gave "
-            f"it more pods, so it does not return to {before}"
-        )
+        else:
+            sentence = (
+                f"another client has set Deployment {name} to {format_count(scale.wanted, 'replica')} since a drain "
+                f"gave it more pods, so it does not return to {surge.before}"
+            )
         self.pool_states.record_decision("left-surged", COUNT_CHANGED(sentence), pool=pool, at=view.now)
 
     def _end_drain(self, pool: str, name: str, view: ClusterView, *, node_exists: bool) -> None:

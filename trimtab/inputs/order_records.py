@@ -18,7 +18,8 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.order.order_plan import wrong_target_reason
 from trimtab.compaction.order.record import OrderRecord, order_of_taint, read_record
-from trimtab.compactor.order.order_writes import order_writer, read_cordoned_node, release_from_order
+from trimtab.compactor.order.order_writes import change_count, order_writer, read_cordoned_node, release_from_order
+from trimtab.compactor.removed_nodes import AgreedSurge, describe_step
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.live_cluster import ClusterOptions, connect_live
 from trimtab.inputs.order_targets import list_wrong_targets
@@ -57,7 +58,10 @@ class OrderedNode:
     """Whether the node itself proves that an order cordoned it, so that it would be uncordoned."""
 
     def __str__(self) -> str:
-        return f"{self.node.name}: {describe_record(self.record)}; {self._outcome()}"
+        drain = self.record.drain if isinstance(self.record, OrderRecord) and not self.record.is_emptied else None
+        surged = sorted(drain.surged) if drain is not None else []
+        counts = f"; Deployments with additional pods are set back: {', '.join(surged)}" if surged else ""
+        return f"{self.node.name}: {describe_record(self.record)}; {self._outcome()}{counts}"
 
     def _outcome(self) -> str:
         if self.node.removal_taint is not None:
@@ -145,7 +149,26 @@ def find_ordered_nodes(client: Client, names: Sequence[str]) -> list[OrderedNode
 def release_ordered_nodes(client: Client, ordered: Sequence[OrderedNode]) -> Iterator[tuple[OrderedNode, str]]:
     """Undoes the orders on these nodes one by one, and yields each node with the outcome as text. Raises KubeFault."""
     for each in ordered:
-        yield each, f"{each.node.name}: {_release_node(client, each.node.name)}"
+        # First: after a failure the next call needs the record.
+        counts = list(_undo_surges(client, each.record))
+        yield each, "; ".join([f"{each.node.name}: {_release_node(client, each.node.name)}", *counts])
+
+
+def _undo_surges(client: Client, record: OrderRecord | Unreadable | None) -> Iterator[str]:
+    """Sets the counts back that an order has raised, and yields what became of each as text: only where the object
+    itself proves that an order set its present count."""
+    drain = record.drain if isinstance(record, OrderRecord) and not record.is_emptied else None
+    for name in sorted(drain.surged) if drain is not None else ():
+        assert drain is not None
+        step = AgreedSurge.of_drain(drain, name).undo_step(name)
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                is_undone = change_count(order_writer(client), step)
+                break
+            except Conflict:
+                if attempt == MAX_ATTEMPTS:
+                    raise
+        yield describe_step(step) if is_undone else f"Deployment {name} has a count of its own, which stays"
 
 
 def _release_node(client: Client, name: str) -> str:

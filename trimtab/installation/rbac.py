@@ -16,10 +16,14 @@ from trimtab.installation.names import InstallValues, Manifest, build_manifest
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 
-SCALING = (Rule("apps", ("deployments/scale",), ("get", "patch")),)
+SCALING = (
+    Rule("apps", ("deployments/scale",), ("get", "patch")),
+    Rule("autoscaling", ("horizontalpodautoscalers",), ("get", "patch")),
+)
 """The rules that are granted in the namespaces in which Deployments may be scaled.
 
-The compactor needs them to give a Deployment a second replica, and the uninstall Job needs them to remove that replica.
+The compactor needs them to give a Deployment more replicas, itself or by its HorizontalPodAutoscaler, and the uninstall
+Job needs them to undo that. An admission policy restricts both to the steps of a surge.
 """
 
 RESIZING = (Rule("", ("pods/resize",), ("patch",)),)

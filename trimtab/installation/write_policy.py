@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from trimtab.cluster.count_autoscalers import MIN_REPLICAS_BEFORE
 from trimtab.cluster.pool import MAX_SURGE
 from trimtab.cluster.processes import account_name
 from trimtab.compaction.candidates import CORDONED_BY_US
@@ -269,6 +270,43 @@ def restrict_scale(process: str, *, steps: str, what: str) -> WritePolicy:
         may_change=(("spec", "replicas"),),
         what=what,
         conditions=(WriteCondition(f"{' == '.join(REPLICAS_CEL)} || {steps}", f"this account may only {what}"),),
+    )
+
+
+_MARK = f"metadata.?annotations[?'{MIN_REPLICAS_BEFORE}']"
+_FLOORS = "oldObject.?spec.?minReplicas.orValue(1)", "object.?spec.?minReplicas.orValue(1)"
+"""`minReplicas` of a HorizontalPodAutoscaler before and after a change."""
+
+
+def restrict_autoscalers(process: str, *, is_downward: bool) -> WritePolicy:
+    """Returns the policy for HorizontalPodAutoscalers, of which the process writes only `minReplicas`: to at most
+    `MAX_SURGE` more than the present count, with the former value in an annotation, and back to exactly that value.
+    `is_downward`: only back."""
+    before, after = _FLOORS
+    mark = "string({}) + '-' + string({})".format
+    up = (
+        f"{before} < {after} && {before} >= 1 "
+        f"&& {after} <= oldObject.?status.?currentReplicas.orValue(0) + {MAX_SURGE} "
+        f"&& object.{_MARK}.orValue('') == {mark(before, after)}"
+    )
+    down = f"{after} < {before} && oldObject.{_MARK}.orValue('') == {mark(after, before)} && !object.{_MARK}.hasValue()"
+    tidy = f"{after} == {before} && (!object.{_MARK}.hasValue() || object.{_MARK} == oldObject.{_MARK})"
+    back = "set minReplicas of a HorizontalPodAutoscaler back to what it was before a surge"
+    what = back if is_downward else f"raise minReplicas by at most {MAX_SURGE} above the present count, or set it back"
+    return WritePolicy(
+        process=process,
+        subject="autoscalers",
+        group="autoscaling",
+        version="v2",
+        kinds=("horizontalpodautoscalers",),
+        may_change=(("spec", "minReplicas"), annotation_path(MIN_REPLICAS_BEFORE)),
+        what=what,
+        conditions=(
+            WriteCondition(
+                " || ".join(f"({step})" for step in (tidy, down, *(() if is_downward else (up,)))),
+                f"this account may only {what}",
+            ),
+        ),
     )
 
 

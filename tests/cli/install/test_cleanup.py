@@ -20,6 +20,7 @@ from trimtab.cluster.api.meta import Metadata
 from trimtab.cluster.node import NodeInfo, node_from_api
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.compaction.drain.actions import SetReplicas
 from trimtab.compaction.drain.annotation import (
     DrainAnnotation,
     DrainAnnotations,
@@ -113,7 +114,7 @@ def test_where_none_is_ours_taints_are_not_written() -> None:
 
 def test_only_what_note_and_state_say_was_given_a_second_replica_is_scaled_back() -> None:
     state = PoolState(surged={"a/web": "d", "a/api": "d", "a/db": "d"})
-    assert find_surged_deployments(notes(of(HOME)), [state]) == {"a/web": (2, 1)}
+    assert find_surged_deployments(notes(of(HOME)), [state]) == {"a/web": SetReplicas("a/web", 2, 1)}
     assert find_surged_deployments(notes(of(HOME)), []) == {}
     assert find_surged_deployments(notes(of(HOME)), [PoolState(surged={"a/web": "another"})]) == {}
     assert find_surged_deployments(notes(FORGED), [state]) == {}

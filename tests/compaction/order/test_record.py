@@ -14,11 +14,13 @@ from trimtab.compaction.order.record import (
     encode_record,
     order_of_taint,
     order_taint,
+    owns_count,
     proves_cordon,
     read_record,
 )
 
 CORDON = {"f:spec": {"f:unschedulable": {}}}
+COUNT = {"f:spec": {"f:replicas": {}}}
 RECORD = {"f:metadata": {"f:annotations": {f"f:{ORDER_ANNOTATION}": {}}}}
 
 
@@ -32,11 +34,23 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert read_record({}, "a") is None
 
 
-def test_a_record_that_names_a_surge_is_none_of_ours() -> None:
-    """An order scales nothing, and would wait for ever until the surge is undone."""
-    drain = DrainAnnotation("d1", "", NOW, surges={"default/web": 1}, surged={"default/web": NOW})
-    text = encode_record(OrderRecord(order="o1", since=NOW, drain=drain))
-    assert isinstance(read_record({ORDER_ANNOTATION: text}, "a"), Unreadable)
+@pytest.mark.parametrize(
+    ("managers", "is_proven"),
+    [
+        ([entry(COUNT)], True),
+        ([entry(COUNT), entry({"f:spec": {"f:template": {}}}, "kubectl")], True),
+        ([entry(COUNT, "kubectl")], False),
+        ([entry(COUNT), entry(COUNT, "kubectl")], False),
+        ([entry({"f:spec": {"f:minReplicas": {}}})], False),
+        ([entry([])], False),
+        ([], False),
+    ],
+)
+def test_only_the_object_itself_proves_that_an_order_set_its_count(
+    managers: list[dict[str, Any]], is_proven: bool
+) -> None:
+    """A record names a count as well, but any client that may patch the node can write one."""
+    assert owns_count(managers, "replicas") is is_proven
 
 
 @pytest.mark.parametrize(

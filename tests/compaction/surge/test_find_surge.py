@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import ALL, HOST, NOW, Item, budget, cluster, node, pod
+from tests.compactor.played_autoscaler import autoscaler
 from trimtab.cluster.pool import Pool
 from trimtab.compaction.blockers import Blocked, Evictable, EvictionChecker
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, surging_deployments
@@ -54,6 +55,10 @@ def test_a_budget_that_allows_none_allows_one_with_one_pod_more() -> None:
     assert fate(*WEB, FULL) == "1"
 
 
+def test_an_autoscaler_that_owns_the_count_is_raised_where_only_people_write_it() -> None:
+    assert fate(*WEB, autoscaler(), FULL) == "1"
+
+
 def test_without_the_setting_the_pod_stays_and_the_reason_says_that_the_setting_would_move_it() -> None:
     inventory = cluster(node("a"), node("b"), *web(), *WEB, FULL)
     mine = next(each for each in inventory.pods if each.name == "web-0")
@@ -67,12 +72,6 @@ def test_a_budget_that_no_number_opens_stays_and_says_what_to_change() -> None:
         assert fate(*WEB, budget("web", 0, spec=spec)) == "budget-never-allows"
 
 
-HPA = {
-    "apiVersion": "autoscaling/v2",
-    "kind": "HorizontalPodAutoscaler",
-    "metadata": {"name": "web", "namespace": "default"},
-    "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 9},
-}
 QUOTA = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
@@ -91,7 +90,14 @@ REPLICA_SET = deployment(kind="ReplicaSet")
         ([deployment(status={"updatedReplicas": 1}), REPLICA_SET], "surge-rollout-in-progress"),
         ([deployment(status={"observedGeneration": 0}), REPLICA_SET], "surge-rollout-in-progress"),
         ([deployment(spec={"strategy": {"type": "Recreate"}}), REPLICA_SET], "surge-strategy-recreate"),
-        ([*WEB, HPA], "surge-autoscaler-owns-count"),
+        ([*WEB, autoscaler(), autoscaler(metadata={"name": "more"})], "surge-autoscaler-owns-count"),
+        ([*WEB, autoscaler(least=0)], "surge-autoscaler-owns-count"),
+        ([*WEB, autoscaler(metadata={"managedFields": []})], "surge-autoscaler-unknown"),
+        ([*WEB, autoscaler(metadata={"labels": {"argocd.argoproj.io/instance": "x"}})], "surge-autoscaler-managed"),
+        ([*WEB, autoscaler(count=2)], "surge-autoscaler-is-scaling"),
+        ([*WEB, autoscaler(status={"desiredReplicas": 5})], "surge-autoscaler-is-scaling"),
+        ([*WEB, autoscaler(least=4)], "surge-autoscaler-is-scaling"),
+        ([*WEB, autoscaler(most=3)], "surge-autoscaler-at-maximum"),
         ([deployment(owners=OPERATOR), REPLICA_SET], "surge-controller-owns-count"),
         ([*WEB, QUOTA], "surge-without-quota"),
         ([], "surge-deployment-unknown"),

@@ -45,8 +45,78 @@ def test_the_steps_of_a_surge_go_through(thief_and_owner: tuple[Cluster, Cluster
     assert owner.get("Deployment", "bank")["spec"]["replicas"] == after
 
 
+MARK = "trimtab.dev/min-replicas-before"
+
+
+def hpa(cluster: Cluster, least: int, mark: str | None = None, **spec: object) -> object:
+    """Writes `minReplicas` and the annotation, as the compactor does; `spec`: further fields."""
+    change = {"metadata": {"annotations": {MARK: mark}}, "spec": {"minReplicas": least, **spec}}
+    return cluster.patch("HorizontalPodAutoscaler", "bank", change)
+
+
+@pytest.fixture(scope="module")
+def autoscaled(thief_and_owner: tuple[Cluster, Cluster]) -> tuple[Cluster, Cluster]:
+    """An HPA whose controller has last counted four pods."""
+    stolen, owner = thief_and_owner
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "unknown"}
+    metrics = [
+        {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+    ]
+    owner.apply(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "bank"},
+            "spec": {"scaleTargetRef": ref, "minReplicas": 2, "maxReplicas": 20, "metrics": metrics},
+        }
+    )
+    status = {"status": {"currentReplicas": 4, "desiredReplicas": 4}}
+    owner.patch("HorizontalPodAutoscaler", "bank", status, sub="status")
+    owner.eventually(lambda: "trimtab-compactor-autoscalers" in denied(lambda: hpa(stolen, 1)), what="the policy")
+    return stolen, owner
+
+
+@pytest.mark.parametrize(
+    ("before", "stored", "after", "mark", "spec"),
+    [
+        (2, None, 1, None, {}),
+        (2, None, 8, "2-8", {}),
+        (2, None, 5, None, {}),
+        (2, None, 5, "1-5", {}),
+        (2, None, 5, "2-5", {"maxReplicas": 30}),
+        (2, None, 2, None, {"maxReplicas": 3}),
+        (5, "2-5", 1, None, {}),
+        (5, "2-5", 3, None, {}),
+        (5, "2-5", 2, "2-5", {}),
+        (6, "2-5", 2, None, {}),
+        (5, None, 2, None, {}),
+        (2, None, 2, "1-2", {}),
+    ],
+)
+def test_the_token_takes_no_autoscaler_below_what_others_wrote_and_not_far_above_its_count(
+    autoscaled: tuple[Cluster, Cluster], before: int, stored: str | None, after: int, mark: str | None, spec: dict
+) -> None:
+    stolen, owner = autoscaled
+    hpa(owner, before, stored)
+    assert "trimtab-compactor-autoscalers" in denied(lambda: hpa(stolen, after, mark, **spec))
+    assert owner.get("HorizontalPodAutoscaler", "bank")["spec"]["minReplicas"] == before
+
+
+def test_the_steps_of_a_surge_of_an_autoscaler_go_through(autoscaled: tuple[Cluster, Cluster]) -> None:
+    stolen, owner = autoscaled
+    hpa(owner, 2)
+    hpa(stolen, 5, "2-5")
+    hpa(stolen, 2)
+    hpa(stolen, 7, "2-7")
+    hpa(owner, 4)
+    hpa(stolen, 4)
+    stored = owner.get("HorizontalPodAutoscaler", "bank")
+    assert (stored["spec"]["minReplicas"], stored["metadata"].get("annotations")) == (4, None)
+
+
 def test_the_token_changes_no_deployment_and_no_autoscaler(thief_and_owner: tuple[Cluster, Cluster]) -> None:
     stolen, _ = thief_and_owner
     denied(lambda: stolen.patch("Deployment", "bank", {"spec": {"replicas": 3}}))
     denied(lambda: stolen.patch("Deployment", "bank", {"spec": {"paused": True}}))
-    denied(lambda: stolen.patch("HorizontalPodAutoscaler", "bank", {"spec": {"minReplicas": 2}}))
+    denied(lambda: stolen.patch("HorizontalPodAutoscaler", "bank", {"metadata": {"labels": {"a": "b"}}}))
+    denied(lambda: stolen.patch("HorizontalPodAutoscaler", "bank", {"status": {"currentReplicas": 9}}, sub="status"))

@@ -25,6 +25,7 @@ from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.since import parse_age
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.pool import MAX_SURGE
 from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order.next_round import DrainOrder, OrderPhase, OrderRound
@@ -81,6 +82,15 @@ class DrainOptions:
     keep_going: Annotated[
         bool, option("--keep-going", help="Drain the nodes that can be drained, even if others cannot.")
     ] = False
+    surge_pods: Annotated[
+        int,
+        option(
+            "--surge-pods",
+            minimum=0,
+            maximum=MAX_SURGE,
+            help="How many more pods a Deployment may have for a while, if its budget allows no eviction otherwise.",
+        ),
+    ] = 0
     until: Annotated[
         str | None,
         option("--until", metavar="TIME", help="Begin no further node after this time, in RFC 3339."),
@@ -123,6 +133,7 @@ class DrainOptions:
             deletes_local_data=self.delete_emptydir_data,
             overrides_protection=self.override_protection,
             keeps_going=self.keep_going,
+            surge_pods=self.surge_pods,
             at_once=self.at_once,
         )
 
@@ -212,6 +223,8 @@ def _check_options(options: DrainOptions) -> None:
         refuse("--resume and --release without --through-compactor", "both: an order is deleted to release its nodes")
     if options.namespace is not None and not options.through_compactor:
         refuse("--namespace with --through-compactor", "--namespace alone")
+    if options.surge_pods and options.through_compactor:
+        refuse("--surge-pods without --through-compactor", "both: a DrainOrder gives no Deployment more pods")
     if options.yes and not options.release:
         refuse("--yes with --release", "--yes alone")
     if options.yes and options.dry_run:
@@ -377,7 +390,7 @@ def _format_seconds(text: str | None) -> str:
 
 def _check_rights(client: Client, plan: OrderPlan) -> None:
     namespaces = {move.pod.partition("/")[0] for step in plan.steps for move in step.moves}
-    if missing := list_missing_rights(client, namespaces):
+    if missing := list_missing_rights(client, namespaces, plan.surges):
         raise RuntimeFailure("\n".join(["The login lacks rights that a drain needs:", *missing, "Nothing was begun."]))
 
 

@@ -27,6 +27,8 @@ class OrderMoveReport(ReportPart, frozen=True, kw_only=True):
     """The PodDisruptionBudget that the eviction counts against; null if none selects the pod."""
     turn: int
     """The turn of the eviction: a turn begins when the successors of the previous one are ready."""
+    surge: int
+    """How many more pods the Deployment gets for a while before the eviction (`--surge-pods`)."""
     warnings: list[ReasonReport]
     """What the owner of the pod should know, and what its eviction waits for."""
 
@@ -135,6 +137,7 @@ def _report_node(name: str, numbered: tuple[int, DrainStep] | None, plan: OrderP
                 target=move.target or None,
                 budget=move.budget,
                 turn=move.turn,
+                surge=move.surge,
                 warnings=[report_reason(reason) for reason in plan.warnings.get(move.pod, ())],
             )
             for move in step.moves
@@ -173,6 +176,12 @@ def _summarize(report: DrainPlanReport) -> list[str]:
     if not report.may_begin:
         lines.append(
             "The order does not begin, because not every node can be emptied (--keep-going drains the others)."
+        )
+    surged = sum(move.surge > 0 for node in report.nodes for move in node.moves)
+    if surged:
+        lines.append(
+            f"{format_count(surged, 'eviction')} can be made only after a Deployment was given more pods for a while "
+            "(--surge-pods)."
         )
     if report.missing is not None:
         lines.append(describe_missing(report.missing))

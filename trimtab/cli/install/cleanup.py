@@ -28,11 +28,13 @@ from trimtab.cluster.recommendation import RECOMMENDATIONS_LABEL as RECOMMENDATI
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain import pool_state
+from trimtab.compaction.drain.actions import SetReplicas
 from trimtab.compaction.drain.annotation import DrainAnnotation, DrainAnnotations, read_annotations
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.pool_status import KIND as POOL_STATUS
 from trimtab.compactor import node_signatures, pool_state_store
 from trimtab.compactor.node_signatures import NodeSigner
+from trimtab.compactor.removed_nodes import AgreedSurge
 from trimtab.compactor.soft_taint import RENAMED_LEAVING, has_soft_taint, is_ours
 from trimtab.installation.deployments import render_job
 from trimtab.installation.names import (
@@ -47,7 +49,7 @@ from trimtab.installation.processes import uninstall
 from trimtab.installation.processes.metrics_api import read_own_api_service
 from trimtab.installation.processes.uninstall import UNINSTALL
 from trimtab.installation.rbac import render_roles
-from trimtab.kube import listing, nodes, objects
+from trimtab.kube import autoscalers, listing, nodes, objects
 from trimtab.kube.errors import Conflict, NotAllowed, NotFound
 from trimtab.kube.objects import Writer
 from trimtab.kube.resources import LIST_SOURCES, ListSource
@@ -130,9 +132,9 @@ class Uninstaller:
         nodes_ = [noun(shape) for shape in self._list_objects(LIST_SOURCES["Node"], NodeShape)]
         annotations = read_annotations(nodes_, keys.keys if keys is not None else None, self.namespace)
         surged = find_surged_deployments(annotations, self._read_states(keys))
-        for name, (count, before) in sorted(surged.items()):
+        for _, undo in sorted(surged.items()):
             # First: after a failure the next call needs the annotation.
-            yield from self._scale_back(name, count, before)
+            yield from self._undo_surge(undo)
         for node in nodes_:
             if has_marks(node, annotations, self.namespace):
                 yield CleanupStep(f"Node {node.name}", self._restore_node(node.name, keys))
@@ -224,15 +226,22 @@ class Uninstaller:
                     raise
         raise AssertionError("unreachable")
 
-    def _scale_back(self, name: str, count: int, before: int) -> Iterator[CleanupStep]:
-        namespace, _, deployment = name.partition("/")
-        replicas = "one replica" if before == 1 else format_count(before, "replica")
+    def _undo_surge(self, undo: SetReplicas) -> Iterator[CleanupStep]:
+        """Sets the count of a Deployment back, or `minReplicas` of its HorizontalPodAutoscaler: only from the value
+        that the drain set, because another client may have written one meanwhile."""
+        key, replicas = undo.autoscaler or undo.deployment, format_count(undo.replicas, "replica")
+        count = "one replica" if undo.replicas == 1 else replicas
+        namespace, _, name = key.partition("/")
+        kind = "HorizontalPodAutoscaler" if undo.autoscaler else "Deployment"
+        before, after = undo.before, undo.replicas
         try:
-            # Only from the count that the drain set: a user or an HPA may have scaled the Deployment meanwhile.
-            if nodes.scale_workload(self.writer, "Deployment", namespace, deployment, before=count, replicas=before):
-                yield CleanupStep(f"Deployment {name}", f"the Deployment was scaled back to {replicas}")
+            if undo.autoscaler:
+                if autoscalers.set_min_replicas(self.writer, namespace, name, before=before, minimum=after):
+                    yield CleanupStep(f"{kind} {key}", f"minReplicas was set back to {after}")
+            elif nodes.scale_workload(self.writer, kind, namespace, name, before=before, replicas=after):
+                yield CleanupStep(f"{kind} {key}", f"the Deployment was scaled back to {count}")
         except NotAllowed as error:  # nodes are restored all the same
-            yield CleanupStep(f"Deployment {name}", f"the Deployment is not scaled back to {replicas}: {error}")
+            yield CleanupStep(f"{kind} {key}", f"it is not set back to {count}: {error}")
 
     def _find_running_pods(self) -> list[str]:
         """Returns the names of Trimtab's pods that may still write.
@@ -302,16 +311,15 @@ def clear_renamed_taints(writer: Writer, namespace: str) -> Iterator[CleanupStep
         )
 
 
-def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> dict[str, tuple[int, int]]:
-    """Returns the Deployments to which a drain gave more replicas: namespace/name → (the count that the drain set, the
-    count before).
+def find_surged_deployments(annotations: DrainAnnotations, states: Iterable[PoolState]) -> dict[str, SetReplicas]:
+    """Returns Deployment (namespace/name) → the step that undoes what a drain did to give it more pods.
 
     Both the drain's annotation and the pool's state must name the Deployment, because the annotation alone can be out
     of date.
     """
     drain_by_deployment = {name: drain for pool_state_ in states for name, drain in pool_state_.surged.items()}
     return {
-        name: (annotation.surges.get(name, 1) + annotation.extra_of(name), annotation.surges.get(name, 1))
+        name: AgreedSurge.of_drain(annotation, name).undo_step(name)
         for annotation in annotations.ours.values()
         if isinstance(annotation, DrainAnnotation)
         for name in annotation.surged

@@ -130,6 +130,9 @@ class ChurnActuator:
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return self.cluster.scale_workload(deployment.partition("/")[2], before, replicas)
 
+    def set_min_replicas(self, autoscaler: str, before: int, minimum: int) -> bool:
+        return False
+
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
         self.cluster.set_node(with_soft_taints(self.cluster.nodes[node.name], keys))
 

@@ -174,8 +174,37 @@ class HPASpec(ApiObject, frozen=True, kw_only=True):
     """The target as a percentage of the cpu request; only autoscaling/v1 has this field."""
 
 
+class _OwnedSpec(ApiObject, frozen=True, kw_only=True):
+    min_replicas: dict[str, str] | UnsetType = field(default=UNSET, name="f:minReplicas")
+
+
+class _OwnedFields(ApiObject, frozen=True, kw_only=True):
+    spec: _OwnedSpec = field(default=_OwnedSpec(), name="f:spec")
+
+
+class HPAManager(ApiObject, frozen=True, kw_only=True):
+    """An entry of the managed fields of a HorizontalPodAutoscaler, of which only `spec.minReplicas` is read."""
+
+    manager: str = ""
+    operation: str = ""
+    """Update, or Apply for a server-side apply."""
+    fields: _OwnedFields = field(default=_OwnedFields(), name="fieldsV1")
+
+    @property
+    def sets_min_replicas(self) -> bool:
+        """Whether the manager owns `spec.minReplicas`."""
+        return self.fields.spec.min_replicas is not UNSET
+
+
+class HPAMetadata(Metadata, frozen=True, kw_only=True):
+    """The metadata of a HorizontalPodAutoscaler, with the managers that write its bounds."""
+
+    managed_fields: tuple[HPAManager, ...] = ()
+    """Empty if they were not read: `kubectl get` prints them only with `--show-managed-fields`."""
+
+
 class HorizontalPodAutoscaler(ApiObject, frozen=True, kw_only=True):
-    metadata: Metadata = Metadata()
+    metadata: HPAMetadata = HPAMetadata()
     spec: HPASpec = HPASpec()
     status: HPAStatus = HPAStatus()
 

@@ -51,6 +51,8 @@ class Release:
     setback: str = ""
     """Why the whole pool must start no drain for a while (back off), as a sentence; empty if there is no such
     reason."""
+    reverted: str = ""
+    """The Deployment (namespace/name) whose additional pods another client took back; empty if there is none."""
     opened: bool = False
     """Whether an empty node is uncordoned because pending pods need it. The pool then starts no drain for a while, as
     after the autoscaler has added a node."""
@@ -72,6 +74,9 @@ class SetReplicas:
     before: int
     """The number of replicas that the Deployment must have now; otherwise nothing is written."""
     replicas: int
+    autoscaler: str = ""
+    """The HorizontalPodAutoscaler (namespace/name) that writes the count. If it is not empty, both numbers are those of
+    its `minReplicas`, and the count itself is not written."""
 
 
 Action = Evict | Wait | MarkEmptied | Release | Abandon | SetReplicas

@@ -68,6 +68,14 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
         return OwnerKey(self.namespace, self.kind, self.owner)
 
 
+class AutoscalerFloor(msgspec.Struct, frozen=True):
+    """What `minReplicas` of a HorizontalPodAutoscaler was before a drain raised it."""
+
+    autoscaler: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]{1,253}\Z")]
+    """The name of the HorizontalPodAutoscaler, in the namespace of its Deployment."""
+    before: Annotated[int, msgspec.Meta(ge=1, le=MAX_REPLICAS)]
+
+
 class OrderMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is to be known of the DrainOrder for which a node is drained."""
 
@@ -98,10 +106,13 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     drain."""
     extras: dict[str, Annotated[int, msgspec.Meta(ge=1, le=MAX_SURGE)]] = {}
     """Deployment of `surges` → the number of additional pods that its disruption budget needs; 1 if it is absent."""
+    floors: dict[str, AutoscalerFloor] = {}
+    """Deployment of `surges` whose count a HorizontalPodAutoscaler writes → its `minReplicas` before the drain, which
+    is raised instead of the count."""
     surged: dict[str, Moment] = {}
-    """Deployment (namespace/name) → when it was scaled up (a surge). The entry is written into the pool's state first,
-    then here, and then the Deployment is scaled. A surge is undone only if both the annotation and the state have an
-    entry for it."""
+    """Deployment (namespace/name) → when it was given more pods (a surge). The entry is written into the pool's state
+    first, then here, and then the Deployment is scaled. A surge is undone only if both the annotation and the state
+    have an entry for it."""
     saves: int = 0
     """What the removal of the node saves according to the plan, in `unit`."""
     unit: str = ""
@@ -113,6 +124,10 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     def extra_of(self, deployment: str) -> int:
         """Returns the number of additional pods of a Deployment of `surges`."""
         return self.extras.get(deployment, 1)
+
+    def surged_count(self, deployment: str) -> int:
+        """Returns the count of a Deployment of `surges` with its additional pods."""
+        return self.surges.get(deployment, 1) + self.extra_of(deployment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +259,13 @@ def read_annotations(nodes: Iterable[NodeInfo], keys: SigningKeys | None, home: 
 def surging_deployments(annotations: DrainAnnotations) -> frozenset[OwnerKey]:
     """Returns the Deployments that a drain in progress gives more pods, or is about to give some."""
     drains = (each for each in annotations.ours.values() if isinstance(each, DrainAnnotation) and each.emptied is None)
-    names = (name.partition("/") for drain in drains for name in drain.surges)
-    return frozenset(OwnerKey(namespace, DEPLOYMENT, name) for namespace, _, name in names)
+    return frozenset(deployment_key(name) for drain in drains for name in drain.surges)
+
+
+def deployment_key(name: str) -> OwnerKey:
+    """Returns the key of a Deployment that an annotation names as namespace/name."""
+    namespace, _, own = name.partition("/")
+    return OwnerKey(namespace, DEPLOYMENT, own)
 
 
 def is_ahead(annotation: DrainAnnotation, now: Seconds) -> bool:

@@ -13,7 +13,7 @@ resizes     running pods that are resized, with what each of them had before
 demand      what the pods requested, slot by slot, for the forecast of the room that they need
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -42,6 +42,8 @@ MAX_HISTORY_ENTRIES = 200
 MAX_STATE_LENGTH = 900_000
 """The maximum length of a stored state in characters. A ConfigMap holds one mebibyte in all (apimachinery,
 MaxSecretSize)."""
+REVERTED_SECONDS = 86_400
+"""For how many seconds a Deployment whose additional pods another client took back gets none."""
 DELETION_SECONDS = 1800
 """For how many seconds the compactor remembers that the autoscaler began to delete a node."""
 MIN_NAMESPACE_FAILURES = 2
@@ -96,6 +98,9 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Deployment (namespace/name) → the drain that gives it a second replica while its only pod moves (a surge). The
     entry is written first, then the node's annotation, and then the Deployment is scaled. A surge is undone only if
     both the entry and the annotation exist."""
+    reverted: dict[str, Seconds] = {}
+    """Deployment (namespace/name) → when another client last took back the additional pods of a surge. It gets none for
+    `REVERTED_SECONDS`."""
     strikes: Annotated[int, msgspec.Meta(ge=0)] = 0
     """The number of failed drains in a row. Those that pods of one namespace caused count as one."""
     strike_namespaces: tuple[str, ...] = ()
@@ -223,6 +228,15 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     def with_surge(self, deployment: str, drain: str) -> "PoolState":
         """Returns the state with a surge of this Deployment for the drain, which is about to begin."""
         return change(self, surged={**self.surged, deployment: drain})
+
+    def with_reverted_surge(self, deployment: str, now: Seconds) -> "PoolState":
+        """Returns the state after another client took back the additional pods of this Deployment."""
+        recent = {name: at for name, at in self.reverted.items() if now - at < REVERTED_SECONDS}
+        return change(self, reverted={**recent, deployment: now})
+
+    def reverted_surges(self, now: Seconds) -> Iterator[str]:
+        """Yields the Deployments whose additional pods another client took back a short time ago."""
+        return (name for name, at in self.reverted.items() if now - at < REVERTED_SECONDS)
 
     def without_surges(self, *deployments: str) -> "PoolState":
         """Returns the state after the surges of these Deployments were undone."""
@@ -358,6 +372,7 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             ended={drain: min(when, now) for drain, when in self.ended.items()},
             closed=None if self.closed is None else min(self.closed, now),
             backoff=None if self.backoff is None else change(self.backoff, last=min(self.backoff.last, now)),
+            reverted={name: min(when, now) for name, when in self.reverted.items()},
             judged={cause: min(when, now) for cause, when in self.judged.items()},
             emptied={node: change(shape, at=min(shape.at, now)) for node, shape in self.emptied.items()},
             resizes=self.resizes.without_old_entries(now),

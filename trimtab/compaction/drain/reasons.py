@@ -65,6 +65,12 @@ SURGING = Code(
     "given are not available yet. The compactor evicts the pod as soon as they are.",
     "Nothing to do. TRIMTAB_COMPACTOR_READY_TIMEOUT_SECONDS says how long the compactor waits.",
 )
+SURGE_REVERTED = Code(
+    "drain-surge-reverted",
+    "Another client took back the additional pods that a Deployment was given before an eviction, or changed the "
+    "minReplicas of its HorizontalPodAutoscaler. The pod stays.",
+    "If a tool writes the count from Git, run one replica more there, or change the budget.",
+)
 LEFT_EMPTY = Code(
     "drain-waits-for-autoscaler",
     "The node has no more pods to evict, and now the cluster autoscaler should remove it.",

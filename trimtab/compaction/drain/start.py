@@ -5,7 +5,7 @@ and its execution, so these limits are checked when a step is planned and again 
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.format_count import format_count, join_first
@@ -15,13 +15,14 @@ from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
-from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
+from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, PodToEvict, deployment_key
 from trimtab.compaction.drain.backoff import PoolBackoff
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.reasons import BACKS_OFF, CLOSED, JUST_OPENED
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import DrainStep, Observations, Wave
+from trimtab.compaction.surge.find_surge import autoscaler_reason
 
 MAX_NAMESPACES = 3
 """The largest number of namespaces that the reason of a closed pool names."""
@@ -145,6 +146,7 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
         moves=moves,
         surges=surges,
         extras={name: extra for name, extra in extras.items() if name in surges},
+        floors=dict(_floors_of(surges, extras, view)),
         saves=step.saves,
         unit=unit,
     )
@@ -195,6 +197,18 @@ def _needed_surges(
         elif name in extras:
             surges.append((name, workloads.wanted_replicas(top)))
     return surges
+
+
+def _floors_of(
+    surges: Mapping[str, int], extras: Mapping[str, int], view: ClusterView
+) -> Iterator[tuple[str, AutoscalerFloor]]:
+    """Yields each Deployment whose HorizontalPodAutoscaler is raised instead of its count. Where it cannot be raised,
+    the count itself is: the plan permits that only for the only replica of a Deployment without a budget."""
+    for name in surges:
+        state = view.inventory.deployments.find(deployment_key(name))
+        if state is None or state.autoscaler is None or autoscaler_reason(state, extras.get(name, 1)) is not None:
+            continue
+        yield name, AutoscalerFloor(state.autoscaler.name, state.autoscaler.min_replicas)
 
 
 def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str, Seconds]:

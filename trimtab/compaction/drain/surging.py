@@ -1,7 +1,8 @@
 """The steps by which a drain gives a Deployment more pods before an eviction, and sets its count back afterwards.
 
 Two kinds of pods need that: the only replica of a Deployment, and a pod whose disruption budget allows no eviction
-otherwise. What was and what is added stands in the note on the node.
+otherwise. What was and what is added stands in the note on the node. Where a HorizontalPodAutoscaler writes the count,
+its `minReplicas` is raised and set back instead, and the count comes down by its own rules.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from dataclasses import dataclass
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT
-from trimtab.cluster.owner import OwnerKey
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
-from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
+from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, PodToEvict, deployment_key
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads
-from trimtab.compaction.drain.reasons import FORBIDDEN, SURGING
+from trimtab.compaction.drain.reasons import FORBIDDEN, SURGE_REVERTED, SURGING
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 
 SURGE_RETRY_SECONDS = 60
 """How long, in seconds, the compactor keeps requesting additional pods for a Deployment if another client (an HPA, Git)
 removes them. After that, the drain ends."""
+FLOOR_RETRY_SECONDS = 20
+"""The same for `minReplicas` of a HorizontalPodAutoscaler: each time that it is raised, a pod starts and ends again."""
 SURGE_TIME_DIVISOR = 2
 """Part of the drain's time limit, as a divisor, after which a budget that allows no eviction although the additional
 pods are available ends the drain."""
@@ -46,17 +48,27 @@ class DrainSurges:
         if before is None:
             return None
         extra, surged_at = self.annotation.extra_of(name), self.annotation.surged.get(name)
-        wanted = self._wanted_replicas(name)
-        if wanted == before:
+        if (floor := self.annotation.floors.get(name)) is not None:
+            step = self._raise_floor(name, floor, is_allowed)
+        elif self._wanted_replicas(name) == before:
+            step = a.SetReplicas(name, before, before + extra)
+        else:
+            step = None
+        if isinstance(step, a.SetReplicas):
             if before > 1 and is_allowed():
                 return None
-            if surged_at is not None and self.view.now > surged_at + SURGE_RETRY_SECONDS:
+            retry_seconds = FLOOR_RETRY_SECONDS if step.autoscaler else SURGE_RETRY_SECONDS
+            if surged_at is not None and self.view.now > surged_at + retry_seconds:
                 return Release(
-                    FORBIDDEN(f"another client removed the additional pods of Deployment {name}"), FailureCause.NODE
+                    SURGE_REVERTED(f"another client removed the additional pods of Deployment {name}"),
+                    FailureCause.NODE,
+                    reverted=name,
                 )
-            return a.SetReplicas(name, before, before + extra)
+        if step is not None:
+            return step
         if wait := self._wait_for_pods(name, move, before):
-            return Wait(SURGING(wait))
+            is_late = surged_at is not None and self.view.now > surged_at + self.timeouts.drain
+            return Release(FORBIDDEN(wait), FailureCause.NODE) if is_late else Wait(SURGING(wait))
         limit_seconds = self.timeouts.drain // SURGE_TIME_DIVISOR
         if surged_at is not None and self.view.now > surged_at + limit_seconds and not is_allowed():
             return Release(
@@ -68,11 +80,34 @@ class DrainSurges:
             )
         return None
 
+    def _raise_floor(self, name: str, floor: AutoscalerFloor, is_allowed: Callable[[], bool]) -> Action | None:
+        """Returns the step by which the HorizontalPodAutoscaler of the Deployment gives it more pods; None if it has
+        done so, or if the budget allows the eviction without them."""
+        wanted, raised = self._wanted_replicas(name), self.annotation.surged_count(name)
+        minimum, before = self._min_replicas(name, floor), self.annotation.surges[name]
+        if minimum == floor.before and wanted == before:
+            return a.SetReplicas(name, floor.before, raised, f"{name.partition('/')[0]}/{floor.autoscaler}")
+        if minimum == raised:
+            is_waiting = wanted is None or wanted < raised
+            return Wait(SURGING(f"Deployment {name} waits for its HorizontalPodAutoscaler")) if is_waiting else None
+        if is_allowed():
+            return None
+        return Release(
+            SURGE_REVERTED(f"HorizontalPodAutoscaler {floor.autoscaler} of Deployment {name}, or its count, changed"),
+            FailureCause.NODE,
+        )
+
+    def _min_replicas(self, name: str, floor: AutoscalerFloor) -> int | None:
+        """Returns `minReplicas` of the HorizontalPodAutoscaler now; None if it no longer writes the count."""
+        state = self.view.inventory.deployments.find(deployment_key(name))
+        autoscaler = state.autoscaler if state is not None else None
+        return autoscaler.min_replicas if autoscaler is not None and autoscaler.name == floor.autoscaler else None
+
     def _wait_for_pods(self, name: str, move: PodToEvict, before: int) -> str:
         """Returns what the eviction waits for, as a sentence; empty if the additional pods are available."""
         if self.workloads.newly_missing(move) or self.workloads.wanted_replicas(move.owner_key) <= before:
             return f"Deployment {name} waits for its additional pods"
-        state = self.view.inventory.deployments.find(_key_of(name))
+        state = self.view.inventory.deployments.find(deployment_key(name))
         if state is None:
             return ""
         if state.is_rolling or state.is_paused:
@@ -82,7 +117,7 @@ class DrainSurges:
             return f"the additional pods of Deployment {name} are not available yet"
         return ""
 
-    def undo_steps(self, live: Iterable[str] = (), *, waits_for_ready: bool = False) -> tuple[Action, ...]:
+    def undo_steps(self, live: Iterable[str] = (), *, waits_for_ready: bool = False) -> tuple[a.SetReplicas, ...]:
         """Returns the steps that undo surges whose pod has left or will stay, as far as the Deployment still has the
         count that the compactor set.
 
@@ -92,7 +127,7 @@ class DrainSurges:
         uids = set(live)
         remaining = {self.deployment_of(move) for move in self.annotation.moves if move.uid in uids}
         return tuple(
-            a.SetReplicas(name, self._surged_count(name), before)
+            self._undo_step(name, before)
             for name, before in sorted(self.annotation.surges.items())
             if name not in remaining and self._has_own_count(name) and (not waits_for_ready or self._is_whole(name))
         )
@@ -103,11 +138,17 @@ class DrainSurges:
         return f"{move.namespace}/{top.name}" if top is not None and top.kind == DEPLOYMENT else ""
 
     def _has_own_count(self, name: str) -> bool:
-        """Returns whether the Deployment has the count that this drain has set."""
-        return name in self.annotation.surged and self._wanted_replicas(name) == self._surged_count(name)
+        """Returns whether the Deployment has the count that this drain has set, or its HorizontalPodAutoscaler the
+        `minReplicas`."""
+        floor = self.annotation.floors.get(name)
+        present = self._wanted_replicas(name) if floor is None else self._min_replicas(name, floor)
+        return name in self.annotation.surged and present == self.annotation.surged_count(name)
 
-    def _surged_count(self, name: str) -> int:
-        return self.annotation.surges[name] + self.annotation.extra_of(name)
+    def _undo_step(self, name: str, before: int) -> a.SetReplicas:
+        floor, count = self.annotation.floors.get(name), self.annotation.surged_count(name)
+        if floor is None:
+            return a.SetReplicas(name, count, before)
+        return a.SetReplicas(name, count, floor.before, f"{name.partition('/')[0]}/{floor.autoscaler}")
 
     def _is_whole(self, name: str) -> bool:
         """Returns whether the count may be set back without the loss of a pod that is needed. That is so if both of
@@ -119,7 +160,7 @@ class DrainSurges:
         """
         moves = [move for move in self.annotation.moves if self.deployment_of(move) == name]
         missing = max((move.missing for move in moves), default=0)
-        if self.workloads.all_ready.get(_key_of(name), 0) < self.annotation.surges[name] - missing:
+        if self.workloads.all_ready.get(deployment_key(name), 0) < self.annotation.surges[name] - missing:
             return False
         owners, ready = self.view.inventory.owners, self.workloads.ready
         return all(
@@ -128,10 +169,5 @@ class DrainSurges:
         )
 
     def _wanted_replicas(self, name: str) -> int | None:
-        scale = self.view.inventory.owners.get(_key_of(name))
+        scale = self.view.inventory.owners.get(deployment_key(name))
         return scale.wanted if scale is not None else None
-
-
-def _key_of(name: str) -> OwnerKey:
-    namespace, _, own = name.partition("/")
-    return OwnerKey(namespace, DEPLOYMENT, own)

@@ -34,6 +34,7 @@ from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.node_history import OrderNodeHistory
 from trimtab.compaction.order.order_plan import OrderPlan
 from trimtab.compaction.order.order_rules import OrderRules
+from trimtab.compaction.order.order_surges import OrderSurges, with_planned_surges
 from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker
 from trimtab.compaction.order.record import OrderRecord, order_of_taint
 from trimtab.compaction.plan_types import DrainStep, Move
@@ -91,7 +92,7 @@ class DiscourageSuccessors:
     """Put the soft taint of the order on a node that it cannot begin, so that successors prefer other nodes."""
 
 
-OrderWrite = CordonForOrder | WriteRecord | DiscourageSuccessors | a.Evict
+OrderWrite = CordonForOrder | WriteRecord | DiscourageSuccessors | a.Evict | a.SetReplicas
 PlanRemaining = Callable[[Sequence[str]], OrderPlan]
 """A function that returns the plan of these nodes of the order; all other nodes of the order are closed."""
 
@@ -159,11 +160,13 @@ class _RoundDecision:
     nodes: dict[str, NodeInfo] = field(init=False)
     planner: DrainPlanner = field(init=False)
     checker: OrderedEvictionChecker = field(init=False)
+    surges: OrderSurges = field(init=False)
 
     def __post_init__(self) -> None:
         self.nodes = {node.name: node for node in self.view.inventory.nodes}
         self.planner = DrainPlanner(self.view, self.timeouts)
         self.checker = OrderedEvictionChecker.for_order(self.view.inventory, self.view.now, self.order.rules)
+        self.surges = OrderSurges(self.planner, self.order.rules)
 
     def decide(self) -> OrderRound:
         """Returns the round."""
@@ -171,6 +174,8 @@ class _RoundDecision:
         result.cordoned = tuple(name for name in self.records if name in self.nodes and self.nodes[name].is_cordoned)
         for name in order.nodes:
             result.phases[name] = self._phase_of(name)
+            if result.phases[name] in (OrderPhase.LEFT, OrderPhase.FAILED):
+                self._undo_surges(name)
         if result.stop is None and order.deadline is not None and self.view.now >= order.deadline:
             result.stop = o.TIMED_OUT(
                 f"the order took longer than its {order.rules.words.timeout}, so no further pod is evicted"
@@ -188,7 +193,7 @@ class _RoundDecision:
         for name in self._in_phase(OrderPhase.DRAINING):
             self._continue_drain(name)
         result.stop = result.stop or self._failure_that_stops()
-        if result.stop is None and not self._in_phase(OrderPhase.DRAINING):
+        if result.stop is None and not self._in_phase(OrderPhase.DRAINING) and not self._has_open_surges():
             self._begin_wave()
         result.is_over = self._is_over()
         return result
@@ -298,7 +303,7 @@ class _RoundDecision:
             self.result.stop = next(iter(plan.refusals.values()), None)
             return
         for step in plan.waves[0].steps if plan.waves else ():
-            drain = change(create_annotation(step, self.view), surges={})
+            drain = with_planned_surges(create_annotation(step, self.view), step)
             record = change(self.records[step.node], drain=drain)
             self.result.writes.append((step.node, WriteRecord(record)))
         for name in self._in_phase(OrderPhase.WAITING):
@@ -334,7 +339,8 @@ class _RoundDecision:
                 )
                 return
             verdict = self.checker.judge_ordered(pod)
-            if isinstance(verdict, Blocked) and pod.uid not in self.view.evicted_uids:
+            is_over = pod.uid in self.view.evicted_uids or self.surges.is_surging(drain, pod)
+            if isinstance(verdict, Blocked) and not is_over:
                 self.result.failures[name] = verdict.reason
 
     def _overdue_reason(self, name: str) -> Reason | None:
@@ -365,12 +371,47 @@ class _RoundDecision:
                 result.writes.append((name, WriteRecord(change(self.records[name], drain=emptied))))
             elif isinstance(action, a.Evict) and result.stop is None and name not in result.failures:
                 result.writes.append((name, action))
+            elif isinstance(action, a.SetReplicas):
+                self._scale(name, drain, action)
             elif isinstance(action, a.Release):
                 result.failures.setdefault(name, action.reason)
             elif isinstance(action, a.Wait):
                 result.waits[name] = self._explain_wait(name, action.reason)
         if name in result.failures:
             result.phases[name] = OrderPhase.FAILED
+        if result.stop is not None or name in result.failures:
+            self._undo_surges(name)
+
+    def _scale(self, name: str, drain: DrainAnnotation, step: a.SetReplicas) -> None:
+        """Gives a Deployment more pods, or sets it back. The record says so before it gets more."""
+        result = self.result
+        if step.replicas < step.before:
+            result.writes.append((name, step))
+            return
+        if result.stop is not None or name in result.failures or any(node == name for node, _ in result.writes):
+            return
+        if (refusal := self.surges.refusal_of(drain, step)) is not None:
+            result.failures[name] = refusal
+        elif (announced := self.surges.announce(drain, step)) is not None:
+            result.writes.append((name, WriteRecord(change(self.records[name], drain=announced))))
+        else:
+            result.writes.append((name, step))
+
+    def _undo_surges(self, name: str) -> None:
+        """Undoes the surges of a node whose drain does not go on."""
+        drain = self._surging_drain(name)
+        steps = self.surges.undo_steps(drain) if drain is not None else ()
+        self.result.writes += [(name, step) for step in steps if (name, step) not in self.result.writes]
+
+    def _surging_drain(self, name: str) -> DrainAnnotation | None:
+        """Returns the drain of a node, also if its record, or the node, is gone; None if it has not begun."""
+        record, before = self.records.get(name), self.history.get(name)
+        if record is not None and record.drain is not None:
+            return None if record.is_emptied else record.drain
+        return before.surging if before is not None else None
+
+    def _has_open_surges(self) -> bool:
+        return any(self.surges.has_open(self._surging_drain(name)) for name in self.order.nodes)
 
     def _terminating_pods(self, name: str) -> list[PodInfo]:
         """Returns the pods of the node that are being deleted, whoever deleted them."""
@@ -416,7 +457,7 @@ class _RoundDecision:
     def _is_over(self) -> bool:
         """Returns whether there is nothing to write and nothing to wait for. After a stop, the evictions that were made
         are waited for: until the pods are gone, and until their successors are ready."""
-        if self.result.writes:
+        if self.result.writes or self._has_open_surges():
             return False
         draining = self._in_phase(OrderPhase.DRAINING)
         failed = [name for name in self._in_phase(OrderPhase.FAILED) if self._may_still_move(name)]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trimtab.cluster.node import NodeInfo
+from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.order.record import OrderRecord
 
 
@@ -22,6 +23,8 @@ class OrderNodeHistory:
     """Whether the node has had a record of the order."""
     was_emptied: bool = False
     """Whether the record has said that the node is empty."""
+    surging: DrainAnnotation | None = None
+    """The drain of the node as it was observed last, if it has given a Deployment more pods."""
     was_skipped: bool = False
     """Whether the order has left the node out, because it could not be emptied when the order began."""
 
@@ -46,5 +49,6 @@ def extend_history(
             had_record=before.had_record or record is not None,
             was_emptied=before.was_emptied or (record is not None and record.is_emptied),
             was_skipped=before.was_skipped,
+            surging=record.drain if record is not None and record.drain and record.drain.surged else before.surging,
         )
     return extended

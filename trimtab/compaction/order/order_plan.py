@@ -29,6 +29,9 @@ from trimtab.compaction.plan_types import DrainStep, Move, Wave
 from trimtab.compaction.search.drain_order import arrange_waves, eviction_turns, replay_drain
 from trimtab.compaction.search.problem import returning_reason
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
+from trimtab.compaction.surge.find_surge import Surge
+from trimtab.compaction.surge.reasons import NO_ROOM as NO_SURGE_ROOM
+from trimtab.compaction.surge.transient_room import TransientRoom
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, NoPlacement, drain_exactly, drain_with_preferences
 
@@ -70,6 +73,8 @@ class OrderPlan:
     missing: Mapping[str, int] = field(default_factory=dict)
     """Resource → what the homeless pods request, in the scheduler's units (millicores, bytes, pods)."""
     budgets: tuple[BudgetUse, ...] = ()
+    surges: tuple[Surge, ...] = ()
+    """The Deployments that get more pods for a while."""
     warnings: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
     """Pod that moves → what its owner should know."""
     stop_seconds: tuple[int, ...] = ()
@@ -118,6 +123,8 @@ class _OrderPlanner:
     denials: Mapping[str, Reason]
     pods_to_move: dict[int, list[int]] = field(default_factory=dict)
     budget_of: dict[int, int] = field(default_factory=dict)
+    surge_of: dict[int, Surge] = field(default_factory=dict)
+    """Pod → what must be done first, so that its budget allows its eviction."""
     refusals: dict[int, Reason] = field(default_factory=dict)
     unmovable: list[UnmovablePod] = field(default_factory=list)
     homeless: list[int] = field(default_factory=list)
@@ -135,9 +142,13 @@ class _OrderPlanner:
         for node in self.nodes:
             self._judge_node(node)
         capacity = self._prepare_capacity((*self.nodes, *closed))
+        transient_room = TransientRoom(self.model, self.surge_of, capacity)
         steps_by_wave: list[tuple[DrainStep, ...]] = []
         for wave in self._arrange_waves():
-            steps = tuple(step for node in wave if (step := self._place_pods(capacity, node)) is not None)
+            steps = tuple(
+                step for node in wave if (step := self._place_pods(capacity, transient_room, node)) is not None
+            )
+            transient_room.end_wave()
             if steps:
                 steps_by_wave.append(steps)
         moved = [move for steps in steps_by_wave for step in steps for move in step.moves]
@@ -151,9 +162,15 @@ class _OrderPlanner:
             homeless=tuple(self.model.pods[pod].key for pod in self.homeless),
             missing=self._missing_amounts(),
             budgets=tuple(self._budget_uses()),
+            surges=self._planned_surges(moved),
             warnings={pod: reasons for pod, reasons in warnings.items() if reasons},
             stop_seconds=tuple(max(self._stop_seconds(step) for step in steps) for steps in steps_by_wave),
         )
+
+    def _planned_surges(self, moves: Sequence[Move]) -> tuple[Surge, ...]:
+        uids = {move.uid for move in moves}
+        surges = {surge for pod, surge in self.surge_of.items() if self.model.pods[pod].uid in uids}
+        return tuple(sorted(surges, key=lambda surge: (surge.deployment.namespace, surge.deployment.name)))
 
     def _judge_node(self, node: int) -> None:
         """Decides which pods of the node move; a node or pod that cannot is recorded with the reason."""
@@ -170,6 +187,8 @@ class _OrderPlanner:
                 movable.append(number)
                 if verdict.budget is not None:
                     self.budget_of[number] = verdict.budget
+                if verdict.surge is not None:
+                    self.surge_of[number] = verdict.surge
             elif isinstance(verdict, Blocked):
                 name = self.model.nodes[node].name
                 self.unmovable.append(UnmovablePod(pod=pod.key, node=name, reason=verdict.reason))
@@ -244,13 +263,21 @@ class _OrderPlanner:
         pods, classes = self.pods_to_move[node], self.model.successor_class_of
         return (-classes[pods[0]].major, -classes[pods[0]].minor) if pods else (0, 0)
 
-    def _place_pods(self, capacity: FreeCapacity, node: int) -> DrainStep | None:
-        """Places the pods of the node, and returns the step; None if they do not all fit, which is recorded."""
+    def _place_pods(self, capacity: FreeCapacity, transient_room: TransientRoom, node: int) -> DrainStep | None:
+        """Places the pods of the node, and returns the step; None if they do not all fit, which is recorded. The pods
+        that run for a while before the evictions need room, too."""
         name, receivers = self.model.nodes[node].name, range(len(self.model.nodes))
+        mark = len(transient_room.used)
+        if not transient_room.reserve(self.pods_to_move[node]):
+            self.refusals[node] = NO_SURGE_ROOM(
+                f"the additional pods that run for a while before the pods of node {name} are evicted fit nowhere"
+            )
+            return None
         # A pod without an owner has no successor, which would need a place.
         pods = [pod for pod in self.pods_to_move[node] if self.model.pods[pod].owner is not None]
         placement: DrainPlacement | NoPlacement = drain_with_preferences(capacity, node, pods, receivers)
         if isinstance(placement, NoPlacement):
+            transient_room.release(mark)
             self._count_homeless(capacity, node)
             self.refusals[node] = o.NO_ROOM(f"the pods of node {name} do not all fit elsewhere: {placement.reason}")
             return None
@@ -258,6 +285,7 @@ class _OrderPlanner:
         bare_pods = [pod for pod in self.pods_to_move[node] if pod not in targets]
         order, turns = eviction_turns([*targets, *bare_pods], self.budget_of, self.allowed)
         if not replay_drain(capacity, node, [pod for pod in order if pod in targets], targets):
+            transient_room.release(mark)
             # A failed replay opens the node again.
             capacity.cordon_node(node)
             self.refusals[node] = o.TOO_FEW_DISRUPTIONS(
@@ -282,6 +310,7 @@ class _OrderPlanner:
                     target=nodes[target].name if target is not None else "",
                     budget=budget_names.get(pod),
                     turn=turn,
+                    surge=self.surge_of[pod].extra if pod in self.surge_of else 0,
                 )
                 for pod, target, turn in moves
             ),

@@ -42,5 +42,7 @@ class OrderRules:
     """Whether the nodes that can be drained are drained although others cannot (`--keep-going`)."""
     words: OrderWords = OrderWords()
     """How the reasons name what the user could permit."""
+    surge_pods: int = 0
+    """How many more pods a Deployment may have for a while, so that its budget allows an eviction (`--surge-pods`)."""
     at_once: int = 1
     """How many nodes are drained at the same time, all of one zone."""

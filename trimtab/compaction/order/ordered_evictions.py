@@ -6,12 +6,12 @@ names the option.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.kinds import JOB
 from trimtab.cluster.pod import EMPTY_DIR_USE, PodInfo
-from trimtab.cluster.pool import Pool
+from trimtab.cluster.pool import MAX_SURGE, Pool
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction import reasons as r
@@ -148,7 +148,17 @@ class OrderedEvictionChecker(EvictionChecker):
                 )
             if budget.max_allowed > 0:
                 return Evictable(over[0])
-        verdict = EvictionChecker._budget_verdict(self, pod, pool, over)
+        permitted = self.order_rules.surge_pods
+        verdict = EvictionChecker._budget_verdict(self, pod, replace(pool, surge=MAX_SURGE), over)
+        if isinstance(verdict, Evictable) and verdict.surge is not None and verdict.surge.extra > permitted:
+            return Blocked(
+                r.BUDGET_NEVER(
+                    f"budget {budget.key} allows no disruption of pod {pod.key}: --surge-pods {verdict.surge.extra} "
+                    "gives its Deployment more pods for a while, or raise its maxUnavailable"
+                )
+            )
+        if isinstance(verdict, Blocked) and not permitted:
+            verdict = EvictionChecker._budget_verdict(self, pod, replace(pool, surge=0), over)
         if isinstance(verdict, Blocked) and (way_out := _WAYS_OUT.get(verdict.reason.code)) is not None:
             return Blocked(verdict.reason.code(f"{verdict.reason}: {way_out}"))
         return verdict

@@ -90,6 +90,12 @@ COMPACTOR_DRAINS = Code(
     "Wait for the end of that drain, or end it with `trimtab compactor release --yes NODE`. Remove an annotation that "
     "is not authentic.",
 )
+SURGE_NOT_PERMITTED = Code(
+    "order-surge-not-permitted",
+    "The budget of a pod allows no eviction, and its Deployment would need more additional pods than the command line "
+    "permits.",
+    "Use --surge-pods with the number that the message names, or change the budget.",
+)
 NO_ROOM = Code(
     "order-no-room",
     "The pods of the node do not fit on the nodes outside the order.",

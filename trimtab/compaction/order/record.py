@@ -69,9 +69,6 @@ def read_record(annotations: Mapping[str, str], node: str) -> OrderRecord | Unre
         record = msgspec.json.decode(text, type=OrderRecord)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Unreadable(where, str(error))
-    if record.drain is not None and (record.drain.surges or record.drain.surged):
-        # An order scales nothing. With a surge that another client wrote, the order would wait for ever to undo it.
-        return Unreadable(where, "the record names a Deployment that was scaled, which no order does")
     if record.v != VERSION:
         return Unreadable(where, f"the record has the version {record.v}, but this Trimtab reads version {VERSION}")
     return record
@@ -101,6 +98,20 @@ def proves_cordon(managed_fields: Sequence[Mapping[str, Any]]) -> bool:
         ):
             return True
     return False
+
+
+def owns_count(managed_fields: Sequence[Mapping[str, Any]], field: str) -> bool:
+    """Returns whether the object itself proves that an order set its count: the manager of orders owns that field, and
+    no other manager does.
+
+    managed_fields: `metadata.managedFields` of a Deployment or a HorizontalPodAutoscaler. field: `replicas` or
+    `minReplicas`."""
+    owners = [
+        entry.get("manager")
+        for entry in managed_fields
+        if isinstance(entry.get("fieldsV1"), dict) and _has_path(entry["fieldsV1"], "f:spec", f"f:{field}")
+    ]
+    return owners == [ORDER_MANAGER]
 
 
 def _has_path(fields: Any, *path: str) -> bool:

@@ -31,6 +31,8 @@ class Surge:
     """The number of pods that the Deployment wants, and wants again afterwards."""
     extra: int
     """The number of additional pods."""
+    autoscaler: str = ""
+    """The HorizontalPodAutoscaler whose `minReplicas` is raised, as namespace/name; empty: the Deployment is scaled."""
 
 
 def find_surge(
@@ -59,7 +61,7 @@ def find_surge(
     if obstacle is not None:
         return obstacle
     assert state is not None
-    return Surge(state.key, state.wanted, extra)
+    return Surge(state.key, state.wanted, extra, state.autoscaler.key if state.autoscaler is not None else "")
 
 
 def _usual_reason(pod: PodInfo, budget: Pdb) -> Reason:
@@ -94,8 +96,11 @@ def _obstacle(
         return s.UNKNOWN_DEPLOYMENT(f"the Deployment of {subject} was not read")
     if state.key in inventory.deployments.surging:
         return s.IN_PROGRESS(f"a drain in progress already gives more pods to {state.key.described}")
+    if state.key in inventory.deployments.reverted:
+        return s.REVERTED(f"another client took back the additional pods that {state.key.described} was given")
     return (
         next(_reasons_of_deployment(state), None)
+        or autoscaler_reason(state, extra)
         or _tied_reason(pod, inventory)
         or _size_reason(pod, state, extra, pool.surge or MAX_SURGE)
         or _quota_reason(pod, inventory, extra)
@@ -111,10 +116,42 @@ def _reasons_of_deployment(state: ScalableDeployment) -> Iterator[Reason]:
         yield s.ROLLING(f"a rollout of {name} is in progress")
     if state.recreates:
         yield s.RECREATES(f"{name} has the strategy Recreate")
-    if state.autoscaler:
-        yield s.AUTOSCALED(f"HorizontalPodAutoscaler {state.autoscaler} writes the count of {name}")
     if state.controller is not None:
         yield s.CONTROLLED(f"{state.controller.described} controls {name}")
+
+
+def autoscaler_reason(state: ScalableDeployment, extra: int) -> Reason | None:
+    """Returns why `minReplicas` of the HorizontalPodAutoscaler of a Deployment cannot be raised so that it gives the
+    Deployment so many more pods; None if nothing prevents it, or if no HorizontalPodAutoscaler writes the count.
+
+    Its controller sets a count below `minReplicas` to `minReplicas`, whatever its metrics and its behavior say
+    (pkg/controller/podautoscaler, reconcileAutoscaler). So the raised value is the present count and `extra`, and not
+    more than `maxReplicas`.
+    """
+    if not state.autoscalers:
+        return None
+    one, deployment = state.autoscaler, f"Deployment {state.key.namespace}/{state.key.name}"
+    if one is None:
+        names = " and ".join(each.key for each in state.autoscalers)
+        return s.AUTOSCALED(f"several HorizontalPodAutoscalers ({names}) write the count of {deployment}")
+    name = f"HorizontalPodAutoscaler {one.key}"
+    if one.keeper:
+        return s.AUTOSCALER_MANAGED(f"{name} writes the count of {deployment}, and {one.keeper}")
+    if not one.is_writer_known:
+        return s.AUTOSCALER_UNKNOWN(f"who writes {name} of {deployment} is not known without its managedFields")
+    if one.min_replicas < 1:
+        return s.AUTOSCALED(f"{name} scales {deployment} to zero")
+    if not one.min_replicas <= one.current == one.desired == state.wanted:
+        return s.AUTOSCALER_MOVING(
+            f"{name} is scaling {deployment}: its status says {one.current} and {one.desired}, the Deployment wants "
+            f"{state.wanted}"
+        )
+    if state.wanted + extra > one.max_replicas:
+        return s.AUTOSCALER_FULL(
+            f"{name} permits {format_count(one.max_replicas, 'replica')}, and {deployment} would need "
+            f"{format_count(state.wanted + extra, 'replica')} for a while"
+        )
+    return None
 
 
 def _tied_reason(pod: PodInfo, inventory: Inventory) -> Reason | None:

@@ -33,9 +33,33 @@ RECREATES = Code(
 )
 AUTOSCALED = Code(
     "surge-autoscaler-owns-count",
-    "The PodDisruptionBudget of the pod allows no disruption, and a HorizontalPodAutoscaler writes the count of "
-    "its Deployment.",
-    "Raise minReplicas of the HorizontalPodAutoscaler by one, so that the budget allows a disruption.",
+    "The PodDisruptionBudget of the pod allows no disruption. The count of its Deployment is written by several "
+    "HorizontalPodAutoscalers, or by one that scales to zero.",
+    "Let one HorizontalPodAutoscaler with minReplicas of at least 1 scale the Deployment.",
+)
+AUTOSCALER_MANAGED = Code(
+    "surge-autoscaler-managed",
+    "The PodDisruptionBudget of the pod allows no disruption. A HorizontalPodAutoscaler writes the count of its "
+    "Deployment, and KEDA, a tool that delivers from Git, or another owner would write its minReplicas back.",
+    "Raise minReplicas by one where that owner reads it, so that the budget allows a disruption.",
+)
+AUTOSCALER_UNKNOWN = Code(
+    "surge-autoscaler-unknown",
+    "The PodDisruptionBudget of the pod allows no disruption. A HorizontalPodAutoscaler writes the count of its "
+    "Deployment, and the snapshot does not show who writes its minReplicas. What is not known is not changed.",
+    "Plan on the live cluster, or take the snapshot with `kubectl get --show-managed-fields`.",
+)
+AUTOSCALER_MOVING = Code(
+    "surge-autoscaler-is-scaling",
+    "The PodDisruptionBudget of the pod allows no disruption, and the HorizontalPodAutoscaler of its Deployment is "
+    "changing the count now, or does not work.",
+    "Wait until it has scaled. If it does not, `kubectl describe hpa` says why.",
+)
+AUTOSCALER_FULL = Code(
+    "surge-autoscaler-at-maximum",
+    "The PodDisruptionBudget of the pod allows no disruption, and the additional pods would be more than maxReplicas "
+    "of the HorizontalPodAutoscaler permits.",
+    "Raise maxReplicas, or change the budget.",
 )
 CONTROLLED = Code(
     "surge-controller-owns-count",
@@ -59,6 +83,12 @@ IN_PROGRESS = Code(
     "surge-in-progress",
     "The PodDisruptionBudget of the pod allows no disruption, and another drain gives its Deployment more pods now.",
     "Wait until that drain has ended.",
+)
+REVERTED = Code(
+    "surge-was-reverted",
+    "The PodDisruptionBudget of the pod allows no disruption. In the last day its Deployment was given more pods, and "
+    "another client, such as a tool that delivers from Git, took them back.",
+    "Run one replica more where that client reads the count, or change the budget.",
 )
 TOO_MANY = Code(
     "surge-too-large",

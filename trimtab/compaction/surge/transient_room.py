@@ -7,14 +7,13 @@ during the wave; the next wave may use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.owner import OwnerKey
-from trimtab.compaction.search.problem import CompactionProblem
 from trimtab.compaction.surge.find_surge import Surge
-from trimtab.scheduling.cluster_model import FreeCapacity
+from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
 
@@ -23,7 +22,9 @@ from trimtab.scheduling.pod_class import PodClass
 class TransientRoom:
     """The room that the additional pods of the present wave use in `capacity`."""
 
-    problem: CompactionProblem
+    model: ClusterModel
+    surge_of: Mapping[int, Surge]
+    """Pod → its surge."""
     capacity: FreeCapacity
     used: list[tuple[PodClass, int]] = field(default_factory=list)
     """(class of an additional pod, node on which it fits)."""
@@ -37,11 +38,11 @@ class TransientRoom:
         if not, nothing is reserved."""
         mark = len(self.used)
         for surge, pod in self._surges_of(pods).values():
-            pod_class = self.problem.model.successor_class_of[pod]
+            pod_class = self.model.successor_class_of[pod]
             for _ in range(surge.extra):
                 node = self._find_node(pod_class)
                 if node is None:
-                    self._release(mark)
+                    self.release(mark)
                     return False
                 self.capacity.add_pod(pod_class, node)
                 self.used.append((pod_class, node))
@@ -51,12 +52,11 @@ class TransientRoom:
 
     def end_wave(self) -> None:
         """Frees the room: the counts of all Deployments are back."""
-        self._release(0)
+        self.release(0)
 
-    def notes(self, nodes: Iterable[int]) -> list[str]:
-        """Returns a note about the additional pods of a plan that drains these nodes; none if it needs none."""
-        moving = self.problem.pods_to_move
-        count = sum(pod in self.problem.surge_of for node in nodes for pod in moving[node])
+    def notes(self, pods: Iterable[int]) -> list[str]:
+        """Returns a note about the additional pods of a plan that moves these pods; none if it needs none."""
+        count = sum(pod in self.surge_of for pod in pods)
         if not count:
             return []
         return [
@@ -68,7 +68,7 @@ class TransientRoom:
     def _surges_of(self, pods: Iterable[int]) -> dict[OwnerKey, tuple[Surge, int]]:
         surges: dict[OwnerKey, tuple[Surge, int]] = {}
         for pod in pods:
-            surge = self.problem.surge_of.get(pod)
+            surge = self.surge_of.get(pod)
             if surge is not None:
                 surges.setdefault(surge.deployment, (surge, pod))
         return surges
@@ -78,13 +78,14 @@ class TransientRoom:
         return next(
             (
                 node
-                for node in range(len(self.problem.model.nodes))
+                for node in range(len(self.model.nodes))
                 if not closed[node] and fits_on_node(self.capacity, pod_class, node)
             ),
             None,
         )
 
-    def _release(self, mark: int) -> None:
+    def release(self, mark: int) -> None:
+        """Frees the room that was reserved since `used` had `mark` entries."""
         while len(self.used) > mark:
             pod_class, node = self.used.pop()
             self.capacity.remove_pod(pod_class, node)

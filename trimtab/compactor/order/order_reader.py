@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet
 from trimtab.cluster.schedulers import SchedulerPlacement
 from trimtab.cluster.timestamps import Seconds
-from trimtab.compaction.drain.annotation import DrainAnnotations
+from trimtab.compaction.drain.annotation import (
+    DrainAnnotation,
+    DrainAnnotations,
+    NotAuthentic,
+    deployment_key,
+    read_annotation,
+)
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.order.next_round import drains_of
 from trimtab.compaction.order.record import OrderRecord, read_record
@@ -70,6 +78,8 @@ class OrderReader:
             for node in inventory.nodes
             if isinstance(record := read_record(node.annotations, node.name), OrderRecord) and record.order == order
         }
+        surging = frozenset(_surging_by_others(inventory.nodes, order))
+        inventory = replace(inventory, deployments=replace(inventory.deployments, surging=surging))
         view = ClusterView(
             now=self.now(),
             inventory=inventory,
@@ -79,6 +89,19 @@ class OrderReader:
             evicted_uids=evicted_uids,
         )
         return OrderView(view, records)
+
+
+def _surging_by_others(nodes: Iterable[NodeInfo], order: str) -> Iterator[OwnerKey]:
+    """Yields the Deployments to which other orders, or the compactor, are giving more pods now, as annotations say that
+    this login cannot verify: a false one only keeps pods where they are."""
+    for node in nodes:
+        record = read_record(node.annotations, node.name) if node.is_cordoned else None
+        if isinstance(record, OrderRecord) and record.order != order and record.drain and not record.is_emptied:
+            yield from map(deployment_key, record.drain.surges)
+        annotation = read_annotation(node, None) if node.is_cordoned else None
+        claim = annotation.claim if isinstance(annotation, NotAuthentic) else annotation
+        if isinstance(claim, DrainAnnotation) and claim.emptied is None:
+            yield from map(deployment_key, claim.surges)
 
 
 def create_order_informers(client: Client) -> ClusterInformers:

@@ -6,12 +6,13 @@ empty list. So an order begins only with all rights. Both are asked the same que
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
 
+from trimtab.compaction.surge.find_surge import Surge
 from trimtab.compactor.cluster_reader import WATCHED_KINDS
 from trimtab.kube.client import Client
 from trimtab.kube.errors import InvalidResponse, KubeFault
@@ -183,16 +184,31 @@ def list_missing_reads(access: AccessReviewer) -> Iterator[str]:
     yield from (str(right) for right in READ_RIGHTS if not access.is_allowed(right))
 
 
-def list_missing_rights(client: Client, namespaces: Iterable[str]) -> list[str]:
+def list_missing_surges(access: AccessReviewer, surges: Iterable[Surge]) -> Iterator[str]:
+    """Yields the permissions to give Deployments more pods, and to set them back, that an order needs and the user
+    lacks. Raises KubeFault."""
+    for surge in surges:
+        namespace, name = surge.deployment.namespace, surge.deployment.name
+        counted = OrderRight(verb="", resource="deployments", group="apps", namespace=namespace, name=name)
+        if surge.autoscaler:
+            own = surge.autoscaler.partition("/")[2]
+            counted = replace(counted, resource="horizontalpodautoscalers", group="autoscaling", name=own)
+        scale = counted if surge.autoscaler else replace(counted, subresource="scale")
+        # The object itself says who set its count (`owns_count`).
+        rights = dict.fromkeys([replace(counted, verb="get"), replace(scale, verb="get"), replace(scale, verb="patch")])
+        yield from (str(right) for right in rights if not access.is_allowed(right))
+
+
+def list_missing_rights(client: Client, namespaces: Iterable[str], surges: Iterable[Surge] = ()) -> list[str]:
     """Returns the rights that an order needs and the login lacks, such as "patch nodes"; an empty list if it has all.
 
-    namespaces: those of the pods to evict. Raises KubeFault."""
+    namespaces: those of the pods to evict. surges: the Deployments that get more pods for a while. Raises KubeFault."""
     access = OwnAccess(client)
     # Most users have both permissions everywhere, which one review each says.
     missing = [] if access.is_allowed(CORDON) else [str(CORDON)]
     if not access.is_allowed(EVICT):
         missing += list_missing_writes(access, (), namespaces)
-    return [*missing, *list_missing_reads(access)]
+    return [*missing, *list_missing_surges(access, surges), *list_missing_reads(access)]
 
 
 def may_evict(client: Client, namespace: str, name: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.reason import NotYet
+from trimtab.compaction.drain.actions import SetReplicas
 from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order import reasons as o
@@ -44,6 +45,9 @@ class UserDoor:
 
     def evict_pod(self, move: PodToEvict, node: str) -> EvictionOutcome:
         return order_writes.evict_for_order(self.writer, move)
+
+    def change_count(self, step: SetReplicas) -> bool:
+        return order_writes.change_count(self.writer, step)
 
     def may_evict(self, move: PodToEvict) -> bool:
         return order_rights.may_evict(self.writer.client, *move.pod.split("/", 1))

@@ -7,7 +7,7 @@ made (`OrderDoor`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from trimtab.cluster.node import NodeInfo
@@ -28,10 +28,12 @@ from trimtab.compaction.order.next_round import (
 )
 from trimtab.compaction.order.node_history import OrderNodeHistory, extend_history
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
+from trimtab.compaction.order.order_surges import SurgeMark, records_without_surges, without_surges
 from trimtab.compaction.order.record import OrderRecord
 from trimtab.compactor.actuator import ActuatorConflict, ActuatorNotFound, ActuatorUnavailable
 from trimtab.compactor.order.order_reader import OrderView
-from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED
+from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED, SCALED
+from trimtab.compactor.removed_nodes import describe_step
 from trimtab.kube.errors import Conflict, KubeFault, NotAllowed, NotFound, RequestRefused
 from trimtab.kube.evict import EvictionOutcome, EvictionStatus
 from trimtab.scheduling.cluster_model import Again, build_cluster_model
@@ -40,6 +42,8 @@ RETRY_SECONDS = 5.0
 """The seconds until a rejected eviction is tried again if the server does not say when (kubectl drain does so, too)."""
 MAX_RETRY_SECONDS = 60.0
 """The seconds after which a rejected eviction is tried again even if the server, or a proxy, names a longer time."""
+MAX_VIEW_SECONDS = 10.0
+"""The seconds after which a count that was set back, and is observed unchanged, is set back again."""
 UNOBSERVED_SECONDS = 180.0
 """An eviction that the watched data has not shown after this many seconds counts as failed."""
 
@@ -50,8 +54,8 @@ class OrderEvent:
 
     at: Seconds
     what: str
-    """One word: cordoned, begun, evicted, refused, waiting, emptied, skipped, failed, left, retried, stopped; and for a
-    release: recorded, released."""
+    """One word: cordoned, begun, scaled, evicted, refused, waiting, emptied, skipped, failed, left, retried, stopped;
+    and for a release: recorded, released."""
     node: str = ""
     pod: str = ""
     """The pod as namespace/name."""
@@ -75,6 +79,10 @@ class OrderDoor(Protocol):
 
     def evict_pod(self, move: PodToEvict, node: str) -> EvictionOutcome:
         """Evicts the pod with its own grace period, to drain this node."""
+
+    def change_count(self, step: a.SetReplicas) -> bool:
+        """Gives a Deployment more pods for a while, or sets it back. Returns whether it was written: not if another
+        client has set the present number."""
 
     def may_evict(self, move: PodToEvict) -> bool:
         """Returns whether the permissions permit the eviction of this pod, after it was denied."""
@@ -115,6 +123,10 @@ class OrderSteps:
     """How far the order is, as decided last."""
     last_plan: OrderPlan | None = None
     """The plan that was made last; None before the first."""
+    counts_of_others: set[SurgeMark] = field(default_factory=set)
+    """The surges that are not undone, because another client has set the present count."""
+    undone_at: dict[a.SetReplicas, float] = field(default_factory=dict)
+    """A step that was made → when. The view may not show it yet."""
     _reported: set[tuple[str, ...]] = field(default_factory=set)
     """What was reported and is not reported again."""
 
@@ -130,15 +142,21 @@ class OrderSteps:
     def decide(self, observed: OrderView, stop: Reason | None = None, own_nodes: Collection[str] = ()) -> OrderRound:
         """Returns the next writes. `stop`: why nothing new may be begun."""
         view = observed.view
+        records = records_without_surges(observed.records, self.counts_of_others)
         self._forget_observed(observed, self.elapsed())
-        self.history = extend_history(self.history, self.order.nodes, view.inventory.nodes, observed.records)
+        self.history = {
+            node: known
+            if known.surging is None
+            else replace(known, surging=without_surges(known.surging, self.counts_of_others))
+            for node, known in extend_history(self.history, self.order.nodes, view.inventory.nodes, records).items()
+        }
 
         def plan_rest(names: Sequence[str]) -> OrderPlan:
             self.last_plan = self.plan(observed, names, own_nodes)
             return self.last_plan
 
         denials = {**self.denials, **self.foreign_pods}
-        round_ = next_round(self.order, view, observed.records, plan_rest, self.timeouts, stop, self.history, denials)
+        round_ = next_round(self.order, view, records, plan_rest, self.timeouts, stop, self.history, denials)
         self.cordoned, self.phases = round_.cordoned, round_.phases
         return round_
 
@@ -155,8 +173,11 @@ class OrderSteps:
     def _make_write(self, observed: OrderView, name: str, write: OrderWrite, now: float) -> None:
         view = observed.view
         node, version = view.find_node(name), view.versions.get(name, "")
-        assert node is not None
         try:
+            if isinstance(write, a.SetReplicas):
+                self._change_count(name, write, now)
+                return
+            assert node is not None
             if isinstance(write, a.Evict):
                 self._evict(name, write, now)
                 return
@@ -187,6 +208,27 @@ class OrderSteps:
             # Whether the write was made is not known: the next round reads it.
             self.written_versions.pop(name, None)
             self.report_once("retried", name, text=str(error))
+
+    def _change_count(self, node: str, step: a.SetReplicas, now: float) -> None:
+        is_back = step.replicas < step.before
+        if is_back and now - self.undone_at.get(step, -UNOBSERVED_SECONDS) < MAX_VIEW_SECONDS:
+            return
+        try:
+            is_written = self.door.change_count(step)
+        except NotAllowed as error:
+            if not is_back:
+                raise
+            is_written = False
+            self.report_once("retried", node, text=str(error))
+        if is_written:
+            self.undone_at[step] = now
+            self._report("scaled", node, reason=SCALED(describe_step(step)))
+        elif is_back:
+            known = self.history.get(node)
+            surged = known.surging.surged if known is not None and known.surging is not None else {}
+            self.counts_of_others.add((step.deployment, surged.get(step.deployment, 0)))
+            text = f"{step.autoscaler or step.deployment} is not set back: its number is no longer that of the order"
+            self.report_once("retried", node, text=text)
 
     def _evict(self, node: str, action: a.Evict, now: float) -> None:
         move = action.move

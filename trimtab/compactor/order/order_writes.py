@@ -15,6 +15,7 @@ import msgspec
 from trimtab.cluster.api.core import Node as NodeShape
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.node import NodeInfo, node_from_api
+from trimtab.compaction.drain.actions import SetReplicas
 from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.order.record import (
     ORDER_ANNOTATION,
@@ -24,10 +25,11 @@ from trimtab.compaction.order.record import (
     is_own_cordon,
     order_of_taint,
     order_taint,
+    owns_count,
 )
-from trimtab.kube import decode, evict, nodes
+from trimtab.kube import autoscalers, decode, evict, nodes
 from trimtab.kube.client import Client
-from trimtab.kube.errors import InvalidResponse
+from trimtab.kube.errors import InvalidResponse, NotFound
 from trimtab.kube.evict import EvictionOutcome
 from trimtab.kube.objects import Writer, decode_as
 from trimtab.kube.resources import LIST_SOURCES, object_path
@@ -69,6 +71,27 @@ def without_order_taints(taints: Sequence[Taint]) -> tuple[Taint, ...]:
     return tuple(taint for taint in taints if not order_of_taint(taint))
 
 
+def change_count(writer: Writer, step: SetReplicas) -> bool:
+    """Gives a Deployment more pods for a while, itself or by its HorizontalPodAutoscaler, or sets it back. Returns
+    False if the present number is not the expected one, or if the object does not prove that an order set the number
+    that is to be set back. Raises KubeFault."""
+    kind = "HorizontalPodAutoscaler" if step.autoscaler else "Deployment"
+    namespace, _, name = (step.autoscaler or step.deployment).partition("/")
+    if step.replicas < step.before:
+        # A record alone proves nothing: any client that may patch the node can write one.
+        doing = f"read {kind} {namespace}/{name}"
+        try:
+            body = writer.client.get(object_path(LIST_SOURCES[kind], namespace, name), doing=doing)
+        except NotFound:
+            return False
+        managed = decode_as(body, _ManagedObject, doing).metadata.managed_fields
+        if not owns_count(managed, "minReplicas" if step.autoscaler else "replicas"):
+            return False
+    if step.autoscaler:
+        return autoscalers.set_min_replicas(writer, namespace, name, before=step.before, minimum=step.replicas)
+    return nodes.scale_workload(writer, kind, namespace, name, before=step.before, replicas=step.replicas)
+
+
 @dataclass(frozen=True, slots=True)
 class CordonedNode:
     """A node as it was read once: what it is, and what it says about the author of its cordon."""
@@ -87,7 +110,7 @@ class _ManagedMetadata(msgspec.Struct, rename="camel"):
     managed_fields: list[dict[str, Any]] = []
 
 
-class _ManagedNode(msgspec.Struct):
+class _ManagedObject(msgspec.Struct):
     metadata: _ManagedMetadata = msgspec.field(default_factory=_ManagedMetadata)
 
 
@@ -98,7 +121,7 @@ def read_cordoned_node(client: Client, name: str) -> CordonedNode:
     item = decode.decode_item("Node", msgspec.Raw(body))
     if not isinstance(item, NodeShape):
         raise InvalidResponse(f"{doing}: the object cannot be decoded")
-    managed = decode_as(body, _ManagedNode, doing).metadata.managed_fields
+    managed = decode_as(body, _ManagedObject, doing).metadata.managed_fields
     return CordonedNode(node_from_api(item), item.metadata.resource_version, tuple(managed))
 
 

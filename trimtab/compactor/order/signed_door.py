@@ -15,6 +15,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.drain.actions import SetReplicas
 from trimtab.compaction.drain.annotation import DrainAnnotation, OrderMark, PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.order import reasons as o
@@ -49,7 +50,7 @@ def note_of(record: OrderRecord, node: NodeInfo, pool: str, home: str, now: Seco
     mark = OrderMark(order=record.order, waits=record.drain is None, was_cordoned=record.was_cordoned)
     name = hashlib.sha256(f"{record.order}\0{node.uid}".encode()).hexdigest()[:10]
     drain = record.drain or DrainAnnotation(drain=name, pool=pool, since=now)
-    return change(drain, drain=name, pool=pool, home=home, surges={}, surged={}, order=mark)
+    return change(drain, drain=name, pool=pool, home=home, surges={}, extras={}, floors={}, surged={}, order=mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,10 @@ class SignedDoor:
         elif answer.retry_after is not None:
             status = EvictionStatus.WAIT
         return EvictionOutcome(eviction_status=status, message=answer.message, retry_after=answer.retry_after)
+
+    def change_count(self, step: SetReplicas) -> bool:
+        # The rules of a DrainOrder permit no additional pods.
+        return False
 
     def may_evict(self, move: PodToEvict) -> bool:
         # The compactor's own role permits evictions everywhere. The author's permissions were asked before.

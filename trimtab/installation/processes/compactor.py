@@ -42,6 +42,7 @@ from trimtab.installation.write_policy import (
     WritePolicy,
     deletes_pool_status,
     label_path,
+    restrict_autoscalers,
     restrict_config_maps,
     restrict_events,
     restrict_lease,
@@ -99,7 +100,8 @@ _CLUSTER_PURPOSES = {
         ("validatingadmissionpolicies", "validatingadmissionpolicybindings", "subjectaccessreviews"), _AUTHOR_PURPOSE
     ),
     "deployments/scale": "to give a workload more replicas while a pod of it moves",
-    "horizontalpodautoscalers": "to read which Deployments an HPA scales: their count is left alone",
+    "horizontalpodautoscalers": "to read which Deployments an HPA scales, and to raise its minReplicas for a while "
+    "where Deployments may be scaled",
     "pods/resize": "to resize running pods, as policies with `running: resize` require",
 }
 
@@ -226,6 +228,7 @@ PROCESS = InstalledProcess(
             steps=surge_steps_cel(is_downward=False),
             what=f"scale a Deployment by at most {MAX_SURGE} replicas at a time, and never to or from zero",
         ),
+        restrict_autoscalers(_NAME, is_downward=False),
     ),
     unrestricted_writes=(
         deletes_pool_status(_NAME),

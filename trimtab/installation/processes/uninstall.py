@@ -17,6 +17,7 @@ from trimtab.installation.write_policy import (
     WriteCondition,
     WritePolicy,
     deletes_pool_status,
+    restrict_autoscalers,
     restrict_nodes,
     restrict_scale,
     surge_steps_cel,
@@ -36,6 +37,7 @@ _PURPOSES = {
     "nodes": "to uncordon nodes, and to remove annotations and taints",
     "pods": "to see whether the processes have stopped",
     "deployments/scale": "to stop the processes, and to scale workloads back to one replica",
+    "horizontalpodautoscalers": "to set minReplicas back to what it was before a drain",
     "secrets": "to read the key that verifies what the compactor signed",
     "leases": "to delete the objects that the processes wrote",
     "configmaps": "to delete the objects that the processes wrote",
@@ -76,6 +78,7 @@ PROCESS = InstalledProcess(
             what=f"scale a Deployment to zero in its own namespace, or down by at most {MAX_SURGE} replicas",
             steps=f"{Place.OWN_NAMESPACE} && {REPLICAS_CEL[1]} == 0 || {surge_steps_cel(is_downward=True)}",
         ),
+        restrict_autoscalers(UNINSTALL, is_downward=True),
         WritePolicy(
             process=UNINSTALL,
             subject="configmaps",

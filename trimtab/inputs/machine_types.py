@@ -105,7 +105,10 @@ RESERVED = option(
 POD_LIMITS = option(
     "--pod-limits", help="What limits the pods of a node: the kubelet alone, or AWS network interfaces as well."
 )
-PERFORMANCE = option("--performance", help="How the measured speed of a core changes the ranking (CoreMark; AWS only).")
+PERFORMANCE = option(
+    "--performance",
+    help="How the speed of a core (CoreMark) changes the ranking, if it is known for the types of all present nodes.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +123,7 @@ class TypeOptions:
     profile: Annotated[str | None, RESERVED] = None
     max_pods: Annotated[int, flags.MAX_PODS] = DEFAULT_MAX_PODS
     pod_limits: Annotated[Literal["kubelet", "eni"], POD_LIMITS] = "kubelet"
-    performance: Annotated[Performance, PERFORMANCE] = Performance.OFF
+    performance: Annotated[Performance, PERFORMANCE] = Performance.CLAMPED
 
     @property
     def uses(self) -> frozenset[Use]:

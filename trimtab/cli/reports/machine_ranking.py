@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from trimtab.cli.reports.machines import PackedSetReport, report_set
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.reason import NotYet
 from trimtab.inputs import machine_types as inputs
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
 from trimtab.machines.machine_types import machine_types
-from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates, speed_factor
+from trimtab.sizing.ranking.candidates import CandidateRules, CoreSpeeds, list_candidates, read_core_speeds
 from trimtab.sizing.ranking.capacity import Candidate
 from trimtab.sizing.ranking.commitments import CommitmentCover, cover_by_commitments
 from trimtab.sizing.ranking.packing import NodeStock, check_by_packing
@@ -41,7 +42,7 @@ def build_ranking(
         included_uses=types.uses,
         max_pods=types.max_pods,
         uses_interface_limits=types.uses_interface_limits,
-        performance=types.performance,
+        speeds=find_core_speeds(pool_nodes, types),
     )
     candidates = list_candidates(priced.types, priced.prices, priced.profiles, candidate_rules)
     cover = CommitmentCover()
@@ -79,13 +80,19 @@ def _list_committed(
 def read_workload(
     pool_nodes: SelectedNodes, types: TypeOptions | None, zones: int | None = None, used_cores: float | None = None
 ) -> PoolWorkload:
-    speeds = {name: speed_factor(kind, types.performance) for name, kind in machine_types().items()} if types else {}
-    workload = measure_workload(pool_nodes.inventory, pool_nodes.nodes, speeds)
+    speeds = find_core_speeds(pool_nodes, types) if types else CoreSpeeds()
+    workload = measure_workload(pool_nodes.inventory, pool_nodes.nodes, speeds.factors)
     if isinstance(workload, NotYet):
         raise UsageError(
             [ConfigError(file="--cluster", expected=f"a workload with {workload.need}", got=str(workload))]
         )
     return replace(workload, zones=zones or workload.zones, used_cores=used_cores)
+
+
+def find_core_speeds(pool_nodes: SelectedNodes, types: TypeOptions) -> CoreSpeeds:
+    """Returns the speeds of cores, if they count for these nodes."""
+    present = {node.labels.get(INSTANCE_TYPE_LABEL, "") for node in pool_nodes.nodes}
+    return read_core_speeds(machine_types(), present, types.performance)
 
 
 def pack_best_sets(

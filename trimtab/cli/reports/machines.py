@@ -8,7 +8,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.machine_types import PricedTypes, SelectedNodes
-from trimtab.sizing.ranking.break_even import list_break_evens
+from trimtab.sizing.ranking.break_even import FamilyCost, compare_families, list_break_evens, usable_ratio
 from trimtab.sizing.ranking.packing import PackingCheck
 from trimtab.sizing.ranking.rank_types import DEFAULT_DWELL, Ranking, SwitchDecision
 from trimtab.sizing.ranking.score import TypeScore
@@ -142,6 +142,23 @@ class BreakEvenReport(ReportPart, frozen=True, kw_only=True):
     gib_per_core: float
 
 
+class FamilyReport(ReportPart, frozen=True, kw_only=True):
+    """What the cores and the memory of a family cost, by its best type, and at which prices it would be as good as the
+    best type of all."""
+
+    family: str
+    type: str
+    gib_per_core: float
+    """The GiB for each core that pods can use on a node."""
+    core_price: float
+    """Dollars an hour for each core that pods can use."""
+    gib_price: float
+    """Dollars an hour for each GiB that pods can use."""
+    break_even_core_price: float
+    """The `core_price` at which the family would cost this workload as much as the best type."""
+    break_even_gib_price: float
+
+
 class SwitchReport(ReportPart, frozen=True, kw_only=True):
     """Whether to switch from the current type to the best one."""
 
@@ -190,6 +207,8 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     recommended: PackedSetReport | None
     """The cheapest of all packed sets, the best single type included; null if there is none."""
     sets: list[PackedSetReport]
+    families: list[FamilyReport]
+    """The best families, the best one first."""
     break_evens: list[BreakEvenReport]
     switch: SwitchReport | None
     left_out: list[LeftOutReport]
@@ -292,6 +311,11 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
         )
     if check.ratio <= 1.05:
         return ""
+    if any(score.candidate.performance != 1.0 for score in types):
+        return (
+            f"the pods of the snapshot need more nodes ({check.ratio - 1:+.0%}), because requests do not shrink on faster "
+            "cores until they follow from usage; --performance off counts every core as one"
+        )
     ratios = ", ".join(
         f"{score.candidate.name} {score.capacity.free_gib / score.capacity.free_cores:.2f}" for score in types
     )
@@ -332,6 +356,7 @@ def build_rank_report(
         recommended=recommended,
         sets=list(sets),
         left_out=_group_left_out(ranking),
+        families=[_report_family(one) for one in compare_families(ranking)],
         break_evens=[
             BreakEvenReport(
                 less_memory=point.less_memory.candidate.name,
@@ -342,6 +367,18 @@ def build_rank_report(
         ],
         switch=None if switch is None else _report_switch(*switch, ranking, runs),
         notes=[*pool_nodes.notes, *notes],
+    )
+
+
+def _report_family(one: FamilyCost) -> FamilyReport:
+    return FamilyReport(
+        family=one.score.candidate.family,
+        type=one.score.candidate.name,
+        gib_per_core=round(usable_ratio(one.score), 3),
+        core_price=round(one.core_price, 6),
+        gib_price=round(one.gib_price, 6),
+        break_even_core_price=round(one.core_price * one.break_even, 6),
+        break_even_gib_price=round(one.gib_price * one.break_even, 6),
     )
 
 

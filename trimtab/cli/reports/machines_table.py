@@ -136,6 +136,15 @@ def _describe_ranking(report: MachineRankReport) -> Iterator[Text]:
     if report.recommended is not None and report.recommended.packed_cost is not None:
         names = " and ".join(report.recommended.types)
         yield Text(f"The cheapest types when the pods of the snapshot are placed: {names}", style="bold")
+    for family in report.families:
+        price = f"a core costs ${family.core_price:.4f} an hour and a GiB ${family.gib_price:.4f}"
+        if family is report.families[0]:
+            yield Text(f"In the best family {family.family} ({family.type}), {price}.")
+        else:
+            yield Text(
+                f"In {family.family} ({family.type}), {price}; it would be as good at "
+                f"${family.break_even_core_price:.4f} and ${family.break_even_gib_price:.4f}."
+            )
     for point in report.break_evens:
         yield Text(
             f"For workloads with up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs "

@@ -313,8 +313,8 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
         return ""
     if any(score.candidate.performance != 1.0 for score in types):
         return (
-            f"the pods of the snapshot need more nodes ({check.ratio - 1:+.0%}), because requests do not shrink on faster "
-            "cores until they follow from usage; --performance off counts every core as one"
+            f"the pods of the snapshot need more nodes ({check.ratio - 1:+.0%}), because requests do not shrink on "
+            "faster cores until they follow from usage; --performance off counts every core as one"
         )
     ratios = ", ".join(
         f"{score.candidate.name} {score.capacity.free_gib / score.capacity.free_cores:.2f}" for score in types

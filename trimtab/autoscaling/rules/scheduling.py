@@ -3,6 +3,7 @@
 from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
 from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, ManifestChange, lint_rule
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pod_groups import group_by_marks
 from trimtab.cluster.pool import KEEP_ANNOTATION
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, find_schedulers
@@ -203,9 +204,8 @@ def far_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         subject, path = subject_of("Service", service.metadata), ("spec", "trafficDistribution")
         yield rule.report_problem(
             subject,
-            f"{backends[0].subject} has {snapshot.describe_replicas(backends[0])}, spread over {len(zones)} zones, but "
-            f"{subject} uses all of them alike: {cloud} charges the {len(zones) - 1} of {len(zones)} requests that "
-            "leave their zone.",
+            f"{backends[0].subject} has {snapshot.describe_replicas(backends[0])}, spread over {format_count(len(zones), 'zone')}, "
+            f"but {subject} uses all of them alike: {cloud} charges what leaves its zone.",
             path=path,
             # PreferClose is read by every version since 1.31; since 1.34, PreferSameZone is its other name.
             changes=[ManifestChange(subject, path, "PreferClose")],

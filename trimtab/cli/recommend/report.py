@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart
 from trimtab.cli.recommend.pod_level import WholePodReport
+from trimtab.cli.recommend.replica_roles import ReplicaRoleReport
 
 
 class DayReport(ReportPart, frozen=True, kw_only=True):
@@ -189,6 +190,8 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
     pods: list[WholePodReport]
     """The workloads with several containers, with requests of whole pods, the largest saving first; empty without
     --pod-level."""
+    roles: list[ReplicaRoleReport]
+    """The containers whose leaders need other requests than the other replicas of their workload."""
     against: ComparisonReport | None
     """The comparison with the report of --against; null without that option."""
     notes: list[str]

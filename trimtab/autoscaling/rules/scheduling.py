@@ -202,10 +202,14 @@ def far_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
         if replicas < MIN_REPLICAS_PER_ZONE * len(zones):
             continue
         subject, path = subject_of("Service", service.metadata), ("spec", "trafficDistribution")
+        zone_count = format_count(len(zones), "zone")
+        sentence = (
+            f"{backends[0].subject} has {snapshot.describe_replicas(backends[0])}, spread over {zone_count}, but "
+            f"{subject} uses all of them alike: {cloud} charges what leaves its zone."
+        )
         yield rule.report_problem(
             subject,
-            f"{backends[0].subject} has {snapshot.describe_replicas(backends[0])}, spread over {format_count(len(zones), 'zone')}, "
-            f"but {subject} uses all of them alike: {cloud} charges what leaves its zone.",
+            sentence,
             path=path,
             # PreferClose is read by every version since 1.31; since 1.34, PreferSameZone is its other name.
             changes=[ManifestChange(subject, path, "PreferClose")],

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
@@ -71,6 +71,23 @@ def read_pool_nodes(options: PoolOptions, *, needs_nodes: bool = True) -> Select
     notes = tuple(list_snapshot_notes(inventory, is_whole=is_whole))
     return SelectedNodes(
         inventory=inventory, nodes=nodes, pool=pool, notes=notes, documents=tuple(documents), cluster=cluster
+    )
+
+
+def add_node_prices(pool_nodes: SelectedNodes, price_paths: Sequence[str]) -> SelectedNodes:
+    """Returns the same nodes with their prices in price files. Raises UsageError with every mistake of the files."""
+    if not price_paths:
+        return pool_nodes
+    prices, mistakes = read_price_sources(price_paths)
+    if mistakes:
+        raise UsageError(mistakes)
+    inventory = pool_nodes.inventory
+    nodes = tuple(replace(node, price=prices.price_of(node)) for node in inventory.nodes)
+    names = {node.name for node in pool_nodes.nodes}
+    return replace(
+        pool_nodes,
+        inventory=replace(inventory, nodes=nodes),
+        nodes=tuple(node for node in nodes if node.name in names),
     )
 
 

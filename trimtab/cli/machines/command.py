@@ -12,6 +12,7 @@ from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import machines_table as table
 from trimtab.cli.reports.machine_ranking import build_ranking, find_core_speeds, pack_best_sets, read_workload
 from trimtab.cli.reports.machines import build_profile_report, build_rank_report, count_present_types
+from trimtab.cli.reports.migrations import MigrationReport, list_migrations
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.inputs import machine_types as inputs
@@ -227,6 +228,7 @@ def rank(options: MachinesRankOptions) -> None:
     )
     with show_spinner("Packing"):
         winner, sets = pack_best_sets(pool_nodes, ranking, options.buffer_pods, options.packs)
+        migrations = _list_migrations(pool_nodes, types) if options.packs and pool_nodes.pool else []
     current = options.current or _find_current_type(pool_nodes, ranking)
     decision = decide_switch(ranking, current, options.wins, options.hysteresis / 100) if current else None
     report = build_rank_report(
@@ -238,8 +240,15 @@ def rank(options: MachinesRankOptions) -> None:
         (current, decision) if decision else None,
         _list_notes(pool_nodes, types, priced, ranking),
         options.wins,
+        migrations,
     )
     write_report(options.output, report, table.view_ranking(options.rows))
+
+
+def _list_migrations(pool_nodes: SelectedNodes, types: TypeOptions) -> list[MigrationReport]:
+    from trimtab.cli.machines.priorities import find_autoscaler
+
+    return list_migrations(inputs.add_node_prices(pool_nodes, types.price_paths), find_autoscaler(pool_nodes))
 
 
 def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:

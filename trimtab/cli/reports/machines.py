@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
+from trimtab.cli.reports.migrations import MigrationReport
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.machine_types import PricedTypes, SelectedNodes
@@ -211,6 +212,9 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     """The best families, the best one first."""
     break_evens: list[BreakEvenReport]
     switch: SwitchReport | None
+    migrations: list[MigrationReport]
+    """What moving the pool to the other node groups would cost, as plans compare nodes with new ones; empty without
+    --pool or with --no-pack."""
     left_out: list[LeftOutReport]
     notes: list[str]
 
@@ -334,6 +338,7 @@ def build_rank_report(
     switch: tuple[str, SwitchDecision] | None,
     notes: Sequence[str],
     runs: int = 1,
+    migrations: Sequence[MigrationReport] = (),
 ) -> MachineRankReport:
     """Returns the report of `trimtab machines rank`. `runs`: in how many consecutive runs the best type was better."""
     packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
@@ -365,6 +370,7 @@ def build_rank_report(
             )
             for point in list_break_evens(ranking)
         ],
+        migrations=list(migrations),
         switch=None if switch is None else _report_switch(*switch, ranking, runs),
         notes=[*pool_nodes.notes, *notes],
     )

@@ -14,6 +14,7 @@ from trimtab.cli.reports.machines import (
     TypeReport,
     WorkloadReport,
 )
+from trimtab.cli.reports.migrations import describe_migrations
 from trimtab.cluster.format_count import format_count
 
 
@@ -150,6 +151,7 @@ def _describe_ranking(report: MachineRankReport) -> Iterator[Text]:
             f"For workloads with up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs "
             f"less than {point.more_memory}; with more memory, it costs more."
         )
+    yield from map(Text, describe_migrations(report.migrations))
     if report.switch is not None:
         yield Text(_describe_switch(report.switch))
     for group in report.left_out:

@@ -6,11 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError, first_mistakes
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
 from trimtab.cluster.pool import pool_name
+from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.inputs import flags, live_cluster
@@ -89,6 +91,31 @@ def add_node_prices(pool_nodes: SelectedNodes, price_paths: Sequence[str]) -> Se
         inventory=replace(inventory, nodes=nodes),
         nodes=tuple(node for node in nodes if node.name in names),
     )
+
+
+def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
+    """Returns the cluster autoscaler's status in the snapshot, or None if there is none that can be read."""
+    try:
+        return read_autoscaler_status(pool_nodes)
+    except UsageError:
+        return None
+
+
+def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
+    """Returns the cluster autoscaler's status in the snapshot. Raises UsageError if there is none that can be read."""
+    reading = read_statuses(pool_nodes.inventory.config_maps, ())
+    if reading.autoscaler is None:
+        raise UsageError(
+            [
+                ConfigError(
+                    file="--cluster",
+                    expected=f"the cluster autoscaler's status, such as ConfigMap {STATUS_NAME}",
+                    got=str(reading.unreadable[0]) if reading.unreadable else "none",
+                    todo="add configmaps -n kube-system to the snapshot",
+                )
+            ]
+        )
+    return reading.autoscaler
 
 
 def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:

@@ -10,9 +10,14 @@ from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
 from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import machines_table as table
-from trimtab.cli.reports.machine_ranking import build_ranking, find_core_speeds, pack_best_sets, read_workload
-from trimtab.cli.reports.machines import build_profile_report, build_rank_report, count_present_types
-from trimtab.cli.reports.migrations import MigrationReport, list_migrations
+from trimtab.cli.reports.machine_ranking import (
+    build_ranking,
+    find_core_speeds,
+    list_migrations,
+    pack_best_sets,
+    read_workload,
+)
+from trimtab.cli.reports.machines import MigrationReport, build_profile_report, build_rank_report, count_present_types
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.inputs import machine_types as inputs
@@ -246,9 +251,7 @@ def rank(options: MachinesRankOptions) -> None:
 
 
 def _list_migrations(pool_nodes: SelectedNodes, types: TypeOptions) -> list[MigrationReport]:
-    from trimtab.cli.machines.priorities import find_autoscaler
-
-    return list_migrations(inputs.add_node_prices(pool_nodes, types.price_paths), find_autoscaler(pool_nodes))
+    return list_migrations(inputs.add_node_prices(pool_nodes, types.price_paths), inputs.find_autoscaler(pool_nodes))
 
 
 def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:

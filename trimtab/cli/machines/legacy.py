@@ -180,13 +180,11 @@ def _list_refusals(pool_nodes: SelectedNodes, target: str, missing: MissingRoom,
     """Returns the reasons why no pod may move now.
 
     The node groups of the new pool have to give nodes only while it lacks room for the pods."""
-    from trimtab.cli.machines.priorities import find_autoscaler
-
     refusals = find_refusals(
         pool_nodes.inventory,
         pool_nodes.nodes,
         _target_nodes(pool_nodes, target),
-        find_templates(pool_nodes.inventory, find_autoscaler(pool_nodes), ()),
+        find_templates(pool_nodes.inventory, inputs.find_autoscaler(pool_nodes), ()),
         lacks_room=bool(missing.pods),
         compares=compares and bool(missing.nodes),
     )

@@ -8,12 +8,12 @@ from math import ceil
 from trimtab.cli.output import report_reason
 from trimtab.cli.recommend.fit_decisions import ContainerDecision, ResourceDecision, fit_decisions
 from trimtab.cli.recommend.pod_level import WholePodReport, report_pod
-from trimtab.cli.recommend.replica_roles import ReplicaRoleReport, report_roles
 from trimtab.cli.recommend.report import (
     ContainerReport,
     DayReport,
     MissingReport,
     RecommendReport,
+    ReplicaRoleReport,
     ResourceReport,
     TotalsLine,
     group_totals,
@@ -147,6 +147,9 @@ def build_report(
         all_notes.append("The costs of CronJobs and Jobs include only the hours that they run.")
     roles = list[ReplicaRoleReport]()
     if question.replica_usage is not None:
+        # Imported here, because most clusters have no leaders whose use is known.
+        from trimtab.cli.recommend.replica_roles import report_roles
+
         includes = question.selection.includes_container
         containers = sorted(key for key, current in cluster.containers.items() if includes(key, current))
         roles += report_roles(question.replica_usage, containers, cluster, question.settings, question.now)

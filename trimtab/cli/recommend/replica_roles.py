@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from trimtab.cli.output import ReportPart
+from trimtab.cli.recommend.report import ReplicaRoleReport, RoleResourceReport
 from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import Seconds
@@ -14,35 +14,6 @@ from trimtab.inputs.replica_usage import LeaderUsage, role_key
 from trimtab.sizing.replica_roles import ReplicaRole, RoleAmounts, compare_roles
 from trimtab.sizing.request import SizingSettings, round_up_amount
 from trimtab.sizing.statistics import UsageStatistics, summarize_usage
-
-
-class RoleResourceReport(ReportPart, frozen=True, kw_only=True):
-    """One resource of which one side needs much more."""
-
-    resource: str
-    leader: str
-    """What the usage of the leaders leads to."""
-    other: str
-    """What the usage of the other replicas leads to."""
-
-
-class ReplicaRoleReport(ReportPart, frozen=True, kw_only=True):
-    """A container whose leaders use much more, or much less, than its other replicas."""
-
-    namespace: str
-    kind: str
-    workload: str
-    container: str
-    label: str
-    """The label of pods that tells the two sides apart."""
-    leader_value: str
-    """The value of the label of a leader."""
-    leaders: int
-    others: int
-    resources: list[RoleResourceReport]
-    monthly_saved: float
-    """What sizes of their own save in dollars per month, compared with the larger size for all replicas."""
-    text: str
 
 
 def report_roles(

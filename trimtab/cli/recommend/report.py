@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart
 from trimtab.cli.recommend.pod_level import WholePodReport
-from trimtab.cli.recommend.replica_roles import ReplicaRoleReport
 
 
 class DayReport(ReportPart, frozen=True, kw_only=True):
@@ -160,6 +159,35 @@ class ComparisonReport(ReportPart, frozen=True, kw_only=True):
     differences: list[DifferenceReport]
     new: list[PlaceReport]
     gone: list[PlaceReport]
+
+
+class RoleResourceReport(ReportPart, frozen=True, kw_only=True):
+    """One resource of which one side needs much more."""
+
+    resource: str
+    leader: str
+    """What the usage of the leaders leads to."""
+    other: str
+    """What the usage of the other replicas leads to."""
+
+
+class ReplicaRoleReport(ReportPart, frozen=True, kw_only=True):
+    """A container whose leaders use much more, or much less, than its other replicas."""
+
+    namespace: str
+    kind: str
+    workload: str
+    container: str
+    label: str
+    """The label of pods that tells the two sides apart."""
+    leader_value: str
+    """The value of the label of a leader."""
+    leaders: int
+    others: int
+    resources: list[RoleResourceReport]
+    monthly_saved: float
+    """What sizes of their own save in dollars per month, compared with the larger size for all replicas."""
+    text: str
 
 
 class RecommendReport(ReportPart, frozen=True, kw_only=True):

@@ -1,9 +1,12 @@
-"""The ranking of machine types for the nodes of a pool, and the sets of types that are packed with their real pods."""
+"""The ranking of machine types for the nodes of a pool, the sets of types that are packed with their real pods, and
+what it costs to move the pool to other node groups."""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from trimtab.cli.reports.machines import PackedSetReport, report_set
+from trimtab.cli.reports.machines import MigrationReport, PackedSetReport, report_set
+from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.reason import NotYet
@@ -16,9 +19,16 @@ from trimtab.sizing.ranking.capacity import Candidate
 from trimtab.sizing.ranking.commitments import CommitmentCover, cover_by_commitments
 from trimtab.sizing.ranking.packing import NodeStock, check_by_packing
 from trimtab.sizing.ranking.rank_types import Ranking, RankingRules, rank_types
-from trimtab.sizing.ranking.score import TypeScore
+from trimtab.sizing.ranking.score import DOLLAR, TypeScore
 from trimtab.sizing.ranking.type_sets import find_cheapest_sets
 from trimtab.sizing.ranking.workload import PoolWorkload, measure_workload
+
+if TYPE_CHECKING:
+    from trimtab.compaction.replace.migration import PoolMigration
+    from trimtab.compaction.replace.node_templates import NodeTemplate
+
+MAX_GROUPS = 6
+"""The largest number of node groups that are compared with a pool, the cheapest by core first."""
 
 
 def build_ranking(
@@ -145,4 +155,41 @@ def _pack_set(
         if check
         else "with the pods of the snapshot this set of types costs more than the set that was best by the sum of "
         "requests",
+    )
+
+
+def list_migrations(pool_nodes: SelectedNodes, autoscaler: Autoscaler | None) -> list[MigrationReport]:
+    """Returns the migrations to the other node groups, the largest saving first."""
+    # Imported here, because a ranking without a pool needs none of it.
+    from trimtab.compaction.replace.migration import plan_migration
+    from trimtab.compaction.replace.node_templates import NodeTemplate, find_templates
+
+    sources = {node.name for node in pool_nodes.nodes}
+    by_group: dict[str, list[NodeTemplate]] = {}
+    for template in find_templates(pool_nodes.inventory, autoscaler, ()).templates:
+        if sources.isdisjoint(template.members):
+            by_group.setdefault(template.group, []).append(template)
+    reports = []
+    for templates in sorted(by_group.values(), key=_price_of_core)[:MAX_GROUPS]:
+        migration = plan_migration(pool_nodes.inventory, pool_nodes.nodes, templates)
+        if not isinstance(migration, NotYet):
+            reports.append(_report_migration(migration))
+    return sorted(reports, key=lambda one: (not one.is_possible, -one.saves, one.group))
+
+
+def _price_of_core(templates: "list[NodeTemplate]") -> tuple[float, str]:
+    amounts = templates[0].node.allocatable
+    cores = amounts.get("cpu", 0) if isinstance(amounts, dict) else 0
+    return templates[0].price / cores if cores else float("inf"), templates[0].group
+
+
+def _report_migration(migration: "PoolMigration") -> MigrationReport:
+    return MigrationReport(
+        group=migration.group,
+        type=migration.instance_type,
+        nodes=migration.new_nodes,
+        cost=round(migration.price_after / DOLLAR, 4),
+        saves=round(migration.saves / DOLLAR, 4),
+        unplaced=list(migration.unplaced),
+        is_possible=migration.is_possible,
     )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cli.reports.migrations import MigrationReport
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.machine_types import PricedTypes, SelectedNodes
@@ -186,6 +185,24 @@ class PresentTypeReport(ReportPart, frozen=True, kw_only=True):
     nodes: int
     price: float | None
     """The price of one node in dollars an hour; null if it is not known."""
+
+
+class MigrationReport(ReportPart, frozen=True, kw_only=True):
+    """All pods of the pool on new nodes of one node group, by the same rules as a replacement in a plan."""
+
+    group: str
+    type: str
+    """The machine type of the group; empty if its nodes do not name it."""
+    nodes: int
+    """The number of new nodes that the pods need."""
+    cost: float
+    """What the new nodes cost, in dollars an hour."""
+    saves: float
+    """What the present nodes cost more, in dollars an hour."""
+    unplaced: list[str]
+    """The pods that fit on no new node of the group."""
+    is_possible: bool
+    """Whether all pods fit, on no more nodes than the group may get."""
 
 
 class MachineRankReport(ReportPart, frozen=True, kw_only=True):

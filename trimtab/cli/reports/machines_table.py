@@ -8,13 +8,13 @@ from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, nu
 from trimtab.cli.reports.machines import (
     MachineProfileReport,
     MachineRankReport,
+    MigrationReport,
     PackedSetReport,
     PresentTypeReport,
     SwitchReport,
     TypeReport,
     WorkloadReport,
 )
-from trimtab.cli.reports.migrations import describe_migrations
 from trimtab.cluster.format_count import format_count
 
 
@@ -151,7 +151,7 @@ def _describe_ranking(report: MachineRankReport) -> Iterator[Text]:
             f"For workloads with up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs "
             f"less than {point.more_memory}; with more memory, it costs more."
         )
-    yield from map(Text, describe_migrations(report.migrations))
+    yield from map(Text, _describe_migrations(report.migrations))
     if report.switch is not None:
         yield Text(_describe_switch(report.switch))
     for group in report.left_out:
@@ -204,3 +204,16 @@ def _describe_set(one: PackedSetReport) -> str:
 
 def _format_notes(notes: Iterable[str]) -> Iterator[Text]:
     return (Text(f"Note: {note}", style="bright_black") for note in notes)
+
+
+def _describe_migrations(migrations: list[MigrationReport]) -> Iterator[str]:
+    """Yields a sentence about each migration."""
+    for one in migrations:
+        where = f"node group {one.group}{f' ({one.type})' if one.type else ''}"
+        if one.unplaced:
+            yield f"Migration to {where}: {format_count(len(one.unplaced), 'pod')} would fit on no node of it."
+            continue
+        saving = f"${one.saves:,.2f} less" if one.saves >= 0 else f"${-one.saves:,.2f} more"
+        limit = "" if one.is_possible else "; its maximum does not allow that many"
+        nodes = format_count(one.nodes, "new node")
+        yield f"Migration to {where}: {nodes}, ${one.cost:,.2f} an hour, {saving} than today's nodes{limit}."

@@ -14,6 +14,10 @@ from tests.reasons import has_facts
 REGION = {"topology.kubernetes.io/region": "us-east-1"}
 
 
+EQUAL = ("--performance", "off")
+"""Every core counts as one, so that the order follows from prices and sizes alone."""
+
+
 def fleet(*more: Item) -> tuple[Item, ...]:
     """Three nodes of two pools in one region; six pods at 2 cores to 3 GiB."""
     labels = {**REGION, "nodepool": "web", "node.kubernetes.io/instance-type": "m5.2xlarge"}
@@ -37,7 +41,7 @@ def test_the_profile_of_a_pool(cluster: Path) -> None:
 
 
 def test_types_are_ranked_with_the_real_pods_packed(cluster: Path) -> None:
-    report = told("machines", "rank", "--cluster", cluster, "--pool", "web", "--types", r"[cmr]7i\.2xlarge")
+    report = told("machines", "rank", "--cluster", cluster, "--pool", "web", "--types", r"[cmr]7i\.2xlarge", *EQUAL)
     assert [row["name"] for row in report["types"]] == ["c7i.2xlarge", "m7i.2xlarge", "r7i.2xlarge"]
     assert report["winner"]["types"] == ["c7i.2xlarge"]
     assert report["winner"]["packedNodes"] == [2]
@@ -85,7 +89,8 @@ def test_a_price_file_precedes_list_prices(cluster: Path, tmp_path: Path) -> Non
 
 
 def test_a_switch_is_told_only_when_it_pays(cluster: Path) -> None:
-    arguments = ("machines", "rank", "--cluster", cluster, "--pool", "web", "--types", "[cm]7i.2xlarge", "--no-pack")
+    of_pool = ("--cluster", cluster, "--pool", "web", "--types", "[cm]7i.2xlarge")
+    arguments = ("machines", "rank", *of_pool, "--no-pack", *EQUAL)
     switch = told(*arguments, "--current", "c7i.2xlarge")["switch"]
     assert (switch["isSwitch"], switch["preferred"]) == (False, "c7i.2xlarge")
     switched = told(*arguments, "--current", "m7i.2xlarge", "--wins", "3")["switch"]
@@ -206,3 +211,10 @@ def test_prices_come_from_opencosts_api_or_from_prometheus(cluster: Path, tmp_pa
         assert (missing.exit_code, "no such page" in missing.output) == (3, True)
         assert trimtab(*rank, address).exit_code == 2
         server.shutdown()
+
+
+def test_the_speed_of_a_core_counts_unless_it_is_switched_off(cluster: Path) -> None:
+    arguments = ("machines", "rank", "--cluster", cluster, "--pool", "web", "--types", "m7i.2xlarge", "--no-pack")
+    fast, equal = (told(*arguments, *more)["types"][0] for more in ((), EQUAL))
+    assert (round(fast["performance"], 2), equal["performance"]) == (1.44, 1.0)
+    assert fast["gibPerDollar"] > equal["gibPerDollar"]

@@ -18,9 +18,7 @@ from trimtab.cluster.pool import Pool, pool_name
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
-from trimtab.scheduling.filters import fits_on_node
-from trimtab.sizing.ranking.legacy_pools import (
+from trimtab.compaction.replace.legacy_pools import (
     PLACEHOLDER_LABEL,
     PlaceholderScope,
     choose_taint,
@@ -28,6 +26,8 @@ from trimtab.sizing.ranking.legacy_pools import (
     plan_placeholders,
     render_placeholders,
 )
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
+from trimtab.scheduling.filters import fits_on_node
 
 OLD, NEW = "old", "new"
 SCOPE = PlaceholderScope(OLD, "trimtab")

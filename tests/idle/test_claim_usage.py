@@ -58,6 +58,31 @@ def test_a_slower_class_is_told_as_such() -> None:
     assert "may be slower" in savings(90, 100, *classes, of="ssd")["claim-class-dear"].reason.sentence
 
 
+def claimed(class_name: str, **more: Any) -> dict[str, Any]:
+    return item("PersistentVolumeClaim", "shop", "data", spec={"storageClassName": class_name, **more})
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"resources": {"requests": {"storage": "40Gi"}}}, {}),
+        ({"resources": {"requests": {"storage": "1Gi"}}}, {"status": {"capacity": {"storage": "40Gi"}}}),
+    ],
+)
+def test_a_claim_without_statistics_is_judged_by_its_class(more: dict[str, Any], status: dict[str, Any]) -> None:
+    classes = storage_class("old", type="gp2"), storage_class("new", type="gp3")
+    (result,) = find_claim_savings([], [claimed("old", **more) | status, *classes])
+    assert (result.reason.code.name, result.proposed_class) == ("claim-class-dear", "new")
+    assert (result.used_bytes, result.capacity_bytes) == (0, 40 * GIB)
+
+
+@pytest.mark.parametrize("amount", [None, "many", {}, True])
+def test_a_claim_whose_size_cannot_be_read_is_left_out(amount: object) -> None:
+    classes = storage_class("old", type="gp2"), storage_class("new", type="gp3")
+    claim = claimed("old", resources={"requests": {"storage": amount}})
+    assert find_claim_savings([], [claim, *classes]) == ()
+
+
 def test_classes_of_another_provisioner_do_not_count() -> None:
     classes = storage_class("fast", type="gp2"), storage_class("hdd", "pd.csi.storage.gke.io", type="pd-standard")
     assert "claim-class-dear" not in savings(90, 100, *classes, of="fast")

@@ -10,7 +10,7 @@ def test_facts_of_one_type_of_each_cloud() -> None:
     table = machine_types()
     m5, e8, n2 = table["m5.large"], table["Standard_E8s_v5"], table["n2-standard-8"]
     assert (m5.cloud, m5.arch, m5.cores, m5.memory_mib, m5.max_pods) == ("aws", "amd64", 2, 8192, 29)
-    assert (e8.cores, e8.memory_mib, e8.max_volumes, e8.coremark) == (8, 65536, 16, None)
+    assert (e8.cores, e8.memory_mib, e8.max_volumes) == (8, 65536, 16)
     assert (n2.cores, n2.memory_mib, n2.max_volumes) == (8, 32768, 127)
 
 
@@ -66,3 +66,24 @@ def test_visible_memory_is_measured_else_estimated_by_size() -> None:
     assert table["Standard_E8s_v5"].kernel_mib == pytest.approx(65536 * (1 - 0.037))
     assert estimate_visible_memory(4096) == pytest.approx(4096 * 0.926)
     assert estimate_visible_memory(1 << 20) == pytest.approx((1 << 20) * 0.968)
+
+
+@pytest.mark.parametrize(
+    ("name", "speed", "is_alike"),
+    [
+        ("m5.large", 1.0, False),
+        ("Standard_D8s_v3", 1.0, True),
+        ("Standard_D16as_v5", 1.502, True),
+        ("n2-standard-8", 1.001, True),
+        ("c3-standard-8", 1.503, True),
+        ("m7a.large", 2.387, False),
+        ("e2-standard-8", None, False),
+        ("Standard_D8ads_v6", None, False),
+    ],
+)
+def test_the_speed_of_a_core_is_known_for_types_of_three_clouds(name: str, speed: float | None, is_alike: bool) -> None:
+    kind = machine_types()[name]
+    assert (None if kind.performance is None else round(kind.performance, 3), kind.is_coremark_alike) == (
+        speed,
+        is_alike,
+    )

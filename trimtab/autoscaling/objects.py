@@ -89,6 +89,8 @@ class LintPod(ApiObject, frozen=True, kw_only=True):
 class ServiceSpec(ApiObject, frozen=True, kw_only=True):
     selector: Labels = {}
     traffic_distribution: str = ""
+    internal_traffic_policy: str = ""
+    cluster_ip: str = field(default="", name="clusterIP")
     type: str = "ClusterIP"
 
 
@@ -107,6 +109,7 @@ class LintNodeStatus(NodeStatus, frozen=True, kw_only=True):
 
 class LintNodeSpec(ApiObject, frozen=True, kw_only=True):
     pod_cidr: str = field(default="", name="podCIDR")
+    provider_id: str = field(default="", name="providerID")
     unschedulable: bool = False
 
 

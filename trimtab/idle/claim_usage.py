@@ -1,15 +1,18 @@
 """Finds claims that are mostly empty, or whose storage class costs more than another one of the cluster.
 
-How full a volume is comes from the kubelets' volume statistics. They do not count I/O operations, so it is not known
-whether a claim needs the speed of its class, and the advice says so. A claim cannot shrink: a smaller claim means a new
-claim and a copy of the data.
+How full a volume is comes from the kubelets' volume statistics. A claim without any is judged by its class alone, and
+counts with the capacity that its status or its spec names. The statistics do not count I/O operations, so it is not
+known whether a claim needs the speed of its class, and the advice says so. A claim cannot shrink: a smaller claim means
+a new claim and a copy of the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from trimtab.cluster.quantity import is_quantity, to_whole_units
 from trimtab.cluster.reason import Code, Reason
 from trimtab.idle.object_mentions import Manifest, name_of
 from trimtab.idle.storage_prices import StorageClassPrice, cheaper_class, price_storage_class
@@ -66,6 +69,7 @@ def find_claim_savings(usages: Iterable[VolumeUsage], manifests: Iterable[Manife
     cluster."""
     classes: dict[str, StorageClassPrice] = {}
     claims: dict[tuple[str, str], str] = {}
+    capacities: dict[tuple[str, str], int] = {}
     for manifest in manifests:
         kind, namespace, name = name_of(manifest)
         if kind == "StorageClass" and (priced := price_storage_class(manifest)) is not None:
@@ -73,6 +77,7 @@ def find_claim_savings(usages: Iterable[VolumeUsage], manifests: Iterable[Manife
         if kind == "PersistentVolumeClaim":
             spec = manifest.get("spec")
             claims[namespace, name] = str(spec.get("storageClassName") or "") if isinstance(spec, Mapping) else ""
+            capacities[namespace, name] = _read_capacity(manifest)
     highest: dict[tuple[str, str], VolumeUsage] = {}
     for usage in usages:
         key = (usage.namespace, usage.claim)
@@ -82,7 +87,22 @@ def find_claim_savings(usages: Iterable[VolumeUsage], manifests: Iterable[Manife
     for key, usage in sorted(highest.items()):
         price = classes.get(claims.get(key, ""))
         findings += filter(None, (_empty_finding(usage, price), _dear_finding(usage, price, classes)))
-    return tuple(findings)
+    for (namespace, name), capacity in capacities.items():
+        if (namespace, name) not in highest and capacity:
+            unmeasured = VolumeUsage(namespace, name, used_bytes=0, capacity_bytes=capacity)
+            findings += filter(None, (_dear_finding(unmeasured, classes.get(claims[namespace, name]), classes),))
+    return tuple(sorted(findings, key=lambda one: (one.namespace, one.claim)))
+
+
+def _read_capacity(claim: Manifest) -> int:
+    """Returns the bytes of a claim's volume: its status, or else what it requests; 0 if neither can be read."""
+    for path in (("status", "capacity"), ("spec", "resources", "requests")):
+        value: Any = claim
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping) and is_quantity(amount := value.get("storage")):
+            return to_whole_units(amount)
+    return 0
 
 
 def _empty_finding(usage: VolumeUsage, price: StorageClassPrice | None) -> ClaimFinding | None:

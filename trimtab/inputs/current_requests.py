@@ -271,6 +271,8 @@ class CurrentRequests:
     containers: dict[ContainerKey, CurrentContainer] = field(default_factory=dict)
     pods: dict[tuple[str, str], OwnerKey] = field(default_factory=dict)
     """(namespace, pod) → the topmost owner, for pods that are not finished."""
+    labels: dict[tuple[str, str], Labels] = field(default_factory=dict)
+    """(namespace, pod) → the labels of the pod, for the same pods."""
     finished_pods: dict[tuple[str, str], OwnerKey] = field(default_factory=dict)
     owners: Mapping[OwnerKey, OwnerKey | None] = field(default_factory=dict)
     """A workload, or an object between a workload and its pods → its controller, or None if it has none."""
@@ -318,6 +320,7 @@ def read_current_requests(snapshot: Snapshot, documents: Collection[Document], f
         is_finished = pod.status.phase in FINISHED
         (current.finished_pods if is_finished else current.pods)[subject.namespace, pod.metadata.name] = _top(subject)
         if not is_finished:
+            current.labels[subject.namespace, pod.metadata.name] = value_or(pod.metadata.labels, {})
             _add_pod(current, subject, 1)
     # After all running pods: a finished pod of a CronJob counts only if none runs.
     for pod in snapshot.objects_of(Pod):

@@ -3,14 +3,16 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
+from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
 from trimtab.cluster.config_error import ConfigError, first_mistakes
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
 from trimtab.cluster.pool import pool_name
+from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 from trimtab.inputs import flags, live_cluster
@@ -74,6 +76,48 @@ def read_pool_nodes(options: PoolOptions, *, needs_nodes: bool = True) -> Select
     )
 
 
+def add_node_prices(pool_nodes: SelectedNodes, price_paths: Sequence[str]) -> SelectedNodes:
+    """Returns the same nodes with their prices in price files. Raises UsageError with every mistake of the files."""
+    if not price_paths:
+        return pool_nodes
+    prices, mistakes = read_price_sources(price_paths)
+    if mistakes:
+        raise UsageError(mistakes)
+    inventory = pool_nodes.inventory
+    nodes = tuple(replace(node, price=prices.price_of(node)) for node in inventory.nodes)
+    names = {node.name for node in pool_nodes.nodes}
+    return replace(
+        pool_nodes,
+        inventory=replace(inventory, nodes=nodes),
+        nodes=tuple(node for node in nodes if node.name in names),
+    )
+
+
+def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
+    """Returns the cluster autoscaler's status in the snapshot, or None if there is none that can be read."""
+    try:
+        return read_autoscaler_status(pool_nodes)
+    except UsageError:
+        return None
+
+
+def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
+    """Returns the cluster autoscaler's status in the snapshot. Raises UsageError if there is none that can be read."""
+    reading = read_statuses(pool_nodes.inventory.config_maps, ())
+    if reading.autoscaler is None:
+        raise UsageError(
+            [
+                ConfigError(
+                    file="--cluster",
+                    expected=f"the cluster autoscaler's status, such as ConfigMap {STATUS_NAME}",
+                    got=str(reading.unreadable[0]) if reading.unreadable else "none",
+                    todo="add configmaps -n kube-system to the snapshot",
+                )
+            ]
+        )
+    return reading.autoscaler
+
+
 def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
     """Returns the mistake that the pool has no nodes, with the names of the pools that have nodes."""
     pool_names = sorted({pool_name(node) for node in inventory.machines} - {""})
@@ -105,7 +149,10 @@ RESERVED = option(
 POD_LIMITS = option(
     "--pod-limits", help="What limits the pods of a node: the kubelet alone, or AWS network interfaces as well."
 )
-PERFORMANCE = option("--performance", help="How the measured speed of a core changes the ranking (CoreMark; AWS only).")
+PERFORMANCE = option(
+    "--performance",
+    help="How the speed of a core (CoreMark) changes the ranking, if it is known for the types of all present nodes.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +167,7 @@ class TypeOptions:
     profile: Annotated[str | None, RESERVED] = None
     max_pods: Annotated[int, flags.MAX_PODS] = DEFAULT_MAX_PODS
     pod_limits: Annotated[Literal["kubelet", "eni"], POD_LIMITS] = "kubelet"
-    performance: Annotated[Performance, PERFORMANCE] = Performance.OFF
+    performance: Annotated[Performance, PERFORMANCE] = Performance.CLAMPED
 
     @property
     def uses(self) -> frozenset[Use]:

@@ -24,6 +24,7 @@ from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.pod_sums import PodSums
 from trimtab.inputs.progress import progress
+from trimtab.inputs.replica_usage import LeaderUsage
 from trimtab.sizing.cost import HOURS_PER_MONTH
 from trimtab.usage import oom_kills
 from trimtab.usage.cluster_label import Matchers, Mixed, MixedClusters, Origins, escape_value
@@ -162,6 +163,8 @@ class UsageHistories:
     repeated: RepeatedSeries = field(default_factory=RepeatedSeries)
     pod_sums: PodSums | None = None
     """The usage of whole pods, or None if it is not wanted."""
+    replica_usage: LeaderUsage | None = None
+    """The usage of leaders apart from that of other replicas, or None if no workload has leaders."""
 
     def __post_init__(self) -> None:
         self.origins = Origins(self.matchers.matched_labels | ({self.by} if self.by else frozenset()))
@@ -178,6 +181,8 @@ class UsageHistories:
         observed = self.runs[value].observe_series(all_series, owners)
         if self.pod_sums is not None:
             observed = self.pod_sums.observe_series(observed, owners)
+        if self.replica_usage is not None:
+            observed = self.replica_usage.observe_series(observed, owners)
         add_all_series(history, observed, owners)
 
     def add_file_series(self, all_series: Iterable[Series], owners: OwnerIndex) -> None:

@@ -19,6 +19,8 @@ _UNKNOWN = "."
 _MIB = 1 << 20
 BASELINE_COREMARK = 14235
 """The CoreMark score per core of m5.large, whose performance counts as 1."""
+AZURE_BASELINE_COREMARK = 12810
+"""The same for Azure, whose scores were measured in another way: Standard_D8s_v3 with the processor of m5.large."""
 
 
 class Use(StrEnum):
@@ -53,7 +55,9 @@ class MachineType:
     shares_volumes: bool = False
     """Whether network interfaces count towards the limit of volumes."""
     coremark: int | None = None
-    """The CoreMark score per core, or None if it was not measured."""
+    """The CoreMark score per core, or None if it is not known."""
+    is_coremark_alike: bool = False
+    """Whether the score is that of another size of the family, or of the same processor on another cloud."""
     use: Use = Use.GENERAL
 
     @property
@@ -67,8 +71,10 @@ class MachineType:
 
     @property
     def performance(self) -> float | None:
-        """The speed of a core, relative to a core of m5.large, or None if it was not measured."""
-        return None if self.coremark is None else self.coremark / BASELINE_COREMARK
+        """The speed of a core, relative to a core of m5.large, or None if it is not known. Speeds of types of one cloud
+        can be compared."""
+        baseline = AZURE_BASELINE_COREMARK if self.cloud == "azure" else BASELINE_COREMARK
+        return None if self.coremark is None else self.coremark / baseline
 
     @property
     def family(self) -> str:
@@ -127,7 +133,8 @@ def _parse_table(text: str) -> Iterable[MachineType]:
                 max_pods=_number(pods),
                 max_volumes=_number(volumes.rstrip("s")),
                 shares_volumes=volumes.endswith("s"),
-                coremark=_number(coremark),
+                coremark=_number(coremark.lstrip("~")),
+                is_coremark_alike=coremark.startswith("~"),
                 use=Use.GENERAL if use == _UNKNOWN else Use(use),
             )
 

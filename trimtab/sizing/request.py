@@ -181,9 +181,11 @@ def propose_request(
     # Whether the limit would be below the largest usage. The request of a Guaranteed container is also its limit, and
     # a container is killed when its memory exceeds its limit.
     if isinstance(statistics, UsageStatistics) and (
-        current.qos is QoS.GUARANTEED and current.resource == "memory" and _round_up("memory", statistics.max) > target
+        current.qos is QoS.GUARANTEED
+        and current.resource == "memory"
+        and round_up_amount("memory", statistics.max) > target
     ):
-        target = _round_up("memory", statistics.max)
+        target = round_up_amount("memory", statistics.max)
         proposal_reasons.append(
             REQUEST_RAISED(
                 f"the container used up to {_format(current, target)}, and its limit changes together with the request"
@@ -213,7 +215,7 @@ def _amount_from_usage(
     vpa_corrects = current.vpa is not None and current.vpa.can_correct
     resource = current.resource
     rule = P5 if vpa_corrects else settings.rule_of(resource)
-    target = _round_up(resource, compute_amount(rule, statistics))
+    target = round_up_amount(resource, compute_amount(rule, statistics))
     adaptive, published, vpa = statistics.adaptive, build_percentiles(statistics), ""
     if current.vpa is not None:
         vpa = (
@@ -230,16 +232,21 @@ def _amount_from_usage(
         headroom = f" plus {rule.headroom_percent}%" if rule.headroom_percent else ""
         text = f"{_capitalize(describe_origin(resource, published))}{headroom}, from {statistics.span_text} of usage"
         proposal_reasons = [code(f"{text}, is {_format(current, target)}{vpa}")]
-    if adaptive is not None and not vpa_corrects and adaptive.floor and _round_up(resource, adaptive.floor) > target:
-        target = _round_up(resource, adaptive.floor)
+    if (
+        adaptive is not None
+        and not vpa_corrects
+        and adaptive.floor
+        and round_up_amount(resource, adaptive.floor) > target
+    ):
+        target = round_up_amount(resource, adaptive.floor)
         proposal_reasons.append(OOM_KILLED(f"{describe_oom_kill(published)} is {_format(current, target)}"))
     if (
         settings.cover_largest_pod
         and adaptive is not None
         and not vpa_corrects
-        and _round_up(resource, adaptive.pod_use) > target
+        and round_up_amount(resource, adaptive.pod_use) > target
     ):
-        target = _round_up(resource, adaptive.pod_use)
+        target = round_up_amount(resource, adaptive.pod_use)
         proposal_reasons.append(FROM_USAGE(f"the average usage of pod {adaptive.pod} is {_format(current, target)}"))
     if not vpa_corrects:
         proposal_reasons += find_doubts(resource, published, target)
@@ -264,7 +271,7 @@ def _amount_from_vpa(
         if isinstance(statistics, NotYet)
         else f"{statistics.span_text} of a day"
     )
-    target = _round_up(current.resource, advice.target / 1000 if current.resource == "cpu" else advice.target)
+    target = round_up_amount(current.resource, advice.target / 1000 if current.resource == "cpu" else advice.target)
     sentence = (
         f"VPA {advice.vpa} recommends {_format(current, target)}, the 90th percentile of its usage with a "
         f"margin; history: {history}"
@@ -295,7 +302,7 @@ def _short_limit(current: CurrentResources, statistics: UsageStatistics | NotYet
     needs; otherwise None."""
     if current.limit is None or isinstance(statistics, NotYet) or statistics.adaptive is None:
         return None
-    needed = _round_up(current.resource, statistics.adaptive.floor)
+    needed = round_up_amount(current.resource, statistics.adaptive.floor)
     if needed <= current.limit:
         return None
     need = f"{_capitalize(describe_oom_kill(build_percentiles(statistics)))} is {_format(current, needed)}"
@@ -385,7 +392,7 @@ def _is_too_young_to_change(current: CurrentResources, statistics: UsageStatisti
         or current.request is None
     ):
         return False
-    return _round_up(current.resource, statistics.p95) <= current.request
+    return round_up_amount(current.resource, statistics.p95) <= current.request
 
 
 def _hpa_consequence(current: CurrentResources, hpa: Hpa, target: int) -> str:
@@ -402,7 +409,7 @@ def _format_target(hpa: Hpa) -> str:
     return "a share" if hpa.target is None else f"{hpa.target} %"
 
 
-def _round_up(resource: str, value: float) -> int:
+def round_up_amount(resource: str, value: float) -> int:
     """Returns the amount in whole millicores or mebibytes, rounded up. A floating-point error just above a step is
     ignored."""
     step = ROUNDING_STEP[resource]

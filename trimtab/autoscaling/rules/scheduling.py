@@ -3,12 +3,19 @@
 from trimtab.autoscaling.lint_snapshot import DEFAULT_NAMESPACE, LintSnapshot, LintWorkload, subject_of
 from trimtab.autoscaling.rule import FindingIterator, LintRule, LintSeverity, ManifestChange, lint_rule
 from trimtab.cluster.api.meta import value_or
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pod_groups import group_by_marks
 from trimtab.cluster.pool import KEEP_ANNOTATION
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, find_schedulers
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
+PAID_TRAFFIC = {"aws": "AWS", "gce": "Google Cloud"}
+"""Scheme of spec.providerID → the cloud, for clouds that charge traffic between zones: both 0.01 dollars for each GB in
+each direction. Azure does not charge it."""
+MIN_REPLICAS_PER_ZONE = 3
+"""With fewer pods in a zone, the traffic of a zone is spread too unevenly over its pods."""
+_HINTS = ("service.kubernetes.io/topology-mode", "service.kubernetes.io/topology-aware-hints")
 _NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
@@ -147,3 +154,63 @@ def near_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
                 f"{places}s{hpa}.",
                 path=("spec", "trafficDistribution"),
             )
+
+
+@lint_rule(
+    "N17",
+    LintSeverity.INFO,
+    "A Service whose traffic crosses zones without need",
+    why="Without trafficDistribution, a client uses the pods of all zones alike. With pods in three zones, two thirds "
+    "of the traffic cross a zone, which adds latency, and which the cloud charges in both directions.",
+    source="Kubernetes Service trafficDistribution; EC2 on-demand pricing and Google Cloud VPC pricing (0.01 dollars "
+    "a GB in each direction)",
+    fix="Set trafficDistribution, if clients in all zones use the Service about equally. Then watch whether the pods "
+    "of one zone have more load than others.",
+)
+def far_traffic(rule: LintRule, snapshot: LintSnapshot) -> FindingIterator:
+    """Yields a finding for each Service for which near pods would do. All of these hold:
+
+    - the nodes are in several zones of a cloud that charges traffic between them;
+    - the Service has a selector and an address, no trafficDistribution, no hints, and does not stay on the node;
+    - a constraint spreads its pods over zones, and each zone gets at least `MIN_REPLICAS_PER_ZONE` of them.
+    """
+    zones = {zone for node in snapshot.nodes if (zone := value_or(node.metadata.labels, {}).get(ZONE))}
+    schemes = {node.spec.provider_id.partition(":")[0] for node in snapshot.nodes}
+    if len(zones) < 2 or len(schemes) != 1 or not schemes <= PAID_TRAFFIC.keys():
+        return
+    cloud = PAID_TRAFFIC[schemes.pop()]
+    for service in snapshot.services:
+        spec, annotations = service.spec, value_or(service.metadata.annotations, {})
+        if (
+            not spec.selector
+            or spec.traffic_distribution
+            or spec.internal_traffic_policy == "Local"
+            or spec.cluster_ip == "None"
+            or spec.type == "ExternalName"
+            or any(key in annotations for key in _HINTS)
+        ):
+            continue
+        namespace = service.metadata.namespace or DEFAULT_NAMESPACE
+        backends = [
+            workload
+            for workload in snapshot.workloads_in(namespace)
+            if spec.selector.items() <= workload.pod_labels.items()
+        ]
+        if len(backends) != 1 or not is_spread(backends[0], (ZONE,)):
+            continue
+        replicas = snapshot.needed_replicas(backends[0]) or 0
+        if replicas < MIN_REPLICAS_PER_ZONE * len(zones):
+            continue
+        subject, path = subject_of("Service", service.metadata), ("spec", "trafficDistribution")
+        zone_count = format_count(len(zones), "zone")
+        sentence = (
+            f"{backends[0].subject} has {snapshot.describe_replicas(backends[0])}, spread over {zone_count}, but "
+            f"{subject} uses all of them alike: {cloud} charges what leaves its zone."
+        )
+        yield rule.report_problem(
+            subject,
+            sentence,
+            path=path,
+            # PreferClose is read by every version since 1.31; since 1.34, PreferSameZone is its other name.
+            changes=[ManifestChange(subject, path, "PreferClose")],
+        )

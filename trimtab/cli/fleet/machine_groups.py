@@ -99,6 +99,5 @@ def _list_candidates(group: ClusterGroup, options: TypeOptions, priced: PricedTy
         included_uses=options.uses,
         max_pods=options.max_pods,
         uses_interface_limits=False,
-        performance=options.performance,
     )
     return list_candidates(priced.types, priced.prices, priced.profiles, rules).candidates

@@ -10,16 +10,23 @@ from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
 from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import machines_table as table
-from trimtab.cli.reports.machine_ranking import build_ranking, pack_best_sets, read_workload
-from trimtab.cli.reports.machines import build_profile_report, build_rank_report, count_present_types
+from trimtab.cli.reports.machine_ranking import (
+    build_ranking,
+    find_core_speeds,
+    list_migrations,
+    pack_best_sets,
+    read_workload,
+)
+from trimtab.cli.reports.machines import MigrationReport, build_profile_report, build_rank_report, count_present_types
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.format_count import format_count
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.inputs import machine_types as inputs
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import ROWS
 from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, TypeOptions, read_pool_nodes
 from trimtab.inputs.option import option
 from trimtab.machines.machine_types import machine_types
+from trimtab.sizing.ranking.candidates import CoreSpeeds
 from trimtab.sizing.ranking.capacity import CapacityRules
 from trimtab.sizing.ranking.rank_types import Ranking, RankingRules, decide_switch
 from trimtab.sizing.ranking.score import SurchargeRules
@@ -226,6 +233,7 @@ def rank(options: MachinesRankOptions) -> None:
     )
     with show_spinner("Packing"):
         winner, sets = pack_best_sets(pool_nodes, ranking, options.buffer_pods, options.packs)
+        migrations = _list_migrations(pool_nodes, types) if options.packs and pool_nodes.pool else []
     current = options.current or _find_current_type(pool_nodes, ranking)
     decision = decide_switch(ranking, current, options.wins, options.hysteresis / 100) if current else None
     report = build_rank_report(
@@ -235,10 +243,15 @@ def rank(options: MachinesRankOptions) -> None:
         winner,
         sets,
         (current, decision) if decision else None,
-        _list_notes(types, priced, ranking),
+        _list_notes(pool_nodes, types, priced, ranking),
         options.wins,
+        migrations,
     )
     write_report(options.output, report, table.view_ranking(options.rows))
+
+
+def _list_migrations(pool_nodes: SelectedNodes, types: TypeOptions) -> list[MigrationReport]:
+    return list_migrations(inputs.add_node_prices(pool_nodes, types.price_paths), inputs.find_autoscaler(pool_nodes))
 
 
 def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:
@@ -248,7 +261,9 @@ def _find_current_type(pool_nodes: SelectedNodes, ranking: Ranking) -> str:
     return ""
 
 
-def _list_notes(types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking) -> list[str]:
+def _list_notes(
+    pool_nodes: SelectedNodes, types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking
+) -> list[str]:
     clouds = sorted({machine_types()[score.candidate.name].cloud for score in ranking.scores})
     names = ", ".join(priced.profiles.get(cloud, priced.profiles[""]).name for cloud in clouds)
     notes = [
@@ -260,4 +275,17 @@ def _list_notes(types: TypeOptions, priced: inputs.PricedTypes, ranking: Ranking
             f"the prices are on-demand list prices{f' of {priced.region}' * (not priced.notes)}, of July 2026; pass "
             "the prices that you pay with --prices"
         )
-    return [*notes, *priced.notes]
+    return [*notes, *_note_speeds(find_core_speeds(pool_nodes, types)), *priced.notes]
+
+
+def _note_speeds(speeds: CoreSpeeds) -> list[str]:
+    """Returns how the speeds of cores count."""
+    if speeds.unknown:
+        names = join_first([name or "a node without the label of its type" for name in speeds.unknown], 3)
+        return [f"every core counts as one, because the speed of a core is not known of {names}"]
+    if not speeds.factors:
+        return []
+    return [
+        "a core counts by its speed (CoreMark, between 0.8 and 1.5); a type whose speed is not known counts as the "
+        "slowest present one; --performance off counts every core as one"
+    ]

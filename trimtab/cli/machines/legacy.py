@@ -11,23 +11,15 @@ import msgspec
 
 from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
-from trimtab.cli.reports.machine_ranking import build_ranking
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.node import INSTANCE_TYPE_LABEL, LEGACY_TAINT_KEY, NodeInfo
+from trimtab.cluster.node import LEGACY_TAINT_KEY, NodeInfo
 from trimtab.cluster.pod import PodReader, SchedulingRequirements
 from trimtab.cluster.pool import pool_name, pool_source
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compactor.settings import Settings
-from trimtab.inputs import flags, live_cluster
-from trimtab.inputs import machine_types as inputs
-from trimtab.inputs.command_faults import RuntimeFailure, UsageError
-from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, TypeOptions, read_pool_nodes
-from trimtab.inputs.option import option
-from trimtab.machines.prices import MachinePrice, quote_price
-from trimtab.sizing.ranking.legacy_pools import (
+from trimtab.compaction.replace.legacy_pools import (
     PLACEHOLDER_LABEL,
     PLACEHOLDER_PRIORITY,
     LegacyTaint,
@@ -39,7 +31,14 @@ from trimtab.sizing.ranking.legacy_pools import (
     plan_placeholders,
     render_placeholders,
 )
-from trimtab.sizing.ranking.rank_types import RankingRules
+from trimtab.compaction.replace.node_templates import find_templates
+from trimtab.compactor.settings import Settings
+from trimtab.inputs import flags, live_cluster
+from trimtab.inputs import machine_types as inputs
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, read_pool_nodes
+from trimtab.inputs.option import option
+from trimtab.machines.prices import MachinePrice, quote_price
 
 if TYPE_CHECKING:
     from trimtab.kube.client import Client
@@ -56,7 +55,7 @@ class MachinesLegacyOptions:
     """The options of `trimtab machines legacy`."""
 
     nodes: PoolOptions
-    types: TypeOptions
+    price_paths: Annotated[tuple[str, ...], flags.PRICES] = ()
     target: Annotated[
         str | None,
         option(
@@ -73,7 +72,7 @@ class MachinesLegacyOptions:
     compares: Annotated[
         bool,
         flags.COMPARE.with_help(
-            "Refuse the migration if the new pool's machine type is not ranked above the old one's."
+            "Refuse the migration if the new nodes that the pods need cost as much as the old ones."
         ),
     ] = True
     applies: Annotated[
@@ -111,7 +110,7 @@ def verb(options: MachinesLegacyOptions) -> None:
     settings of their pool, within its budgets and windows. No pod moves while the new pool is at its maximum or out of
     stock.
     """
-    pool_nodes = read_pool_nodes(options.nodes, needs_nodes=False)
+    pool_nodes = inputs.add_node_prices(read_pool_nodes(options.nodes, needs_nodes=False), options.price_paths)
     if not pool_nodes.pool:
         raise UsageError([ConfigError(file="--pool", expected="the name of the legacy pool", got="none")])
     placeholders = PlaceholderScope(pool_nodes.pool, options.namespace)
@@ -127,14 +126,13 @@ def verb(options: MachinesLegacyOptions) -> None:
         raise UsageError([ConfigError(file="--to-pool", expected=expected, got=target or "none")])
     if follow is not None and not options.applies:
         raise UsageError([ConfigError(file="--follow", expected="--apply", got="none")])
-    migration = Migration(
-        target=target, batch=options.batch, types=options.types, applies=options.applies, placeholders=placeholders
-    )
+    migration = Migration(target=target, batch=options.batch, applies=options.applies, placeholders=placeholders)
     is_over = run_step(migration, pool_nodes, compares=options.compares, must_begin=True)
     while follow is not None and not is_over:
         time.sleep(follow)
         try:
             present_nodes = read_pool_nodes(options.nodes, needs_nodes=False)
+            present_nodes = inputs.add_node_prices(present_nodes, options.price_paths)
             is_over = run_step(migration, present_nodes, compares=False, must_begin=False)
         except (RuntimeFailure, UsageError) as error:
             # A migration takes hours: an API server that does not answer for a while must not end it.
@@ -148,7 +146,6 @@ class Migration:
     target: str
     """The pool that the pods move to."""
     batch: int
-    types: TypeOptions
     applies: bool
     placeholders: PlaceholderScope
 
@@ -163,7 +160,7 @@ def run_step(migration: Migration, pool_nodes: SelectedNodes, *, compares: bool,
     target = migration.target
     taint = choose_taint(pool_nodes.inventory, pool_nodes.nodes, _read_templates(pool_nodes))
     missing = _find_room(pool_nodes, migration)
-    refusals = _list_refusals(pool_nodes, migration.types, target, missing, compares)
+    refusals = _list_refusals(pool_nodes, target, missing, compares)
     for line in _describe(pool_nodes, target, taint, refusals, missing):
         print_text(line)
     if refusals and must_begin:
@@ -179,25 +176,19 @@ def _target_nodes(pool_nodes: SelectedNodes, target: str) -> tuple[NodeInfo, ...
     return tuple(node for node in pool_nodes.inventory.nodes if pool_name(node) == target)
 
 
-def _list_refusals(
-    pool_nodes: SelectedNodes, types: TypeOptions, target: str, missing: MissingRoom, compares: bool
-) -> tuple[str, ...]:
+def _list_refusals(pool_nodes: SelectedNodes, target: str, missing: MissingRoom, compares: bool) -> tuple[str, ...]:
     """Returns the reasons why no pod may move now.
 
-    The node groups of the new pool are checked only while it lacks room for the pods."""
-    from trimtab.cli.machines.priorities import find_autoscaler
-
-    autoscaler = find_autoscaler(pool_nodes) if missing.pods else None
-    groups = autoscaler.groups_of_pool(target) if autoscaler else ()
-    ranking = None
-    kinds = [
-        {node.labels.get(INSTANCE_TYPE_LABEL, "") for node in nodes} - {""}
-        for nodes in (pool_nodes.nodes, _target_nodes(pool_nodes, target))
-    ]
-    target_nodes = _target_nodes(pool_nodes, target)
-    if compares and missing.nodes and target_nodes:
-        ranking = build_ranking(pool_nodes, types, inputs.read_priced_types(pool_nodes, types), RankingRules())
-    return tuple(str(reason) for reason in find_refusals(groups, ranking, kinds[0], kinds[1], len(target_nodes)))
+    The node groups of the new pool have to give nodes only while it lacks room for the pods."""
+    refusals = find_refusals(
+        pool_nodes.inventory,
+        pool_nodes.nodes,
+        _target_nodes(pool_nodes, target),
+        find_templates(pool_nodes.inventory, inputs.find_autoscaler(pool_nodes), ()),
+        lacks_room=bool(missing.pods),
+        compares=compares and bool(missing.nodes),
+    )
+    return tuple(map(str, refusals))
 
 
 def _find_room(pool_nodes: SelectedNodes, migration: Migration) -> MissingRoom:

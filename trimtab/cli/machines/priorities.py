@@ -13,17 +13,21 @@ from trimtab.cli import output
 from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reports.machine_ranking import build_ranking
-from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.node import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, group_of
 from trimtab.cluster.pool import pool_name
-from trimtab.cluster.several_autoscalers import read_statuses
 from trimtab.cluster.timestamps import Seconds
 from trimtab.inputs import flags, live_cluster
 from trimtab.inputs import machine_types as inputs
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
-from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, TypeOptions, read_pool_nodes
+from trimtab.inputs.machine_types import (
+    PoolOptions,
+    SelectedNodes,
+    TypeOptions,
+    read_autoscaler_status,
+    read_pool_nodes,
+)
 from trimtab.inputs.option import option
 from trimtab.machines.expander_map import (
     MAP_KEY,
@@ -177,31 +181,6 @@ def _rate_groups(pool_nodes: SelectedNodes, ranking: Ranking, options: MachinesP
         raise UsageError(mistakes)
     spot = {name for name, _ in grouped} - on_demand
     return rate_groups(ranking, types, group_names, legacy, spot)
-
-
-def find_autoscaler(pool_nodes: SelectedNodes) -> Autoscaler | None:
-    """Returns the cluster autoscaler's status in the snapshot, or None if there is none that can be read."""
-    try:
-        return read_autoscaler_status(pool_nodes)
-    except UsageError:
-        return None
-
-
-def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
-    """Returns the cluster autoscaler's status in the snapshot. Raises UsageError if there is none that can be read."""
-    reading = read_statuses(pool_nodes.inventory.config_maps, ())
-    if reading.autoscaler is None:
-        raise UsageError(
-            [
-                ConfigError(
-                    file="--cluster",
-                    expected=f"the cluster autoscaler's status, such as ConfigMap {STATUS_NAME}",
-                    got=str(reading.unreadable[0]) if reading.unreadable else "none",
-                    todo="add configmaps -n kube-system to the snapshot",
-                )
-            ]
-        )
-    return reading.autoscaler
 
 
 def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from trimtab.cli.recommend.report import (
     DayReport,
     MissingReport,
     RecommendReport,
+    ReplicaRoleReport,
     ResourceReport,
     TotalsLine,
     group_totals,
@@ -29,6 +30,7 @@ from trimtab.histogram.batch_history import RESOURCES, BatchHistory, ContainerKe
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.time_buckets import DAY
 from trimtab.inputs.current_requests import CurrentContainer, CurrentRequests
+from trimtab.inputs.replica_usage import LeaderUsage
 from trimtab.inputs.usage_sources import KINDS as ENDING_KINDS
 from trimtab.inputs.usage_sources import RunningTime
 from trimtab.policy.reasons import OOM_KILLED
@@ -121,6 +123,8 @@ class Question:
     """Whether the report has requests of whole pods."""
     pod_history: BatchHistory | None = None
     """The usage of whole pods, or None if it was not read."""
+    replica_usage: LeaderUsage | None = None
+    """The usage of leaders apart from that of other replicas, or None if there are none."""
 
 
 def build_report(
@@ -141,6 +145,15 @@ def build_report(
         all_notes += history_notes
     if any(line.row.hours_per_month is not None and line.row.monthly_now is not None for line in lines):
         all_notes.append("The costs of CronJobs and Jobs include only the hours that they run.")
+    roles = list[ReplicaRoleReport]()
+    if question.replica_usage is not None:
+        # Imported here, because most clusters have no leaders whose use is known.
+        from trimtab.cli.recommend.replica_roles import report_roles
+
+        includes = question.selection.includes_container
+        containers = sorted(key for key, current in cluster.containers.items() if includes(key, current))
+        roles += report_roles(question.replica_usage, containers, cluster, question.settings, question.now)
+    all_notes += [role.text for role in roles]
     lines.sort(key=lambda line: _sort_key(line.row))
     rows = [line.row for line in lines]
     end_of_history = question.now or max((run.last for run in runs.values()), default=0)
@@ -157,6 +170,7 @@ def build_report(
         total=sum_lines(lines),
         totals=[group_total for by in question.total_by for group_total in group_totals(lines, by)],
         pods=sorted(pods, key=lambda pod: (-pod.monthly_saved, pod.namespace, pod.workload)),
+        roles=roles,
         against=None,
         notes=all_notes,
     )

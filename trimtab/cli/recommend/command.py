@@ -28,6 +28,7 @@ from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.inputs.pod_level_subjects import list_lasting_containers
 from trimtab.inputs.pod_sums import PodSums
+from trimtab.inputs.replica_usage import LeaderUsage, list_replica_roles
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.policy.vpa_webhook import WebhookReach, reach_everywhere_if
@@ -122,6 +123,10 @@ def verb(options: RecommendOptions) -> None:
     stated = source.stated
     if exports.prints_number and stated == NOTHING_STATED:
         stated = StatedQuantities(Quantity.CORES)
+    roles = list_replica_roles(current.pods, current.labels)
+    # Where several clusters are divided by a label, a pod's name says nothing about its role in the other clusters.
+    if roles and not source.by:
+        histories.replica_usage = LeaderUsage(roles, create_history())
     notes = sources.add_files(histories, source.paths, owners, now_seconds, stated)
     if url is not None:
         server = sources.PrometheusOptions(
@@ -165,7 +170,7 @@ def verb(options: RecommendOptions) -> None:
         histories.histories,
         histories.runs,
         current,
-        replace(question, now=now_seconds, pod_history=pod_history),
+        replace(question, now=now_seconds, pod_history=pod_history, replica_usage=histories.replica_usage),
         notes,
     )
     if earlier is not None:

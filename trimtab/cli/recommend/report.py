@@ -161,6 +161,35 @@ class ComparisonReport(ReportPart, frozen=True, kw_only=True):
     gone: list[PlaceReport]
 
 
+class RoleResourceReport(ReportPart, frozen=True, kw_only=True):
+    """One resource of which one side needs much more."""
+
+    resource: str
+    leader: str
+    """What the usage of the leaders leads to."""
+    other: str
+    """What the usage of the other replicas leads to."""
+
+
+class ReplicaRoleReport(ReportPart, frozen=True, kw_only=True):
+    """A container whose leaders use much more, or much less, than its other replicas."""
+
+    namespace: str
+    kind: str
+    workload: str
+    container: str
+    label: str
+    """The label of pods that tells the two sides apart."""
+    leader_value: str
+    """The value of the label of a leader."""
+    leaders: int
+    others: int
+    resources: list[RoleResourceReport]
+    monthly_saved: float
+    """What sizes of their own save in dollars per month, compared with the larger size for all replicas."""
+    text: str
+
+
 class RecommendReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab recommend`. Published as deploy/schemas/recommend-report.schema.json."""
 
@@ -189,6 +218,8 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
     pods: list[WholePodReport]
     """The workloads with several containers, with requests of whole pods, the largest saving first; empty without
     --pod-level."""
+    roles: list[ReplicaRoleReport]
+    """The containers whose leaders need other requests than the other replicas of their workload."""
     against: ComparisonReport | None
     """The comparison with the report of --against; null without that option."""
     notes: list[str]

@@ -1,23 +1,34 @@
-"""The ranking of machine types for the nodes of a pool, and the sets of types that are packed with their real pods."""
+"""The ranking of machine types for the nodes of a pool, the sets of types that are packed with their real pods, and
+what it costs to move the pool to other node groups."""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from trimtab.cli.reports.machines import PackedSetReport, report_set
+from trimtab.cli.reports.machines import MigrationReport, PackedSetReport, report_set
+from trimtab.cluster.cluster_autoscaler import Autoscaler
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.reason import NotYet
 from trimtab.inputs import machine_types as inputs
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.machine_types import SelectedNodes, TypeOptions
 from trimtab.machines.machine_types import machine_types
-from trimtab.sizing.ranking.candidates import CandidateRules, list_candidates, speed_factor
+from trimtab.sizing.ranking.candidates import CandidateRules, CoreSpeeds, list_candidates, read_core_speeds
 from trimtab.sizing.ranking.capacity import Candidate
 from trimtab.sizing.ranking.commitments import CommitmentCover, cover_by_commitments
 from trimtab.sizing.ranking.packing import NodeStock, check_by_packing
 from trimtab.sizing.ranking.rank_types import Ranking, RankingRules, rank_types
-from trimtab.sizing.ranking.score import TypeScore
+from trimtab.sizing.ranking.score import DOLLAR, TypeScore
 from trimtab.sizing.ranking.type_sets import find_cheapest_sets
 from trimtab.sizing.ranking.workload import PoolWorkload, measure_workload
+
+if TYPE_CHECKING:
+    from trimtab.compaction.replace.migration import PoolMigration
+    from trimtab.compaction.replace.node_templates import NodeTemplate
+
+MAX_GROUPS = 6
+"""The largest number of node groups that are compared with a pool, the cheapest by core first."""
 
 
 def build_ranking(
@@ -41,7 +52,7 @@ def build_ranking(
         included_uses=types.uses,
         max_pods=types.max_pods,
         uses_interface_limits=types.uses_interface_limits,
-        performance=types.performance,
+        speeds=find_core_speeds(pool_nodes, types),
     )
     candidates = list_candidates(priced.types, priced.prices, priced.profiles, candidate_rules)
     cover = CommitmentCover()
@@ -79,13 +90,19 @@ def _list_committed(
 def read_workload(
     pool_nodes: SelectedNodes, types: TypeOptions | None, zones: int | None = None, used_cores: float | None = None
 ) -> PoolWorkload:
-    speeds = {name: speed_factor(kind, types.performance) for name, kind in machine_types().items()} if types else {}
-    workload = measure_workload(pool_nodes.inventory, pool_nodes.nodes, speeds)
+    speeds = find_core_speeds(pool_nodes, types) if types else CoreSpeeds()
+    workload = measure_workload(pool_nodes.inventory, pool_nodes.nodes, speeds.factors)
     if isinstance(workload, NotYet):
         raise UsageError(
             [ConfigError(file="--cluster", expected=f"a workload with {workload.need}", got=str(workload))]
         )
     return replace(workload, zones=zones or workload.zones, used_cores=used_cores)
+
+
+def find_core_speeds(pool_nodes: SelectedNodes, types: TypeOptions) -> CoreSpeeds:
+    """Returns the speeds of cores, if they count for these nodes."""
+    present = {node.labels.get(INSTANCE_TYPE_LABEL, "") for node in pool_nodes.nodes}
+    return read_core_speeds(machine_types(), present, types.performance)
 
 
 def pack_best_sets(
@@ -138,4 +155,41 @@ def _pack_set(
         if check
         else "with the pods of the snapshot this set of types costs more than the set that was best by the sum of "
         "requests",
+    )
+
+
+def list_migrations(pool_nodes: SelectedNodes, autoscaler: Autoscaler | None) -> list[MigrationReport]:
+    """Returns the migrations to the other node groups, the largest saving first."""
+    # Imported here, because a ranking without a pool needs none of it.
+    from trimtab.compaction.replace.migration import plan_migration
+    from trimtab.compaction.replace.node_templates import NodeTemplate, find_templates
+
+    sources = {node.name for node in pool_nodes.nodes}
+    by_group: dict[str, list[NodeTemplate]] = {}
+    for template in find_templates(pool_nodes.inventory, autoscaler, ()).templates:
+        if sources.isdisjoint(template.members):
+            by_group.setdefault(template.group, []).append(template)
+    reports = []
+    for templates in sorted(by_group.values(), key=_price_of_core)[:MAX_GROUPS]:
+        migration = plan_migration(pool_nodes.inventory, pool_nodes.nodes, templates)
+        if not isinstance(migration, NotYet):
+            reports.append(_report_migration(migration))
+    return sorted(reports, key=lambda one: (not one.is_possible, -one.saves, one.group))
+
+
+def _price_of_core(templates: "list[NodeTemplate]") -> tuple[float, str]:
+    amounts = templates[0].node.allocatable
+    cores = amounts.get("cpu", 0) if isinstance(amounts, dict) else 0
+    return templates[0].price / cores if cores else float("inf"), templates[0].group
+
+
+def _report_migration(migration: "PoolMigration") -> MigrationReport:
+    return MigrationReport(
+        group=migration.group,
+        type=migration.instance_type,
+        nodes=migration.new_nodes,
+        cost=round(migration.price_after / DOLLAR, 4),
+        saves=round(migration.saves / DOLLAR, 4),
+        unplaced=list(migration.unplaced),
+        is_possible=migration.is_possible,
     )

@@ -8,7 +8,7 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.machine_types import PricedTypes, SelectedNodes
-from trimtab.sizing.ranking.break_even import list_break_evens
+from trimtab.sizing.ranking.break_even import FamilyCost, compare_families, list_break_evens, usable_ratio
 from trimtab.sizing.ranking.packing import PackingCheck
 from trimtab.sizing.ranking.rank_types import DEFAULT_DWELL, Ranking, SwitchDecision
 from trimtab.sizing.ranking.score import TypeScore
@@ -142,6 +142,23 @@ class BreakEvenReport(ReportPart, frozen=True, kw_only=True):
     gib_per_core: float
 
 
+class FamilyReport(ReportPart, frozen=True, kw_only=True):
+    """What the cores and the memory of a family cost, by its best type, and at which prices it would be as good as the
+    best type of all."""
+
+    family: str
+    type: str
+    gib_per_core: float
+    """The GiB for each core that pods can use on a node."""
+    core_price: float
+    """Dollars an hour for each core that pods can use."""
+    gib_price: float
+    """Dollars an hour for each GiB that pods can use."""
+    break_even_core_price: float
+    """The `core_price` at which the family would cost this workload as much as the best type."""
+    break_even_gib_price: float
+
+
 class SwitchReport(ReportPart, frozen=True, kw_only=True):
     """Whether to switch from the current type to the best one."""
 
@@ -170,6 +187,24 @@ class PresentTypeReport(ReportPart, frozen=True, kw_only=True):
     """The price of one node in dollars an hour; null if it is not known."""
 
 
+class MigrationReport(ReportPart, frozen=True, kw_only=True):
+    """All pods of the pool on new nodes of one node group, by the same rules as a replacement in a plan."""
+
+    group: str
+    type: str
+    """The machine type of the group; empty if its nodes do not name it."""
+    nodes: int
+    """The number of new nodes that the pods need."""
+    cost: float
+    """What the new nodes cost, in dollars an hour."""
+    saves: float
+    """What the present nodes cost more, in dollars an hour."""
+    unplaced: list[str]
+    """The pods that fit on no new node of the group."""
+    is_possible: bool
+    """Whether all pods fit, on no more nodes than the group may get."""
+
+
 class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     """The report of `trimtab machines rank`. Published as deploy/schemas/machine-rank-report.schema.json."""
 
@@ -190,8 +225,13 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     recommended: PackedSetReport | None
     """The cheapest of all packed sets, the best single type included; null if there is none."""
     sets: list[PackedSetReport]
+    families: list[FamilyReport]
+    """The best families, the best one first."""
     break_evens: list[BreakEvenReport]
     switch: SwitchReport | None
+    migrations: list[MigrationReport]
+    """What moving the pool to the other node groups would cost, as plans compare nodes with new ones; empty without
+    --pool or with --no-pack."""
     left_out: list[LeftOutReport]
     notes: list[str]
 
@@ -292,6 +332,11 @@ def _explain_packing(types: Sequence[TypeScore], check: PackingCheck | None) -> 
         )
     if check.ratio <= 1.05:
         return ""
+    if any(score.candidate.performance != 1.0 for score in types):
+        return (
+            f"the pods of the snapshot need more nodes ({check.ratio - 1:+.0%}), because requests do not shrink on "
+            "faster cores until they follow from usage; --performance off counts every core as one"
+        )
     ratios = ", ".join(
         f"{score.candidate.name} {score.capacity.free_gib / score.capacity.free_cores:.2f}" for score in types
     )
@@ -310,6 +355,7 @@ def build_rank_report(
     switch: tuple[str, SwitchDecision] | None,
     notes: Sequence[str],
     runs: int = 1,
+    migrations: Sequence[MigrationReport] = (),
 ) -> MachineRankReport:
     """Returns the report of `trimtab machines rank`. `runs`: in how many consecutive runs the best type was better."""
     packed = [one for one in (winner, *sets) if one is not None and one.packed_cost is not None]
@@ -332,6 +378,7 @@ def build_rank_report(
         recommended=recommended,
         sets=list(sets),
         left_out=_group_left_out(ranking),
+        families=[_report_family(one) for one in compare_families(ranking)],
         break_evens=[
             BreakEvenReport(
                 less_memory=point.less_memory.candidate.name,
@@ -340,8 +387,21 @@ def build_rank_report(
             )
             for point in list_break_evens(ranking)
         ],
+        migrations=list(migrations),
         switch=None if switch is None else _report_switch(*switch, ranking, runs),
         notes=[*pool_nodes.notes, *notes],
+    )
+
+
+def _report_family(one: FamilyCost) -> FamilyReport:
+    return FamilyReport(
+        family=one.score.candidate.family,
+        type=one.score.candidate.name,
+        gib_per_core=round(usable_ratio(one.score), 3),
+        core_price=round(one.core_price, 6),
+        gib_price=round(one.gib_price, 6),
+        break_even_core_price=round(one.core_price * one.break_even, 6),
+        break_even_gib_price=round(one.gib_price * one.break_even, 6),
     )
 
 

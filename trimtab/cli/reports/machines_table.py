@@ -8,6 +8,7 @@ from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, nu
 from trimtab.cli.reports.machines import (
     MachineProfileReport,
     MachineRankReport,
+    MigrationReport,
     PackedSetReport,
     PresentTypeReport,
     SwitchReport,
@@ -136,11 +137,21 @@ def _describe_ranking(report: MachineRankReport) -> Iterator[Text]:
     if report.recommended is not None and report.recommended.packed_cost is not None:
         names = " and ".join(report.recommended.types)
         yield Text(f"The cheapest types when the pods of the snapshot are placed: {names}", style="bold")
+    for family in report.families:
+        price = f"a core costs ${family.core_price:.4f} an hour and a GiB ${family.gib_price:.4f}"
+        if family is report.families[0]:
+            yield Text(f"In the best family {family.family} ({family.type}), {price}.")
+        else:
+            yield Text(
+                f"In {family.family} ({family.type}), {price}; it would be as good at "
+                f"${family.break_even_core_price:.4f} and ${family.break_even_gib_price:.4f}."
+            )
     for point in report.break_evens:
         yield Text(
             f"For workloads with up to {point.gib_per_core:.2f} GiB for each core, {point.less_memory} costs "
             f"less than {point.more_memory}; with more memory, it costs more."
         )
+    yield from map(Text, _describe_migrations(report.migrations))
     if report.switch is not None:
         yield Text(_describe_switch(report.switch))
     for group in report.left_out:
@@ -193,3 +204,16 @@ def _describe_set(one: PackedSetReport) -> str:
 
 def _format_notes(notes: Iterable[str]) -> Iterator[Text]:
     return (Text(f"Note: {note}", style="bright_black") for note in notes)
+
+
+def _describe_migrations(migrations: list[MigrationReport]) -> Iterator[str]:
+    """Yields a sentence about each migration."""
+    for one in migrations:
+        where = f"node group {one.group}{f' ({one.type})' if one.type else ''}"
+        if one.unplaced:
+            yield f"Migration to {where}: {format_count(len(one.unplaced), 'pod')} would fit on no node of it."
+            continue
+        saving = f"${one.saves:,.2f} less" if one.saves >= 0 else f"${-one.saves:,.2f} more"
+        limit = "" if one.is_possible else "; its maximum does not allow that many"
+        nodes = format_count(one.nodes, "new node")
+        yield f"Migration to {where}: {nodes}, ${one.cost:,.2f} an hour, {saving} than today's nodes{limit}."

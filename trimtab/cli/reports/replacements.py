@@ -41,7 +41,7 @@ class ReplacementReport(ReportPart, frozen=True, kw_only=True):
     zone: str
     instance_type: str
     label: str
-    """A label that only the nodes of the group have, as KEY=VALUE."""
+    """A label that no other node of the zone has, as KEY=VALUE."""
     condition: str
     """The condition under which the replacement holds."""
     is_before_drains: bool

@@ -7,7 +7,8 @@ the platform's labels name count as node groups.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TypeVar
 
 from trimtab.cluster.api.core import Taint
@@ -49,7 +50,7 @@ class NodeTemplate:
     max_new_nodes: int | None
     """How many nodes the group may still get, or None if its maximum is not known."""
     label: tuple[str, str]
-    """A label that the nodes of the group have, and no other node."""
+    """A label that the nodes of the group have, and no other node of the zone."""
     is_assumed: bool
     """Whether no autoscaler names the group, so that a pool of the platform counts as one."""
 
@@ -75,6 +76,8 @@ class NodeTemplates:
     """Node group → why it gets no part in a replacement."""
     is_assumed: bool
     """Whether no autoscaler names its groups, so that the pools of the platform count as node groups."""
+    members: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Node group → the names of its present nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,35 @@ class _Group:
     name: str
     status: NodeGroupStatus | None
     nodes: tuple[NodeInfo, ...]
+
+
+def add_new_nodes(
+    inventory: Inventory, templates: Sequence[NodeTemplate], counts: Sequence[int]
+) -> tuple[Inventory, list[list[str]]]:
+    """Returns the cluster with this many new nodes of each template and the pods of their DaemonSets, and for each
+    template the names of its new nodes."""
+    names = {node.name for node in inventory.nodes}
+    nodes, pods, places = list(inventory.nodes), list(inventory.pods), list[list[str]]()
+    for template, count in zip(templates, counts, strict=True):
+        own: list[str] = []
+        short = template.group.rstrip("/").rpartition("/")[2]
+        number = 1
+        while len(own) < count:
+            name = f"{short}-new-{number}"
+            number += 1
+            if name in names:
+                continue
+            names.add(name)
+            own.append(name)
+            nodes.append(template.build_node(name))
+            pods += template.build_daemons(name)
+        places.append(own)
+    extended = replace(
+        inventory,
+        nodes=tuple(sorted(nodes, key=attrgetter("name"))),
+        pods=tuple(sorted(pods, key=attrgetter("namespace", "name"))),
+    )
+    return extended, places
 
 
 def find_templates(inventory: Inventory, autoscaler: Autoscaler | None, pools: Sequence[Pool]) -> NodeTemplates:
@@ -104,6 +136,7 @@ def find_templates(inventory: Inventory, autoscaler: Autoscaler | None, pools: S
         templates=tuple(sorted(templates, key=lambda one: (one.price, one.group, one.zone))),
         refusals=refusals,
         is_assumed=any(group.status is None for group in groups),
+        members={group.name: frozenset(node.name for node in group.nodes) for group in groups},
     )
 
 
@@ -143,12 +176,12 @@ def _make_templates(
         )
     if any(node.is_legacy for node in models):
         return r.LEGACY_GROUP(f"the nodes of node group {name} are to be given up")
-    label = _label_of_group(group, models, inventory)
-    if label is None:
-        return r.GROUP_WITHOUT_LABEL(f"no label is only on the nodes of node group {name}")
     templates = []
     for zone in sorted({node.zone for node in models}):
         in_zone = [node for node in models if node.zone == zone]
+        label = _label_of_group(group, in_zone, inventory)
+        if label is None:
+            continue
         prices = [quote_price(node, pool.prices if (pool := index.first_pool_of(node)) else {}) for node in in_zone]
         unknown = next((price for price in prices if isinstance(price, NotYet)), None)
         if unknown is not None:
@@ -167,7 +200,7 @@ def _make_templates(
                 is_assumed=status is None,
             )
         )
-    return templates
+    return templates or r.GROUP_WITHOUT_LABEL(f"no label is only on the nodes of node group {name}")
 
 
 def _max_new_nodes(group: _Group) -> int | None:
@@ -179,11 +212,17 @@ def _max_new_nodes(group: _Group) -> int | None:
 
 
 def _label_of_group(group: _Group, models: Sequence[NodeInfo], inventory: Inventory) -> tuple[str, str] | None:
-    """Returns a label that all nodes of the group have and no other node has, or None. Of several, a label that names a
-    pool is chosen before any other."""
+    """Returns a label that these nodes of the group have, which are in one zone, and no other node of the zone, or
+    None. Together with the zone, it selects nodes of the group. Of several, a label that names a pool is chosen before
+    any other."""
     names = {node.name for node in group.nodes}
     common = _common_items([node.labels for node in models])
-    others = {item for node in inventory.nodes if node.name not in names for item in node.labels.items()}
+    others = {
+        item
+        for node in inventory.nodes
+        if node.name not in names and node.zone == models[0].zone
+        for item in node.labels.items()
+    }
     own = [item for item in common.items() if item not in others and item[0] != HOSTNAME_LABEL and item[1]]
     if len(models) == 1:
         # A label of the only node may be the node's own: only those count that are known to name pools or types.

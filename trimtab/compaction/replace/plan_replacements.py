@@ -12,8 +12,7 @@ node is never part of a set.
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -32,7 +31,7 @@ from trimtab.compaction.replace.node_sets import (
     list_sets,
     rank_set,
 )
-from trimtab.compaction.replace.node_templates import NodeTemplate, NodeTemplates, find_templates
+from trimtab.compaction.replace.node_templates import NodeTemplate, NodeTemplates, add_new_nodes, find_templates
 from trimtab.compaction.search.drain_order import eviction_turns, replay_drain, undo_replay
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
@@ -168,26 +167,14 @@ class ReplacementSearch:
         used: Counter[str],
     ) -> "ReplacementSearch":
         """Returns the search in this cluster. `used`: group → its new nodes in earlier models."""
-        names = {node.name for node in inventory.nodes}
-        nodes, pods, places = list(inventory.nodes), list(inventory.pods), []
         share = max(1, MAX_ALL_NEW_NODES // len(known.templates))
+        counts = []
         for template in known.templates:
             most = min(MAX_NEW_NODES, share, len(inventory.nodes))
             if template.max_new_nodes is not None:
                 most = min(most, template.max_new_nodes - used[template.group])
-            own: list[str] = []
-            while len(own) < most:
-                name = _free_name(template.group, names)
-                names.add(name)
-                own.append(name)
-                nodes.append(template.build_node(name))
-                pods += template.build_daemons(name)
-            places.append(own)
-        extended = replace(
-            inventory,
-            nodes=tuple(sorted(nodes, key=attrgetter("name"))),
-            pods=tuple(sorted(pods, key=attrgetter("namespace", "name"))),
-        )
+            counts.append(most)
+        extended, places = add_new_nodes(inventory, known.templates, counts)
         model = build_cluster_model(extended, again)
         new_nodes = [[model.node_numbers[name] for name in own] for own in places]
         for own_numbers in new_nodes:
@@ -455,11 +442,3 @@ class _Worth:
 
     def __call__(self, saves: int, evictions: int) -> bool:
         return saves * 1000 >= self.least_gain * self.mean_price * evictions
-
-
-def _free_name(group: str, names: Collection[str]) -> str:
-    short = group.rstrip("/").rpartition("/")[2]
-    number = 1
-    while f"{short}-new-{number}" in names:
-        number += 1
-    return f"{short}-new-{number}"

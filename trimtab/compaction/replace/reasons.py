@@ -1,5 +1,6 @@
-"""Reasons why a node group gets no part in a replacement: one code per rule."""
+"""Reasons why a node group gets no part in a replacement, and why a pool cannot simply be emptied."""
 
+from trimtab.cluster.node import LEGACY_TAINT_KEY
 from trimtab.cluster.reason import Code
 
 GROUP_WITHOUT_NODE = Code(
@@ -19,7 +20,8 @@ GROUP_IN_BACK_OFF = Code(
 )
 GROUP_WITHOUT_LABEL = Code(
     "replace-group-without-label",
-    "The nodes of the group have no label that only they have, so that no pod can select a node of this group.",
+    "The nodes of the group have no label that no other node of their zone has, so that no pod can select a node of "
+    "this group.",
     "Label the nodes of the group, for example with the name of the group.",
 )
 NEW_NODE_WITHOUT_PRICE = Code(
@@ -31,4 +33,27 @@ LEGACY_GROUP = Code(
     "replace-legacy-group",
     "The nodes of the group are tainted as legacy, so that the group should get no more nodes.",
     "Nothing to do.",
+)
+DAEMON_REJECTS_TAINT = Code(
+    "daemon-does-not-tolerate-legacy",
+    "A DaemonSet that runs on the nodes of the legacy pool does not tolerate their taint, so Trimtab only uses "
+    "the effect PreferNoSchedule.",
+    f"Add a toleration for {LEGACY_TAINT_KEY} to the DaemonSet.",
+)
+ONLY_ON_LEGACY = Code(
+    "runs-only-on-legacy",
+    "A pod, or the template of a workload, fits on no node outside of the legacy pool, so Trimtab only uses the "
+    "effect PreferNoSchedule for the taint.",
+    "Change the node selector or affinity of the pod, or move its volume.",
+)
+TARGET_EMPTY = Code(
+    "target-without-nodes",
+    "The pool that should receive the pods has no node, so its labels, taints and machine type are not known.",
+    "Let the node group of the pool keep one node: set its minimum size to 1.",
+)
+TARGET_NOT_BETTER = Code(
+    "target-not-cheaper",
+    "The new nodes that the pods of the legacy pool need would cost as much as its nodes, or it is not known what they "
+    "would cost.",
+    "`trimtab machines rank --pool POOL` compares the node groups. `--no-compare` skips the comparison.",
 )

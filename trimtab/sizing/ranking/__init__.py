@@ -10,6 +10,5 @@ break_even  the ratio of memory to cores at which one family becomes cheaper tha
 priorities  the priorities of node groups for the cluster autoscaler's expander
 demotion    a priority map in which groups for which the cloud has no nodes come last for an hour
 commitments  what nodes hold that are paid for whether they run or not
-legacy_pools  a pool that is to be emptied: its taint, and the room that its pods need on another pool
 reasons     every reason code of this package
 """

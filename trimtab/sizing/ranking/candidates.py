@@ -6,7 +6,7 @@ it is for a special use that is not included, or its price in the region is not 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import sqrt
@@ -31,6 +31,10 @@ OTHER_PROFILE = "gke"
 DEFAULT_MAX_PODS = 110
 
 
+MIN_SPEED, MAX_SPEED = 0.8, 1.5
+"""The limits of `Performance.CLAMPED`: a benchmark that runs in caches overstates the differences."""
+
+
 class Performance(StrEnum):
     """How the measured speed of a core counts in a ranking."""
 
@@ -42,13 +46,42 @@ class Performance(StrEnum):
     """The square root of the measured speed counts."""
 
 
-def speed_factor(kind: MachineType, performance: Performance) -> float:
-    """Returns how much work a core of this type does, relative to a core of the baseline; 1 if its speed was never
-    measured."""
-    measured = kind.performance
-    if measured is None or performance is Performance.OFF:
-        return 1.0
-    return sqrt(measured) if performance is Performance.ROOT else min(1.5, max(0.8, measured))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreSpeeds:
+    """How much work a core of each machine type does, relative to a core of the baseline."""
+
+    factors: Mapping[str, float] = field(default_factory=dict)
+    """Type → the speed of a core."""
+    otherwise: float = 1.0
+    """The speed of types that are not in the mapping: that of the slowest present node, so that a type of unknown speed
+    has no advantage."""
+    unknown: tuple[str, ...] = ()
+    """Types of present nodes whose speed is not known, so that every core counts as one."""
+
+    def factor_of(self, name: str) -> float:
+        """Returns the speed of a core of this type."""
+        return self.factors.get(name, self.otherwise)
+
+
+def read_core_speeds(
+    table: Mapping[str, MachineType], present: Collection[str], performance: Performance
+) -> CoreSpeeds:
+    """Returns the speeds by this rule.
+
+    They count only if that of every present type is known (`present`: the types of the nodes on which the workload
+    runs; the empty name is a type that is not known): otherwise the workload would seem to shrink on each type whose
+    speed is known."""
+    if performance is Performance.OFF or not present:
+        return CoreSpeeds()
+    factors = {
+        name: sqrt(speed) if performance is Performance.ROOT else min(MAX_SPEED, max(MIN_SPEED, speed))
+        for name, kind in table.items()
+        if (speed := kind.performance) is not None
+    }
+    unknown = tuple(sorted(set(present) - factors.keys()))
+    if unknown:
+        return CoreSpeeds(unknown=unknown)
+    return CoreSpeeds(factors=factors, otherwise=min(factors[name] for name in present))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +96,7 @@ class CandidateRules:
     """The maxPods setting of the kubelets."""
     uses_interface_limits: bool = False
     """Whether the AWS VPC CNI, without prefix delegation, limits the number of pods of a type."""
-    performance: Performance = Performance.OFF
+    speeds: CoreSpeeds = field(default_factory=CoreSpeeds)
     measured: NodeReservation | None = None
     """The usage of kubelet and container runtime as it was measured, which replaces the formula. None: the formula is
     used."""
@@ -141,6 +174,6 @@ def make_candidate(kind: MachineType, price: int, profile: Profile, rules: Candi
         reservation=reservation,
         max_pods=max_pods,
         max_volumes=kind.max_volumes,
-        performance=speed_factor(kind, rules.performance),
+        performance=rules.speeds.factor_of(kind.name),
         memory_weight=MEMORY_WEIGHTS.get(kind.cloud, OTHER_MEMORY_WEIGHT),
     )

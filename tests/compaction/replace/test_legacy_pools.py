@@ -3,11 +3,10 @@
 import pytest
 
 from tests.cluster_of import Item, cluster, node, pod
-from tests.sizing.ranking.golden import WORKLOAD, candidate_of
-from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import LEGACY_TAINT_KEY
-from trimtab.sizing.ranking.legacy_pools import (
+from trimtab.compaction.replace.legacy_pools import (
     PLACEHOLDER_LABEL,
     MissingRoom,
     PlaceholderChange,
@@ -19,7 +18,7 @@ from trimtab.sizing.ranking.legacy_pools import (
     plan_placeholders,
     render_placeholders,
 )
-from trimtab.sizing.ranking.rank_types import RankingRules, rank_types
+from trimtab.compaction.replace.node_templates import find_templates
 
 OLD, NEW = {"nodepool": "old"}, {"nodepool": "new"}
 SCOPE = PlaceholderScope("old", "default")
@@ -154,25 +153,46 @@ def test_a_placeholder_asks_for_what_its_pod_asks_on_the_new_pool_only() -> None
     assert spec["containers"][0]["resources"]["requests"] == {"cpu": "3000m", "memory": str(2 << 30)}
 
 
+def refusals_of(*items: Item, lacks_room: bool = True, group: NodeGroupStatus | None = None) -> list[str]:
+    inventory = cluster(*items)
+    old, new = split(inventory)
+    autoscaler = None if group is None else Autoscaler(groups=(group,))
+    known = find_templates(inventory, autoscaler, ())
+    refusals = find_refusals(inventory, old, new, known, lacks_room=lacks_room, compares=True)
+    return [reason.code.name for reason in refusals]
+
+
+def priced(name: str, labels: dict[str, str], price: int, cpu: str = "4") -> Item:
+    return node(name, cpu, labels={**labels, "trimtab.dev/price": str(price)} if price else labels)
+
+
 @pytest.mark.parametrize(
-    ("state", "target", "code"),
-    [("Backoff", 3, "target-in-backoff"), ("NoActivity", 9, "target-at-maximum"), ("NoActivity", 3, None)],
+    ("state", "target", "lacks_room", "code"),
+    [
+        ("Backoff", 3, True, "replace-group-in-back-off"),
+        ("NoActivity", 9, True, "replace-group-at-maximum"),
+        ("NoActivity", 9, False, None),
+        ("NoActivity", 3, True, None),
+    ],
 )
-def test_a_group_that_gets_no_nodes_refuses(state: str, target: int, code: str | None) -> None:
+def test_a_group_that_gets_no_nodes_refuses_while_room_is_missing(
+    state: str, target: int, lacks_room: bool, code: str | None
+) -> None:
     group = NodeGroupStatus(name="new", healthy=True, scale_up=state, target=target, max_size=9)
-    assert [reason.code.name for reason in find_refusals([group], None, (), (), 1)] == ([code] if code else [])
+    items = (priced("old-1", OLD, 9), priced("new-1", NEW, 5), pod("w-1", "old-1", "1"))
+    assert refusals_of(*items, lacks_room=lacks_room, group=group) == ([code] if code else [])
 
 
 def test_a_pool_without_nodes_refuses() -> None:
-    [reason] = find_refusals((), None, {"D16s_v5"}, (), 0)
-    assert reason.code.name == "target-without-nodes"
+    assert refusals_of(node("old-1", "4", labels=OLD)) == ["target-without-nodes"]
 
 
-def test_a_type_that_is_not_ranked_above_the_old_one_refuses() -> None:
-    ranking = rank_types(WORKLOAD, map(candidate_of, ("E16ps_v6", "D16s_v5")), RankingRules())
-    assert find_refusals((), ranking, {"D16s_v5"}, {"E16ps_v6"}, 1) == ()
-    [reason] = find_refusals((), ranking, {"E16ps_v6"}, {"D16s_v5"}, 1)
-    assert reason.code.name == "target-not-ranked-above"
+@pytest.mark.parametrize(("price", "code"), [(4, None), (5, "target-not-cheaper"), (0, "replace-price-unknown")])
+def test_new_nodes_that_cost_as_much_as_the_old_ones_refuse(price: int, code: str | None) -> None:
+    # The pods of one old node need two new ones, also if the present new node has room for one of them.
+    pods = pod("w-1", "old-1", "3"), pod("w-2", "old-1", "3")
+    items = (priced("old-1", OLD, 9, "8"), priced("new-1", NEW, price), *pods)
+    assert refusals_of(*items) == ([code] if code else [])
 
 
 def test_a_pod_that_does_not_run_on_the_other_nodes_makes_the_taint_weak() -> None:

@@ -20,24 +20,18 @@ from hashlib import sha256
 import msgspec
 
 from trimtab.cluster.api.core import Taint
-from trimtab.cluster.cluster_autoscaler import NodeGroupStatus
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import LEGACY_TAINT_KEY, NodeInfo
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
-from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.reason import NotYet, Reason, Unreadable
+from trimtab.compaction.replace import reasons as r
+from trimtab.compaction.replace.migration import plan_migration
+from trimtab.compaction.replace.node_templates import NodeTemplates
 from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import place_pods
 from trimtab.scheduling.node_filters import node_rejection_reason, tolerates_taint
 from trimtab.scheduling.run_conditions import RunConditionsReader, unfit_reason
-from trimtab.sizing.ranking.rank_types import Ranking
-from trimtab.sizing.ranking.reasons import (
-    DAEMON_REJECTS_TAINT,
-    ONLY_ON_LEGACY,
-    TARGET_EMPTY,
-    TARGET_FULL,
-    TARGET_NOT_BETTER,
-    TARGET_OUT_OF_STOCK,
-)
 
 PLACEHOLDER_LABEL = "trimtab.dev/placeholder"
 """The label of a placeholder; its value is the name of the legacy pool, so that each migration has its own
@@ -90,7 +84,7 @@ def choose_taint(
         if pod.is_daemon:
             if not any(tolerates_taint(one, strong) for one in pod.requirements.tolerations):
                 owner = pod.owner.name if pod.owner else pod.name
-                reasons[f"daemon {owner}"] = DAEMON_REJECTS_TAINT(
+                reasons[f"daemon {owner}"] = r.DAEMON_REJECTS_TAINT(
                     f"DaemonSet {pod.namespace}/{owner} does not tolerate {LEGACY_TAINT_KEY}"
                 )
         elif not pod.is_static:
@@ -102,11 +96,11 @@ def choose_taint(
                 and unfit_reason(conditions, node) is None
                 for node in others
             ):
-                reasons[f"pod {pod.key}"] = ONLY_ON_LEGACY(f"pod {pod.key} fits on no node outside the legacy pool")
+                reasons[f"pod {pod.key}"] = r.ONLY_ON_LEGACY(f"pod {pod.key} fits on no node outside the legacy pool")
     for name, asked in templates.items():
         fits_here = any(node_rejection_reason(asked, (), node) is None for node in plain)
         if fits_here and not any(node_rejection_reason(asked, (), node) is None for node in others):
-            reasons[f"template {name}"] = ONLY_ON_LEGACY(f"pods of {name} fit on no node outside the legacy pool")
+            reasons[f"template {name}"] = r.ONLY_ON_LEGACY(f"pods of {name} fit on no node outside the legacy pool")
     weak = Taint(key=LEGACY_TAINT_KEY, value="true", effect="PreferNoSchedule")
     return LegacyTaint(weak if reasons else strong, tuple(reasons[key] for key in sorted(reasons)))
 
@@ -118,43 +112,48 @@ def without_legacy_taint(node: NodeInfo) -> NodeInfo:
 
 
 def find_refusals(
-    groups: Iterable[NodeGroupStatus],
-    ranking: Ranking | None,
-    legacy_types: Iterable[str],
-    target_types: Iterable[str],
-    target_nodes: int,
+    inventory: Inventory,
+    legacy: Sequence[NodeInfo],
+    target: Sequence[NodeInfo],
+    known: NodeTemplates,
+    *,
+    lacks_room: bool,
+    compares: bool,
 ) -> tuple[Reason, ...]:
     """Returns the reasons why no pod may move now; an empty tuple if pods may move.
 
-    `groups` are the node groups of the new pool, which has `target_nodes` nodes. `ranking` is None if prices are not to
-    be compared.
-    """
-    if not target_nodes:
-        return (TARGET_EMPTY("the new pool has no node, so its labels, taints and machine type are not known"),)
-    reasons: list[Reason] = []
-    all_groups = tuple(groups)
-    if all_groups and all(one.scale_up == "Backoff" for one in all_groups):
-        reasons.append(
-            TARGET_OUT_OF_STOCK(
-                f"node group {all_groups[0].name} is in the state Backoff: the cloud could not provide nodes"
-            )
-        )
-    full = [one for one in all_groups if one.max_size is not None and (one.target or 0) >= one.max_size]
-    if all_groups and len(full) == len(all_groups):
-        reasons.append(
-            TARGET_FULL(f"node group {full[0].name} is at its maximum: {full[0].target} of {full[0].max_size} nodes")
-        )
-    if ranking is not None:
-        order = {score.candidate.name: number for number, score in enumerate(ranking.scores)}
-        worst_new = max((order.get(name, len(order)) for name in target_types), default=len(order))
-        best_old = min((order.get(name, len(order)) for name in legacy_types), default=len(order))
-        if worst_new >= best_old:
-            new, old = (", ".join(sorted(names)) for names in (target_types, legacy_types))
-            comparison = f"the machine type {new} is not ranked above {old}"
-            unknown = "the machine types cannot be compared: no node has the label of its type in"
-            pools = [pool for pool, names in (("the new pool", new), ("the legacy pool", old)) if not names]
-            reasons.append(TARGET_NOT_BETTER(f"{unknown} {' and '.join(pools)}" if pools else comparison))
-    return tuple(reasons)
+    `target`: the nodes of the new pool. `known`: the templates of all node groups. `lacks_room`: whether the new pool
+    needs more nodes, so that one of its groups has to give them. `compares`: whether the new nodes must cost less than
+    the legacy ones, as for a replacement."""
+    if not target:
+        return (r.TARGET_EMPTY("the new pool has no node, so its labels, taints and machine type are not known"),)
+    names = {node.name for node in target}
+    groups = {name for name, members in known.members.items() if not names.isdisjoint(members)}
+    templates = [one for one in known.templates if one.group in groups]
+    if not templates and (lacks_room or compares):
+        refusals = [known.refusals[name] for name in sorted(groups) if name in known.refusals]
+        passing = (r.GROUP_AT_MAXIMUM, r.GROUP_IN_BACK_OFF)
+        # Room that is there already can be used, whatever the group may still give.
+        if lacks_room or not all(reason.code in passing for reason in refusals):
+            return tuple(refusals) or (r.TARGET_NOT_BETTER("no node group is known of which the new nodes would be"),)
+    if not compares or not templates:
+        return ()
+    by_group = {name: [one for one in templates if one.group == name] for name in sorted({t.group for t in templates})}
+    migrations = [plan_migration(inventory, legacy, of_group) for of_group in by_group.values()]
+    unknown = next((one for one in migrations if isinstance(one, NotYet)), None)
+    if unknown is not None:
+        return (r.TARGET_NOT_BETTER(f"it is not known whether a migration saves anything: {unknown.reason}"),)
+    compared = [one for one in migrations if not isinstance(one, NotYet)]
+    if any(one.saves > 0 for one in compared):
+        return ()
+    best = max(compared, key=lambda one: one.saves)
+    new_nodes = format_count(best.new_nodes, "new node")
+    return (
+        r.TARGET_NOT_BETTER(
+            f"{new_nodes} of node group {best.group} would cost ${best.price_after / 1e6:,.2f} an hour, and the legacy "
+            f"nodes cost ${best.price_before / 1e6:,.2f}"
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

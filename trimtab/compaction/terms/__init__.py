@@ -1,4 +1,4 @@
-"""What pods state about their own evictions: windows, a price and a number of evictions a day, within bounds of the pool.
+"""What pods state about their own evictions: windows, a cost and a daily number, within the bounds of the pool.
 
 term_ledger     what the compactor recorded: evictions of workloads, and how long terms have kept nodes
 term_obstacles  whether the terms of a pod permit its eviction now

@@ -107,6 +107,7 @@ _ACTIONS = {
         "nodeSelector: {pool: batch}, required: true",
     ),
     "safeToEvictVolumes": ("volumes: [tmp]", "volumes: [tmp], hostPaths: true", "volumes: [tmp], required: true"),
+    "disruptionTerms": ("cost: 20", "windows: sat 02:00-06:00, override: true", "perDay: 2, required: true"),
     "priorityClass": ("name: low", "name: low, override: true", "name: low, required: true"),
     "topologySpread": (
         "constraints: [{topologyKey: topology.kubernetes.io/zone}]",

@@ -28,6 +28,7 @@ _THEMES = {
     "quality_of_service": "Requests, limits and quality of service",
     "request_sizes": "Requests and usage",
     "scheduling": "Scheduling",
+    "pod_terms": "Terms of pods for their evictions",
     "nodes": "Nodes",
     "cluster_autoscaler": "The cluster autoscaler",
     "trimtab_itself": "Trimtab itself",

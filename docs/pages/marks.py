@@ -108,6 +108,31 @@ MARKS = (
         'With the value "true" the compactor leaves the node, or the pod and so its node, as it is.',
     ),
     _mark(
+        "disruption-cost",
+        ANNOTATION,
+        "pods",
+        "you; a policy",
+        "As how many further evictions the eviction of the pod counts in the order of drains, up to podTerms.maxCost of"
+        " the pool.",
+        "docs/how-to/terms-of-pods.md describes it.",
+    ),
+    _mark(
+        "disruption-windows",
+        ANNOTATION,
+        "pods",
+        "you; a policy",
+        "The weekly windows in which the compactor may evict the pod, within podTerms.maxDelay of the pool.",
+        "docs/how-to/terms-of-pods.md describes it.",
+    ),
+    _mark(
+        "disruptions-per-day",
+        ANNOTATION,
+        "pods",
+        "you; a policy",
+        "How many pods of the workload the compactor may evict in 24 hours, within podTerms.maxDelay of the pool.",
+        "docs/how-to/terms-of-pods.md describes it.",
+    ),
+    _mark(
         "keep",
         ANNOTATION,
         "nodes and pods",

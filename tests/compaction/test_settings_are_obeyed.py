@@ -134,6 +134,8 @@ OTHER_TESTS = {
     "labels": "tests/cluster/test_pool_names.py",
     "lead_max_threshold": "tests/compaction/test_plan_autoscaler.py",
     "max_grace": "tests/compaction/test_autoscaler_flags_obeyed.py",
+    "max_term_cost": "tests/compaction/terms/test_term_obstacles.py",
+    "max_term_delay": "tests/compaction/terms/test_term_obstacles.py",
     "openings_per_hour": "tests/compaction/drain/test_release.py",
     "pending_limit": "tests/compaction/search/test_reserved_capacity.py",
     "prices": "tests/compaction/test_plan.py",

@@ -91,6 +91,7 @@ SHARED: dict[str, Law] = {
             "trimtab/compaction/search/strategy.py [:MAX_SWAP_IN]",
             "trimtab/compaction/search/drain_order.py [:MAX_FIRST_NODES]",
             "trimtab/compaction/search/strategy.py [-MAX_SWAP_OUT:]",
+            "trimtab/compaction/search/dear_nodes.py [:MAX_EXCHANGED]",
         ),
     ),
     "the resizes per hour of a pool": Law(

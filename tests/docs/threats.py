@@ -237,6 +237,13 @@ WHAT: dict[str, tuple[str, ...]] = {
         "tests/recommender/test_reservations.py::test_damaged_texts_are_left_out",
     ),
     "evictions": ("tests/e2e/test_compactor.py::test_thirty_nodes_become_what_was_planned_and_no_budget_is_broken",),
+    "terms that a tenant writes on pods, to keep a node for ever": (
+        "tests/property/test_term_laws.py"
+        "::test_whatever_is_written_terms_keep_a_node_no_longer_than_the_ceiling_without_an_hour_of_chances",
+        "tests/property/test_term_laws.py::test_what_a_tenant_writes_keeps_no_node_without_pods_of_its_own",
+        "tests/compactor/test_terms_of_pods.py"
+        "::test_a_window_that_closes_ends_the_drain_and_nothing_counts_against_the_node",
+    ),
     "a successor that cannot be created": (
         "tests/e2e/test_compactor_ends.py::test_a_successor_that_a_quota_refuses_opens_the_node_at_once",
     ),

@@ -22,6 +22,7 @@ EXAMPLES = {
     "pod_level_requests": "{cpu: {rule: p95}}",
     "placement": "{nodeSelector: {pool: batch}}",
     "safe_to_evict_volumes": "{volumes: [cache]}",
+    "disruption_terms": "{cost: 20, windows: sat 02:00-06:00}",
     "priority_class": "{name: batch}",
     "topology_spread": "{constraints: [{topologyKey: zone}]}",
     "scheduler_name": "{name: packing, lease: none}",

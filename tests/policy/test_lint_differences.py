@@ -18,6 +18,7 @@ OTHERS = {
     "pod_level_requests": "{cpu: {rule: p99}}",
     "placement": "{nodeSelector: {pool: spot}}",
     "safe_to_evict_volumes": "{volumes: [scratch]}",
+    "disruption_terms": "{cost: 30}",
     "priority_class": "{name: low}",
     "topology_spread": "{constraints: [{topologyKey: zone, maxSkew: 3}]}",
     "scheduler_name": "{name: other, lease: none}",

@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import convert, structs, to_builtins
 
 from trimtab.cluster import cluster_autoscaler, recommendation
+from trimtab.cluster import disruption_terms as terms
 from trimtab.cluster.kinds import GROUPS_BY_KIND
 from trimtab.cluster.node import CAPACITY_TYPE_LABEL
 from trimtab.cluster.node_nature import SIGN_ANNOTATIONS, SIGN_KEYS
@@ -135,7 +136,8 @@ PLAIN_FIELDS = frozenset(
 customer, for example."""
 PLAIN_ANNOTATIONS = frozenset(
     {"trimtab.dev/price", "trimtab.dev/price-per-gib-month", "trimtab.dev/resumed-at", "trimtab.dev/reserved-target"}
-    | {"autoscaling.keda.sh/paused-replicas", "controller.kubernetes.io/pod-deletion-cost"}
+    | {"autoscaling.keda.sh/paused-replicas", terms.DELETION_COST_ANNOTATION, terms.COST_ANNOTATION}
+    | {terms.PER_DAY_ANNOTATION}
     | {f"deployment.kubernetes.io/{name}" for name in ("revision", "desired-replicas", "max-replicas")}
     | {cluster_autoscaler.UPDATED_ANNOTATION}
 )
@@ -447,6 +449,9 @@ def _replace_annotation(name: str, text: str, rename: Any) -> str:
         # A note of the compactor. Its signature is not valid for other names, and nothing trusts it.
         return json.dumps(_replace_in_note(parsed, rename))
     is_sign = text in SIGN_ANNOTATIONS.get(name, ())
+    is_sign = is_sign or (
+        name == terms.WINDOWS_ANNOTATION and not isinstance(terms.parse_windows(text), terms.TermMistake)
+    )
     return text if is_sign else str(_replace_plain(text, rename) if name in PLAIN_ANNOTATIONS else rename(text))
 
 

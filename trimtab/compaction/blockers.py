@@ -23,9 +23,12 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, parse_duration
 from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import keep_reason, unreadable_reason
+from trimtab.compaction.long_graces import grace_reason
 from trimtab.compaction.rules_of_nodes import RulesOfNodes
 from trimtab.compaction.second_replica import second_replica_reason
 from trimtab.compaction.surge.find_surge import Surge, find_surge
+from trimtab.compaction.terms.term_ledger import EMPTY_LEDGER, TermLedger
+from trimtab.compaction.terms.term_obstacles import find_term_obstacle
 from trimtab.compaction.unknown_owners import describe_unknown_owner
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -82,6 +85,7 @@ class EvictionChecker:
     now: Seconds | None
     rules: RulesOfNodes
     """The rules of the cluster autoscaler, which would not remove a node that it does not empty itself."""
+    term_ledger: TermLedger = EMPTY_LEDGER
     _replica_counts: dict[OwnerKey, int] = field(default_factory=dict)
     """Owner → the number of its pods without a deletion timestamp; computed when it is first needed."""
     _unready_by_owner: dict[OwnerKey, list[PodInfo]] | None = None
@@ -94,11 +98,16 @@ class EvictionChecker:
 
     @classmethod
     def for_inventory(
-        cls, inventory: Inventory, now: Seconds | None, autoscaler: Autoscaler | None = None
+        cls,
+        inventory: Inventory,
+        now: Seconds | None,
+        autoscaler: Autoscaler | None = None,
+        ledger: TermLedger = EMPTY_LEDGER,
     ) -> "EvictionChecker":
         """Returns the checker for an inventory. `now` is None if the time is unknown; rules that need the time are then
         skipped."""
-        return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now, RulesOfNodes(inventory.nodes, autoscaler))
+        rules = RulesOfNodes(inventory.nodes, autoscaler)
+        return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now, rules, ledger)
 
     def count_replicas(self, pod: PodInfo) -> int:
         """Returns the number of existing pods of the pod's owner. It is used for owners that are not in the
@@ -140,9 +149,10 @@ class EvictionChecker:
             or self._group_reason(pod)
             or self._owner_reason(pod, pool, budgets)
             or self._annotation_reason(pod, pool)
+            or self._term_reason(pod, pool)
             or self._local_data_reason(pod, pool)
             or self._age_reason(pod, pool)
-            or _grace_reason(pod, pool)
+            or grace_reason(pod, pool)
         )
         if reason is not None:
             return Blocked(reason)
@@ -324,6 +334,9 @@ class EvictionChecker:
             return r.UNSAFE(f"pod {pod.key} has the annotation {DO_NOT_DISRUPT}: {value}")
         return None
 
+    def _term_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
+        return find_term_obstacle(pod, pool, self.term_ledger, self.now) if pod.annotations else None
+
     # ── pod groups ───────────────────────────────────────────────────────
     def _group_reason(self, pod: PodInfo) -> Reason | None:
         """Returns the reason if the pod's group has pods on other nodes or pending pods, because an eviction would stop
@@ -464,12 +477,3 @@ class EvictionChecker:
         if budget.is_stale:
             return r.BUDGET_STALE(f"the status of budget {budget.key} is older than the budget")
         return None
-
-
-def _grace_reason(pod: PodInfo, pool: Pool) -> Reason | None:
-    if not pool.max_grace or pod.grace_seconds <= pool.max_grace:
-        return None
-    return r.LONG_GRACE(
-        f"pod {pod.key} has a termination grace period of {pod.grace_seconds} s, but the pool allows "
-        f"{pool.max_grace} s (protect.maxGrace)"
-    )

@@ -15,7 +15,10 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import JOB, REPLICA_SET, REPLICATION_CONTROLLER
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pool import Pool
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.several_autoscalers import autoscaler_of_node
+from trimtab.compaction import reasons as r
 
 LONG_GRACE_SECONDS = 600
 """A grace period that is longer is named in the notes of a plan (the default of the autoscaler's
@@ -135,3 +138,13 @@ def _grace_limit(autoscaler: Autoscaler, pod: PodInfo) -> tuple[int, str]:
     first = next(iter(by_priority.values()))
     fitting = [seconds for priority, seconds in by_priority.items() if priority <= pod.priority]
     return (fitting[-1] if fitting else first), f.DRAIN_PRIORITIES.name
+
+
+def grace_reason(pod: PodInfo, pool: Pool) -> Reason | None:
+    """Returns the reason if the pod may take longer to stop than the pool permits, otherwise None."""
+    if not pool.max_grace or pod.grace_seconds <= pool.max_grace:
+        return None
+    return r.LONG_GRACE(
+        f"pod {pod.key} has a termination grace period of {pod.grace_seconds} s, but the pool allows "
+        f"{pool.max_grace} s (protect.maxGrace)"
+    )

@@ -26,6 +26,7 @@ from trimtab.compaction.search.drain_order import (
     arrange_waves,
     by_evictions,
     choose_first_node,
+    defer_dear_nodes,
     eviction_turns,
     replay_drain,
     undo_replay,
@@ -140,9 +141,11 @@ class Planner:
         }
         surges = problem.surge_counts.get
         value = {node: (len(problem.pods_to_move[node]) + surges(node, 0), problem.savings[node]) for node in order}
-        return arrange_waves(
-            choose_first_node(order, needs, self.allowed_disruptions, value), needs, self.allowed_disruptions
-        )
+        chosen = choose_first_node(order, needs, self.allowed_disruptions, value)
+        if problem.term_costs:
+            by_cost = by_evictions(order, problem.pods_to_move, problem.savings, problem.surcharges)
+            chosen = defer_dear_nodes(order, chosen, problem.term_costs, by_cost)
+        return arrange_waves(chosen, needs, self.allowed_disruptions)
 
     def _replay_capacity(self) -> FreeCapacity:
         capacity = FreeCapacity(self.model)

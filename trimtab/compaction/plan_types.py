@@ -11,6 +11,7 @@ import msgspec
 
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.terms.term_ledger import EMPTY_LEDGER, TermLedger
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -169,6 +170,8 @@ class Observations:
     of the pool with pods of the namespace is drained."""
     evictions: tuple[Seconds, ...] = ()
     """The times of the compactor's evictions in the last hour."""
+    terms: TermLedger = EMPTY_LEDGER
+    """What was recorded about the terms that pods state."""
     draining: Mapping[str, str] = field(default_factory=dict)
     """Node → pool, for the nodes that are being drained now."""
 

@@ -24,6 +24,7 @@ from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, describ
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
 from trimtab.compaction.long_graces import is_only_stopping
+from trimtab.compaction.terms.reasons import TERM_CODES
 from trimtab.compactor.actuator import Actuator, ErrorCollector, EvictionResponse, EvictionResult
 from trimtab.compactor.drain_in_progress import DrainInProgress
 from trimtab.compactor.error_guard import ErrorGuard, Failed
@@ -288,7 +289,7 @@ class Drainer:
         undo_errors = ErrorCollector()
         for step in steps:
             if isinstance(step, a.Evict):
-                if not self._evict_pod(drain, step.move, now):
+                if not self._evict_pod(drain, step, now):
                     return
             elif isinstance(step, a.SetReplicas) and step.replicas < step.before:
                 with undo_errors.collect_errors():
@@ -331,14 +332,22 @@ class Drainer:
         if is_scaled:
             self._record("scaled", SCALED(describe_step(step)), drain)
 
-    def _evict_pod(self, drain: DrainInProgress, move: PodToEvict, now: float) -> bool:
+    def _evict_pod(self, drain: DrainInProgress, step: a.Evict, now: float) -> bool:
         """Evicts one pod. Returns False if no further eviction of this drain should be made in this round."""
+        move = step.move
         if not self.steps.may_begin(now):
             return False
         if self.steps.is_postponed(move.uid):
             return True
+        before = self.pool_states.state_of(drain.pool)
+        if step.counted_workload:
+            # Before the eviction: if the process is killed in between, one eviction is counted too many, not too few.
+            counted = before.with_disruption(step.counted_workload, drain.view.now)
+            self.pool_states.set_state(drain.pool, counted)
+            self.pool_states.save_states((drain.pool,))
         answer = self.actuator.evict_pod(move)
         if answer.became is not EvictionResult.EVICTED:
+            self.pool_states.set_state(drain.pool, before)
             return self._record_rejection(drain, move, answer, now)
         self.evicted_at[move.uid] = now
         memory = self.pool_states.state_of(drain.pool)
@@ -367,6 +376,8 @@ class Drainer:
         """
         pool, view = drain.pool, drain.view
         self._record_end(drain, step.reason, step.blame, "released", step.namespace)
+        if step.reason.code in TERM_CODES:
+            self.pool_states.set_state(pool, self.pool_states.state_of(pool).with_term_stop(drain.node.name, view.now))
         if step.opened:
             quiet = delay_after_add(view.autoscaler)
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).with_opening(view.now, quiet))

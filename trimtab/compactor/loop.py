@@ -11,6 +11,7 @@ from trimtab.cluster.reason import NotYet
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.moves_by_others import MovesByOthers
 from trimtab.compaction.drain.order_entry import ORDERS
+from trimtab.compaction.drain.pool_state import merge_terms
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.drain.state_machine import DrainPlanner
 from trimtab.compaction.reasons import DOUBTFUL_CORDON as DOUBTFUL
@@ -170,7 +171,7 @@ class Loop:
             opened_counts=drains.opened_counts(observed),
             deleting_nodes=drains.deleting_nodes(),
         )
-        return DrainPlanner(view, self.drainer.timeouts)
+        return DrainPlanner(view, self.drainer.timeouts, merge_terms(self.pool_states.states.values()))
 
     def _handle_unreadable(self, failed: Failed) -> float:
         """Counts a round in which the cluster could not be read. After `MAX_BLIND_ROUNDS` of them, nodes are released

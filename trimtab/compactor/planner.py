@@ -29,6 +29,8 @@ from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.compaction.resize.plan_resizes import plan_with_resizes
 from trimtab.compaction.resize.types import ResizeProposal
 from trimtab.compaction.room_forecast import NeededRoom
+from trimtab.compaction.terms.reasons import is_kept_by_terms
+from trimtab.compaction.terms.term_ledger import update_delays
 from trimtab.compactor.actuator import (
     Actuator,
     ActuatorConflict,
@@ -124,7 +126,8 @@ class CompactionPlanner:
         self._failing_pools = self._observe_pools(model, view)
         record_demand(self.pool_states, view)
         self.needed_room = forecast_pools(self.pool_states, view.pools, view.now)
-        new_plan = self._plan_pools(model, view, self._planning_context(view, active))
+        context = self._planning_context(view, active)
+        new_plan = self._plan_pools(model, view, context)
         self.reserved_targets = self._reserve_targets(new_plan, model, view, active)
         self.last_plan, self.plan_seconds = new_plan, elapsed_seconds() - started
         for pool in view.pools:
@@ -139,6 +142,7 @@ class CompactionPlanner:
                 self.pool_states.set_state(
                     pool.name, self.pool_states.state_of(pool.name).with_left_nodes(pool_nodes, view.now)
                 )
+        self._record_delays(view, new_plan, CandidateChecker(model, view.pools, context))
         self._record_aims(view, active, new_plan)
         self.pending_steps = PendingSteps(self._choose_steps(view, new_plan, active), now)
         return new_plan
@@ -164,6 +168,28 @@ class CompactionPlanner:
         """
         moving = set(active.emptying.values())
         return {pool: aim.nodes for pool, aim in self._aims.items() if pool in moving and view.now < aim.at + AIM}
+
+    def _record_delays(self, view: ClusterView, new_plan: Plan, nodes: CandidateChecker) -> None:
+        """Records which nodes of each pool the terms of pods keep, for pools in which something may be planned."""
+        kept = {pod.node for pod in view.inventory.pods if is_kept_by_terms(new_plan.pods.get(pod.key))}
+        numbers = nodes.model.node_numbers
+        for pool in view.pools:
+            state = self.pool_states.state_of(pool.name)
+            if pool.name in new_plan.pools or not (kept or state.delays):
+                continue
+            own = {
+                name
+                for name in {*kept, *state.delays}
+                if name in numbers and pool.has_node(nodes.model.nodes[numbers[name]])
+            }
+            # A node that may not be drained for other reasons does not show that the terms permit it.
+            judged = {
+                name: name in kept
+                for name in own
+                if name in kept or nodes.rejection_reason(numbers[name], pool) is None
+            }
+            delays = update_delays(state.delays, judged, view.now, pool.max_term_delay)
+            self.pool_states.set_state(pool.name, change(state, delays=delays))
 
     def _record_aims(self, view: ClusterView, active: ActiveDrains, new_plan: Plan) -> None:
         """Records the nodes of this plan, for each pool that may be planned and has no plan in progress."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trimtab.policy.actions import (
+    disruption_terms,
     empty_dirs,
     labels,
     limits,
@@ -39,6 +40,7 @@ ACTIONS: tuple[Action[Any], ...] = (
     scheduler_name.ACTION,
     termination_grace_period.ACTION,
     safe_to_evict_volumes.ACTION,
+    disruption_terms.ACTION,
     labels.LABELS_ACTION,
     labels.ANNOTATIONS_ACTION,
 )

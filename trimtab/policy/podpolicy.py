@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
+from trimtab.policy.actions.disruption_terms import DisruptionTermsAction
 from trimtab.policy.actions.empty_dirs import EmptyDirs
 from trimtab.policy.actions.labels import Annotations, Labels
 from trimtab.policy.actions.limits import LimitsAction
@@ -47,6 +48,7 @@ class Actions:
     pod_level_requests: PodLevelRequests | None = None
     placement: PlacementAction | None = None
     safe_to_evict_volumes: SafeToEvictVolumes | None = None
+    disruption_terms: DisruptionTermsAction | None = None
     priority_class: PriorityClassChoice | None = None
     topology_spread: TopologySpread | None = None
     scheduler_name: SchedulerChoice | None = None

@@ -10,6 +10,7 @@ disruption_budgets  PodDisruptionBudgets and replicas
 quality_of_service  requests, limits and what they do to a pod
 request_sizes       requests compared with usage
 scheduling          schedulers, zones, gangs, traffic
+pod_terms           what pods state about their own evictions
 nodes               spot nodes, reservations, pods per node
 cluster_autoscaler  the autoscaler's flags together with pools and buffers
 trimtab_itself      Trimtab's own webhook, policies and recommender together with the rest
@@ -23,6 +24,7 @@ from trimtab.autoscaling.rules import (
     hpa_targets,
     hpa_with_vpa,
     nodes,
+    pod_terms,
     quality_of_service,
     request_sizes,
     scheduling,
@@ -45,6 +47,7 @@ _THEMES = (
     quality_of_service,
     request_sizes,
     scheduling,
+    pod_terms,
     nodes,
     cluster_autoscaler,
     trimtab_itself,

@@ -24,6 +24,8 @@ class Evict:
     """Evict one pod."""
 
     move: PodToEvict
+    counted_workload: str = ""
+    """The workload of which the eviction is counted for 24 hours, because the pod limits this; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)

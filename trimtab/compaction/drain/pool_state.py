@@ -11,6 +11,8 @@ backoff     setbacks in a row; judged: their causes; emptied: the capacity of th
 ring        the last decisions, as history entries
 resizes     running pods that are resized, with what each of them had before
 demand      what the pods requested, slot by slot, for the forecast of the room that they need
+delays      since when the terms that pods state have kept each node
+disruptions evictions in the last 24 hours, by workload, where pods limit them
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +30,12 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.plan_types import HOUR_SECONDS, Failure, Observations
 from trimtab.compaction.resize.records import ResizeRecords
 from trimtab.compaction.room_forecast import DemandHistory
+from trimtab.compaction.terms.term_ledger import (
+    NodeDelay,
+    TermLedger,
+    add_disruption,
+    without_old_disruptions,
+)
 
 STATE_LABEL = "trimtab.dev/state"
 """The label of a state's ConfigMap; its value is the pool's name."""
@@ -151,6 +159,11 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     `ORDERS`. None: nothing, or the policy differs from that of an installation."""
     demand: DemandHistory = DemandHistory()
     """What the pods of the pool requested, for the forecast of the room that they need."""
+    delays: dict[str, NodeDelay] = {}
+    """Node → since when the terms that its pods state have kept it."""
+    disruptions: dict[str, tuple[Seconds, ...]] = {}
+    """Workload (Kind/namespace/name) → when its pods were evicted in the last 24 hours, for workloads whose pods limit
+    this."""
     v: int = VERSION
 
     def with_failure(self, node: str, now: Seconds, *, strike: bool, namespace: str = "") -> "PoolState":
@@ -309,6 +322,15 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         """Returns the state after an eviction."""
         return change(self, evictions=(*self.evictions, now))
 
+    def with_disruption(self, workload: str, now: Seconds) -> "PoolState":
+        """Returns the state with one more eviction of a workload whose pods limit them."""
+        return change(self, disruptions=add_disruption(self.disruptions, workload, now))
+
+    def with_term_stop(self, node: str, now: Seconds) -> "PoolState":
+        """Returns the state after the terms of a pod ended the drain of this node."""
+        delay = self.delays.get(node, NodeDelay(since=now, seen=now)).observe_stop(now)
+        return change(self, delays={**self.delays, node: delay})
+
     def with_successors(self, pods: Mapping[str, Seconds], now: Seconds, rest: Seconds) -> "PoolState":
         """Returns the state with these successors and their creation times added. Successors older than `rest` seconds
         are removed."""
@@ -353,6 +375,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             },
             emptied={node: shape for node, shape in state.emptied.items() if shape.at > now - HOUR_SECONDS},
             resizes=state.resizes.without_old_entries(now),
+            delays={node: delay for node, delay in state.delays.items() if node in existing},
+            disruptions=without_old_disruptions(state.disruptions, now),
         )
 
     def clamp_to_now(self, now: Seconds) -> "PoolState":
@@ -377,6 +401,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             emptied={node: change(shape, at=min(shape.at, now)) for node, shape in self.emptied.items()},
             resizes=self.resizes.without_old_entries(now),
             orders={uid: change(entry, since=min(entry.since, now)) for uid, entry in self.orders.items()},
+            delays={node: delay.clamp_to_now(now) for node, delay in self.delays.items()},
+            disruptions={name: tuple(min(when, now) for when in times) for name, times in self.disruptions.items()},
         )
 
     def to_observations(self, emptying: Mapping[str, str]) -> Observations:
@@ -415,7 +441,19 @@ def merge_observations(states: Mapping[str, PoolState], emptying: Mapping[str, s
         },
         evictions=tuple(sorted(when for each in by_pool for when in each.evictions)),
         draining=emptying,
+        terms=merge_terms(states.values()),
     )
+
+
+def merge_terms(states: Iterable[PoolState]) -> TermLedger:
+    """Returns what the pools together recorded about the terms of pods. A workload may have pods in several pools."""
+    delays: dict[str, NodeDelay] = {}
+    disruptions: dict[str, tuple[Seconds, ...]] = {}
+    for state in states:
+        delays |= state.delays
+        for workload, times in state.disruptions.items():
+            disruptions[workload] = (*disruptions.get(workload, ()), *times)
+    return TermLedger(delays, disruptions)
 
 
 def moved_pods(states: Iterable[PoolState]) -> frozenset[str]:

@@ -20,6 +20,7 @@ from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, Precedence
+from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.blockers import EvictionChecker
 from trimtab.compaction.candidates import keep_annotations, node_keep_reason
@@ -57,6 +58,8 @@ from trimtab.compaction.drain.reasons import (
 from trimtab.compaction.drain.release import nodes_to_open
 from trimtab.compaction.drain.surging import DrainSurges
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
+from trimtab.compaction.terms.term_ledger import EMPTY_LEDGER, TermLedger
+from trimtab.compaction.terms.term_obstacles import counted_workload, find_term_obstacle
 
 MISSING_FRACTION = 4
 """A divisor: a workload without a PodDisruptionBudget may lack a quarter of its pods at a time, and at least one
@@ -70,6 +73,8 @@ class DrainPlanner:
 
     view: ClusterView
     timeouts: DrainTimeouts
+    term_ledger: TermLedger = EMPTY_LEDGER
+    """What was recorded about the terms that pods state."""
     workloads: Workloads = field(init=False)
     pending_pods: PendingPods = field(init=False)
     pdb_index: PdbIndex = field(init=False)
@@ -82,6 +87,8 @@ class DrainPlanner:
     """Budget → the number of evictions that were chosen in this round, or made and not yet in the budget's status."""
     chosen_evictions: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Workload (the Deployment, if there is one) → the number of evictions chosen in this round."""
+    chosen_disruptions: Counter[str] = field(default_factory=Counter)
+    """Workload whose pods limit its evictions in a day → the number of evictions chosen in this round."""
     _critical_workloads: set[OwnerKey] | None = None
     """The system workloads with a pod that is moving, including those chosen in this round; computed when it is first
     needed."""
@@ -358,6 +365,8 @@ class DrainPlanner:
         forbidden = self.eviction_checker.forbidding_annotation(pod, pool) if pool is not None else None
         if forbidden is not None:
             return Release(FORBIDDEN(str(forbidden)), FailureCause.NODE)
+        if pool is not None and (terms := self._term_obstacle(pod, pool)) is not None:
+            return Release(terms)
         budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
         if len(budgets) > 1:
             return Release(FORBIDDEN(f"{format_count(len(budgets), 'budget')} select pod {pod.key}"), FailureCause.NODE)
@@ -376,7 +385,16 @@ class DrainPlanner:
         if move.priority >= CRITICAL_PRIORITY:
             self._moving_critical_workloads().add(move.owner_key)
         self.chosen_evictions[self.workloads.top_owner(move.owner_key)] += 1
-        return a.Evict(move)
+        workload = counted_workload(pod)
+        self.chosen_disruptions[workload] += 1
+        return a.Evict(move, workload)
+
+    def _term_obstacle(self, pod: PodInfo, pool: Pool) -> Reason | None:
+        """Returns why the pod's own terms forbid its eviction now, or None if they permit it."""
+        if not pod.annotations:
+            return None
+        chosen = self.chosen_disruptions[counted_workload(pod)]
+        return find_term_obstacle(pod, pool, self.term_ledger, self.view.now, chosen)
 
     def _budget_wait(self, pod: PodInfo, number: int) -> Wait | None:
         budget = self.view.inventory.pdbs[number]

@@ -72,6 +72,8 @@ class OrderedEvictionChecker(EvictionChecker):
                 f"pod {pod.key} is the only replica of {owner.described}, which is not available until the successor "
                 "is ready"
             )
+        if (terms := EvictionChecker._term_reason(self, pod, ORDER_POOL)) is not None:
+            yield o.TERMS_OVERRIDDEN(f"the order evicts pod {pod.key} against its own terms: {terms}")
         if pod.grace_seconds > LONG_GRACE_SECONDS:
             yield o.LONG_GRACE(f"pod {pod.key} may take {pod.grace_seconds} s to stop")
         for number in self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels):
@@ -117,6 +119,10 @@ class OrderedEvictionChecker(EvictionChecker):
         reason = None if self.order_rules.overrides_protection else EvictionChecker._annotation_reason(self, pod, pool)
         option = self.order_rules.words.overrides_protection
         return o.PROTECTED_POD(f"{reason} ({option} evicts it)") if reason is not None else None
+
+    def _term_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
+        reason = None if self.order_rules.overrides_protection else EvictionChecker._term_reason(self, pod, pool)
+        return o.PROTECTED_POD(f"{reason} (--override-protection evicts it)") if reason is not None else None
 
     def _local_data_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         for name, claim in zip(pod.claims, self.inventory.claims_of(pod), strict=True):

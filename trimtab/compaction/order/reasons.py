@@ -60,6 +60,12 @@ LONG_GRACE = Code(
     "The pod may take long to stop, because of its termination grace period.",
     "Nothing to do: the drain waits as long.",
 )
+TERMS_OVERRIDDEN = Code(
+    "order-against-own-terms",
+    "The order overrides protection, and evicts a pod outside of the windows that the pod names, or beyond the number "
+    "of evictions in 24 hours that it permits.",
+    "Tell the team of the workload, or leave out --override-protection.",
+)
 BUDGET_WAITS = Code(
     "order-budget-waits",
     "At present the PodDisruptionBudget of the pod allows no eviction, so the drain waits for it.",

@@ -9,7 +9,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from trimtab.cluster.pool import Goal, Pool
 from trimtab.cluster.reason import NotYet
@@ -188,6 +188,20 @@ def choose_first_node(
         if savings > best_savings:
             best, best_savings = order, savings
     return best
+
+
+def defer_dear_nodes(
+    nodes: Sequence[int], chosen: Sequence[int], dear: Container[int], by_cost: Sequence[int]
+) -> list[int]:
+    """Returns the nodes by their costs, after those that `choose_first_node` put in front.
+
+    nodes: the nodes in the order without costs. chosen: that order with a better beginning. dear: the nodes whose pods
+    state costs. by_cost: the nodes in the order with costs. A dear node is not put in front, and the beginning does not
+    depend on costs: so a higher cost never moves its node forward, nor the wave in which it is drained.
+    """
+    count = next(k for k in range(len(nodes) + 1) if [n for n in nodes if n not in chosen[:k]] == list(chosen[k:]))
+    heads = [node for node in chosen[:count] if node not in dear]
+    return [*heads, *(node for node in by_cost if node not in heads)]
 
 
 def _possible_heads(nodes: Sequence[int]) -> list[tuple[int, ...]]:

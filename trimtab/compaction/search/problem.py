@@ -1,5 +1,6 @@
 """The input of a search, read from the cluster model once: pods that may move, candidates, savings and limits."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ from trimtab.compaction.search.drain_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.compaction.surge.find_surge import Surge
+from trimtab.compaction.terms.daily_numbers import DailyNumbers
+from trimtab.compaction.terms.stated_costs import sum_costs
+from trimtab.compaction.terms.term_ledger import EMPTY_LEDGER
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import has_free_resources
@@ -55,6 +59,8 @@ class CompactionProblem:
     """Pod → the number of the PodDisruptionBudget that selects it."""
     surge_of: dict[int, Surge] = field(default_factory=dict)
     """Pod → what its Deployment must be given before its budget allows the eviction; other pods are left out."""
+    term_costs: dict[int, int] = field(default_factory=dict)
+    """Node → the sum of the costs that its moving pods state, at most the pool's ceiling; other nodes are left out."""
     candidates: list[int] = field(default_factory=list)
     unexamined: list[int] = field(default_factory=list)
     """Candidates that were not examined closely, sorted so that those to be drained last are at the end. Empty unless
@@ -86,6 +92,14 @@ class CompactionProblem:
         return {node: sum(extras.values()) for node, extras in by_node.items()}
 
     @property
+    def surcharges(self) -> dict[int, int]:
+        """Node → what counts like so many further evictions where nodes are put in order: additional pods of surges,
+        and the costs that the pods state; nodes without any are left out."""
+        if not self.term_costs:
+            return self.surge_counts
+        return dict(Counter(self.surge_counts) + Counter(self.term_costs))
+
+    @property
     def allowed_disruptions(self) -> list[int]:
         """Budget → how many evictions it allows at a time: now, or after the surge of a pod that it selects."""
         surged = {self.budget_of[pod] for pod in self.surge_of}
@@ -105,7 +119,12 @@ def prepare_problem(
         model,
         FreeCapacity(model),
         context,
-        EvictionChecker.for_inventory(model.inventory, context.now, context.autoscaler),
+        EvictionChecker.for_inventory(
+            model.inventory,
+            context.now,
+            context.autoscaler,
+            context.observations.terms if context.observations is not None else EMPTY_LEDGER,
+        ),
         {},
     )
     # The order of these steps matters: each reads what the ones before have set.
@@ -179,6 +198,10 @@ def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
     problem.unsettled_owners = problem.eviction_checker.unsettled_owners(problem.context.moved_pods)
     _judge_pods(problem, examined)
     _block_returning_pods(problem)
+    stated = [number for number in problem.movable_pods if problem.model.pods[number].annotations]
+    if stated:
+        _block_spent_workloads(problem, examined)
+        problem.term_costs = sum_costs(stated, problem.model.pods, problem.model.node_of, problem.pool_of)
     problem.candidates = [n for n in examined if n not in problem.pinned_nodes]
 
 
@@ -239,6 +262,21 @@ def _block_returning_pods(problem: CompactionProblem) -> None:
             continue
         if (reason := returning_reason(model, number)) is not None:
             node = model.node_of[number]
+            problem.blocked_pods[number] = reason
+            problem.pinned_nodes.add(node)
+            problem.refusals.setdefault(node, BLOCKED(f"node {model.nodes[node].name} stays: {reason}"))
+
+
+def _block_spent_workloads(problem: CompactionProblem, nodes: Sequence[int]) -> None:
+    """Blocks the pods of nodes for which their workloads have too few evictions left for the day, in the order in which
+    the nodes are tried."""
+    model, moving, observations = problem.model, problem.pods_to_move, problem.context.observations
+    daily = DailyNumbers(problem.eviction_checker.term_ledger, problem.context.now)
+    for name in observations.draining if observations is not None else ():
+        if (number := model.node_numbers.get(name)) is not None:
+            daily.reserve(model.pods[pod] for pod in model.pods_on_node[number])
+    for node in by_evictions([n for n in nodes if n not in problem.pinned_nodes], moving, problem.savings):
+        for number, reason in daily.reserve_within(model.pods, moving[node], problem.pool_of[node]).items():
             problem.blocked_pods[number] = reason
             problem.pinned_nodes.add(node)
             problem.refusals.setdefault(node, BLOCKED(f"node {model.nodes[node].name} stays: {reason}"))

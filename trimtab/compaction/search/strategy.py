@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop
 from itertools import chain, compress
 
+from trimtab.compaction.search.dear_nodes import exchange_dear_nodes, exchange_nodes
 from trimtab.compaction.search.drain_order import by_evictions, by_evictions_and_capacity
 from trimtab.compaction.search.drain_search import DRAINED, OPEN, MoveLog, Search
 from trimtab.compaction.search.problem import CompactionProblem
@@ -76,16 +77,8 @@ def _swap_nodes(search: Search, prices: Sequence[int]) -> bool:
     for out, into in _exchanges(search, prices):
         if search.effort <= 0:
             return False
-        log: MoveLog = []
-        position = search.drained_nodes.index(out)
-        search.keep_node(out, log)
-        # A node that stays after all adds its pods: its pool may then have less free capacity than its headroom.
-        limits = search.limits[out]
-        if (limits is None or limits.shortage_reason() is None) and search.drain_receiver(into, log):
+        if exchange_nodes(search, out, into):
             return True
-        search.drain_again(out, log)
-        search.drained_nodes.remove(out)
-        search.drained_nodes.insert(position, out)
     return False
 
 
@@ -152,6 +145,8 @@ def search_drains(problem: CompactionProblem, effort: int) -> Search:
             search = larger
     search.effort = effort
     improve_search(search, [problem.savings.get(n, 0) for n in range(len(problem.model.nodes))])
+    if problem.term_costs:
+        exchange_dear_nodes(problem, search)
     improve_preferences(problem, search)
     return search
 
@@ -162,6 +157,8 @@ def search_once(problem: CompactionProblem) -> Search:
     search = _run_first_pass(
         problem, by_evictions(problem.candidates, problem.pods_to_move, problem.savings, problem.surge_counts)
     )
+    if problem.term_costs:
+        exchange_dear_nodes(problem, search)
     improve_preferences(problem, search)
     return search
 

@@ -20,6 +20,7 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, OrderMark, PodT
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.order import reasons as o
 from trimtab.compaction.order.record import OrderRecord
+from trimtab.compaction.terms.term_obstacles import counted_workload
 from trimtab.compactor.actuator import EvictionResult
 from trimtab.compactor.drainer import Drainer
 from trimtab.compactor.reasons import EVICTED
@@ -85,7 +86,11 @@ class SignedDoor:
         if answer.became is EvictionResult.EVICTED:
             self.drainer.evicted_at[move.uid] = self.elapsed()
             states, pool = self.drainer.pool_states, self.pool_of[node]
-            states.set_state(pool, states.state_of(pool).with_eviction(self.view.now))
+            memory = states.state_of(pool).with_eviction(self.view.now)
+            pod = next((one for one in self.view.inventory.pods if one.uid == move.uid), None)
+            if pod is not None and (workload := counted_workload(pod)):
+                memory = memory.with_disruption(workload, self.view.now)
+            states.set_state(pool, memory)
             self._record("evicted", EVICTED(f"pod {move.pod} was evicted to drain node {node}"), node, move)
             return EvictionOutcome(eviction_status=EvictionStatus.EVICTED)
         status = EvictionStatus.NO_ROOM

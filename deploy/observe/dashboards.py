@@ -212,6 +212,13 @@ POOLS = Dashboard(
             _one("What resizes freed", "Cores of verified resizes since the pools exist.",
                  f"sum by (pool) {_led(_FREED_CORES)}", "{{pool}}"),
         )),
+        Row("Drains that users ordered", (
+            _one("DrainOrders", "Orders that wait or were accepted, by phase: until an order is deleted, its nodes "
+                 "stay cordoned.",
+                 f"sum by (phase) {_led('trimtab_compactor_drain_orders')}", "{{phase}}", stacked=True),
+            _one("Oldest order in progress", "Since the oldest order was created that has not ended.",
+                 f"max{_led('trimtab_compactor_oldest_drain_order_seconds')}", "age", unit="s"),
+        )),
         Row("Health", (
             _one("Pending successors", "The average number of successors that wait for a node.",
                  "sum(rate(trimtab_compactor_pending_seconds_total[$__rate_interval]))", "waiting"),

@@ -36,6 +36,7 @@ _UNITS = (
     ("_invalid_objects", "objects"),
     ("_evictions", "evictions"),
     ("_drains", "nodes"),
+    ("_drain_orders", "DrainOrders"),
     ("_plan_savings", "micro-dollars an hour, millicores or nodes: the label `unit`"),
     ("_resize_freed", "cores or bytes: the label `resource`"),
     ("_forecast_sufficient_ratio", "0 to 1"),

@@ -14,8 +14,9 @@ from tests.cluster_of import budget, cluster, node, pod
 from tests.reasons import has_facts
 from trimtab.cluster.signature import SigningKeys
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, encode_annotation
-from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.compaction.drain.annotation import DrainAnnotation, OrderMark, PodToEvict, encode_annotation
+from trimtab.compaction.drain.order_entry import ORDERS, OrderEntry
+from trimtab.compaction.drain.pool_state import STATE_KEY, STATE_LABEL, HistoryEntry, PoolState, encode_state
 from trimtab.compaction.order.record import ORDER_ANNOTATION, OrderRecord, encode_record
 
 NOW = 1_800_000_000
@@ -52,6 +53,21 @@ def test_a_node_that_our_compactor_drains_is_named_as_ours_with_the_way_back(tmp
     text = why(tmp_path, drained(), pool("web", "mode: act"), form="table").stdout
     assert has_facts(text, "Node n1", "pool web, cordoned")
     assert "To undo the cordon:" in text
+
+
+def test_a_node_of_a_drain_order_names_the_order_and_how_to_end_it(tmp_path: Path) -> None:
+    entry = OrderEntry(name="kernel", since=NOW, digest="d", nodes={"n1": "uid-n1"})
+    metadata = {"name": "trimtab-state-orders", "namespace": "trimtab-system", "labels": {STATE_LABEL: ORDERS}}
+    data = {STATE_KEY: encode_state(PoolState(orders={"u-1": entry}))}
+    orders = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    held = drained(order=OrderMark(order="u-1", waits=True))
+    cordon = report(tmp_path, held, orders)["cordon"]
+    assert cordon["by"] == "trimtab"
+    assert has_facts(cordon["text"], "DrainOrder kernel", "waits for its wave")
+    assert cordon["undo"][0].split()[1:6] == ["delete", "drainorder", "kernel", "-n", "trimtab-system"]
+    emptied = drained(order=OrderMark(order="u-1", was_cordoned=True), emptied=NOW + 60)
+    assert has_facts(report(tmp_path, emptied, orders)["cordon"]["text"], "stays cordoned", "had cordoned")
+    assert "uid u-1" in report(tmp_path, held)["cordon"]["text"]
 
 
 def test_a_drain_names_the_budget_that_allows_no_eviction(tmp_path: Path) -> None:

@@ -211,7 +211,20 @@ WHAT: dict[str, tuple[str, ...]] = {
         f"{_ADVERSARY}/test_drain_orders.py::test_without_the_policy_no_order_is_accepted",
         f"{_ADVERSARY}/test_drain_orders.py::test_rights_that_are_taken_away_stop_the_order_and_give_the_cordons_back",
         f"{_ADVERSARY}/test_drain_orders.py::test_an_order_of_every_node_is_refused",
+        f"{_ADVERSARY}/test_orders_of_others.py"
+        "::test_a_policy_that_was_narrowed_and_restored_between_two_looks_proves_nothing",
+        f"{_ADVERSARY}/test_orders_of_others.py"
+        "::test_permissions_for_single_nodes_and_namespaces_suffice_and_no_others_count",
         "tests/compactor/test_drain_orders.py::test_each_eviction_is_in_a_namespace_that_a_review_covers",
+    ),
+    "a user who deletes the DrainOrder of another user": (
+        f"{_ADVERSARY}/test_orders_of_others.py"
+        "::test_an_order_is_deleted_by_its_author_by_who_may_patch_nodes_and_with_its_namespace",
+        "tests/compaction/order/test_author_policy.py::test_a_delete_is_decided_by_the_policy",
+    ),
+    "a pod on a cordoned node": (
+        f"{_ADVERSARY}/test_orders_of_others.py::test_a_pod_of_a_tenant_on_a_cordoned_node_ends_no_order_of_other_nodes",
+        "tests/compactor/test_order_rights_kept.py::test_a_pod_in_a_namespace_of_another_team_fails_its_node_alone",
     ),
     "a forged status of a DrainOrder": (
         f"{_ADVERSARY}/test_drain_orders.py::test_only_the_compactor_writes_the_status",

@@ -318,6 +318,9 @@ def test_the_commands_of_the_pages_run(cluster: Cluster, login: Path) -> None:
         for command in commands:
             run = drain(login, *[word.strip('"') for word in shlex.split(command)[2:]])
             allowed = {0, 2} if "--resume" in command else {0}
+            if "--through-compactor" in command:
+                # Here no compactor leads, which the command says; tests/e2e/test_drain_order.py has one.
+                allowed = {3}
             assert run.code in allowed, (command, run.text)
         assert drain(login, "--release", "--yes").code == 0
         assert not cordoned(cluster, names)

@@ -16,6 +16,7 @@ from trimtab.cluster.pool import PoolIndex
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.pool_state import HistoryEntry
 from trimtab.compaction.drain.start import ActiveDrains
+from trimtab.compaction.order.order_object import FINAL_PHASES
 from trimtab.compaction.pool_usage import PoolUsage, pool_usages
 from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
 from trimtab.compactor.error_guard import WORK_KINDS, ErrorGuard
@@ -247,6 +248,15 @@ class Metrics(WorkerMetrics):
         self.backing_off = self.gauge(
             "resize_backoffs", "The number of workloads that are not resized for a while after a failed resize.", "pool"
         )
+        self.orders = self.gauge(
+            "drain_orders",
+            "The number of DrainOrders that wait, or that the compactor has accepted, by phase.",
+            "phase",
+        )
+        self.oldest_order = self.gauge(
+            "oldest_drain_order_seconds",
+            "The seconds since the oldest DrainOrder was created that has not ended; 0 if there is none.",
+        )
         self.keys = self.gauge(
             "signing_keys", "1 once the leader has read its signing keys, 0 while it waits for them."
         )
@@ -299,6 +309,12 @@ class Metrics(WorkerMetrics):
         moved = {pod for memory in loop.pool_states.states.values() for pod in memory.moved}
         self.pending.inc(seconds * sum(not pod.node and pod.key in moved for pod in view.inventory.pods))
         self._update_resizes(loop, view)
+        orders = loop.orders.orders_in_progress if loop.orders is not None else {}
+        self.orders.clear()
+        for phase, count in Tally(phase for phase, _ in orders.values()).items():
+            self.orders.labels(phase).set(count)
+        open_since = [created for phase, created in orders.values() if phase not in FINAL_PHASES]
+        self.oldest_order.set(max(0, view.now - min(open_since)) if open_since else 0)
         for pool in view.pools:
             memory = loop.pool_states.state_of(pool.name)
             self.saved.labels(self._pool(pool.name)).set(memory.saved)

@@ -19,6 +19,7 @@ from trimtab.diagnosis.reasons import (
     ALL_PAUSED,
     CLOCK_SKEW,
     CRD_MISSING,
+    DRAIN_ORDER_MISSING,
     LEASE_FREE,
     LEASE_STALE,
     NAMESPACE_MISMATCH,
@@ -306,6 +307,14 @@ def check_crd(cluster: ObservedCluster) -> Iterator[DoctorFinding]:
             POOL_STATUS_MISSING,
             "the API server does not serve PoolStatus documents, so `kubectl get pools` shows nothing",
         )
+    orders = cluster.drain_order_crd
+    if isinstance(orders, Unreadable):
+        yield report_unknown(orders)
+    elif orders is None or VERSION not in orders.served:
+        yield report_warning(
+            DRAIN_ORDER_MISSING,
+            "the API server does not serve DrainOrder documents, so the compactor drains no nodes on order",
+        )
 
 
 def _format_version(version: tuple[int, int]) -> str:
@@ -330,9 +339,9 @@ INSTALLATION_CHECKS = (
     ),
     Check(
         name="crd",
-        asks="Does the API server serve PodPolicy and PoolStatus documents?",
+        asks="Does the API server serve PodPolicy, PoolStatus and DrainOrder documents?",
         judge=check_crd,
-        may=(CRD_MISSING, POOL_STATUS_MISSING),
+        may=(CRD_MISSING, POOL_STATUS_MISSING, DRAIN_ORDER_MISSING),
     ),
 )
 

@@ -260,6 +260,9 @@ def read_cluster(client: Client, namespace: str, asked_in: str) -> ObservedClust
         pool_status_crd=read(
             lambda: reader.read_object("CustomResourceDefinition", "poolstatuses.trimtab.dev", observed.decode_crd)
         ),
+        drain_order_crd=read(
+            lambda: reader.read_object("CustomResourceDefinition", "drainorders.trimtab.dev", observed.decode_crd)
+        ),
         processes={name: every_process[name] for name in INSTALLED},
         secret=read(reader.read_certificate),
         signatures=read_signatures(client, namespace, read),

@@ -252,6 +252,7 @@ class ObservedCluster:
     own_namespace: Read[NamespaceState | None]
     crd: Read[CrdState | None]
     pool_status_crd: Read[CrdState | None]
+    drain_order_crd: Read[CrdState | None]
     processes: Mapping[str, Read[DeploymentState | None]]
     secret: Read[certs.CertificateFiles | None]
     """The webhook's certificate and key, or None if the Secret does not exist or contains none."""

@@ -345,6 +345,13 @@ POOL_STATUS_MISSING = Code(
     "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
     "installs a new CustomResourceDefinition only with the first installation.",
 )
+DRAIN_ORDER_MISSING = Code(
+    "drain-order-missing",
+    "The API server does not serve DrainOrder documents, so users cannot order drains from the compactor. Nothing else "
+    "depends on DrainOrder.",
+    "Pipe what `trimtab policies schema --crd` prints into `kubectl apply --server-side --force-conflicts -f -`; Helm "
+    "installs a new CustomResourceDefinition only with the first installation.",
+)
 POLICY_INVALID = Code(
     "policy-not-loaded",
     "A PodPolicy is invalid, so Trimtab does not apply it, or still applies an older version of it.",

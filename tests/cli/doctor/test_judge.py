@@ -178,6 +178,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("crd-missing", "error", {"crd": CrdState(established=False, served=frozenset({"v1alpha1"}))}),
     ("crd-missing", "error", {"crd": CrdState(established=True, served=frozenset({"v1"}))}),
     ("pool-status-missing", "warn", {"pool_status_crd": None}),
+    ("drain-order-missing", "warn", {"drain_order_crd": None}),
     ("metrics-api-unavailable", "error", {"metrics_api": MetricsApiState(api_services=(UNAVAILABLE,))}),
     ("metrics-api-not-registered", "warn", {"metrics_api": MetricsApiState(deployment=RUNS)}),
     (

@@ -21,7 +21,8 @@ def test_a_vpa_that_is_served_and_one_without_pods_are_well(other: dict[str, Any
 
 def test_the_recommender_alone_is_an_installation_and_is_judged_as_one() -> None:
     alone = {name: state if name == "recommender" else None for name, state in RECOMMENDS.items()}
-    cluster = replace(WELL, processes=alone, mutating=(), validating=None, crd=None, secret=None, pool_status_crd=None)
+    cluster = replace(WELL, processes=alone, mutating=(), validating=None, crd=None, secret=None)
+    cluster = replace(cluster, pool_status_crd=None, drain_order_crd=None)
     assert [result for result in judge_cluster(cluster) if result.finding.severity != FindingSeverity.OK] == []
     off = replace(cluster, processes={**alone, "recommender": DeploymentState(replicas=2, ready_replicas=2)})
     assert "process-missing" in {result.finding.reason.code.name for result in judge_cluster(off)}

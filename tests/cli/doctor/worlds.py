@@ -82,6 +82,7 @@ WELL = ObservedCluster(
     own_namespace=NamespaceState(paused=""),
     crd=CrdState(established=True, served=frozenset({"v1alpha1"})),
     pool_status_crd=CrdState(established=True, served=frozenset({"v1alpha1"})),
+    drain_order_crd=CrdState(established=True, served=frozenset({"v1alpha1"})),
     processes={name: DeploymentState(replicas=2, ready_replicas=2) for name in PROCESSES},
     secret=PAIR,
     signatures=SignatureState(webhook_keys=True, keys=True, annotations=DrainAnnotations(), states={}),

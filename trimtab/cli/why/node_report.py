@@ -21,7 +21,8 @@ from trimtab.cluster.pool import KEEP_ANNOTATION, PoolIndex, pool_name
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.annotation import DrainAnnotation, NotAuthentic, read_annotation
-from trimtab.compaction.drain.pool_state import HistoryEntry
+from trimtab.compaction.drain.order_entry import ORDERS
+from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 from trimtab.compaction.order.record import read_record
 from trimtab.compactor.soft_taint import LEAVING
 from trimtab.inputs.compactor_state import CompactorState
@@ -80,12 +81,13 @@ def find_cordon_writer(document: Mapping[str, Any]) -> FieldWriter | None:
 
 
 def describe_cordon(
-    node: NodeInfo, document: Mapping[str, Any], pods_left: int | None, waits_for: str = ""
+    node: NodeInfo, document: Mapping[str, Any], pods_left: int | None, waits_for: str = "", order: str = ""
 ) -> NodeCordonReport:
     """Returns what made the node unschedulable.
 
     document: the node as the API server returns it. pods_left: the number of pods of the drain that still exist; None
-    if it is not known. waits_for: the budgets that allow no eviction of these pods, as text.
+    if it is not known. waits_for: the budgets that allow no eviction of these pods, as text. order: the name of the
+    DrainOrder of the annotation, according to the state; empty if the state does not know it.
     """
     annotation = read_annotation(node, None)
     claim = annotation.claim if isinstance(annotation, NotAuthentic) else annotation
@@ -94,6 +96,18 @@ def describe_cordon(
         text = f"an autoscaler is deleting this node (taint {node.removal_taint.key})"
         drained = ", after Trimtab's compactor had drained the node" if claim is not None else ""
         return NodeCordonReport(by="autoscaler", text=text + drained, since="", undo=[])
+    if isinstance(claim, DrainAnnotation) and claim.order is not None:
+        name = order or "NAME"
+        return NodeCordonReport(
+            by="trimtab",
+            text=_describe_ordered_drain(node, claim, order, pods_left, waits_for),
+            since=format_timestamp(claim.since),
+            undo=[
+                f"kubectl delete drainorder {name} -n {claim.home or 'NAMESPACE'}  (ends the order; its nodes are "
+                "uncordoned)",
+                f"{release}  (uncordons the node; the order does not cordon it again)",
+            ],
+        )
     if isinstance(claim, DrainAnnotation):
         return NodeCordonReport(
             by="trimtab",
@@ -126,6 +140,28 @@ def describe_cordon(
     )
 
 
+def _describe_ordered_drain(
+    node: NodeInfo, claim: DrainAnnotation, order: str, pods_left: int | None, waits_for: str
+) -> str:
+    assert claim.order is not None
+    owner = f"Trimtab's compactor{f' of namespace {claim.home}' if claim.home else ''}"
+    about = f"DrainOrder {order}" if order else f"a DrainOrder that its state does not know (uid {claim.order.order})"
+    if claim.order.waits:
+        progress = "; the node waits for its wave"
+    elif claim.emptied is not None:
+        progress = (
+            f"; the node has had no pods to evict since {format_timestamp(claim.emptied)}, and stays cordoned until "
+            "the order is deleted"
+        )
+    else:
+        progress = f"; {pods_left} of {format_count(len(claim.moves), 'pod')} are left" if pods_left is not None else ""
+        progress += f"; {waits_for}" if waits_for else ""
+    if claim.order.was_cordoned:
+        progress += "; another client had cordoned the node before"
+    state = "holds this cordoned node" if node.is_cordoned else "held this node, which another client has uncordoned,"
+    return f"{owner} {state} for {about}{progress}"
+
+
 def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | None, waits_for: str) -> str:
     owner = f"Trimtab's compactor{f' of namespace {claim.home}' if claim.home else ''}"
     if claim.emptied is not None:
@@ -155,12 +191,15 @@ def build_why_node_report(
     claim = claims.get(node.name)
     pods_left = state.count_remaining_pods(claim) if isinstance(claim, DrainAnnotation) else None
     waits_for = list_drain_waits(state).get(node.name, "")
+    orders = state.pool_states.get(ORDERS, PoolState()).orders
+    mark = claim.order if isinstance(claim, DrainAnnotation) else None
+    entry = orders.get(mark.order) if mark is not None else None
     pools = [pool.name for pool in PoolIndex(state.pools.pools).pools_of(node)]
     return WhyNodeReport(
         name=node.name,
         pools=pools,
         cordoned=node.is_cordoned,
-        cordon=describe_cordon(node, document, pods_left, waits_for),
+        cordon=describe_cordon(node, document, pods_left, waits_for, entry.name if entry is not None else ""),
         plan=_describe_plan(node.name, state),
         decisions=list(map(report_decision, list_node_decisions(node.name, state))),
         events=list(events),

@@ -113,9 +113,9 @@ def _with_conditions(
     is_complete = "True" if phase is Phase.DONE else "False"
     before = {condition.type: condition for condition in order.status.conditions}
     conditions = []
-    word = camel_case(reason) or phase.value
-    accepted_word = "Accepted" if status.since else word
-    for kind, value, word in (("Accepted", is_accepted, accepted_word), ("Complete", is_complete, word)):
+    cause = camel_case(reason) or phase.value
+    accepted_word = "Accepted" if status.since else cause
+    for kind, value, word in (("Accepted", is_accepted, accepted_word), ("Complete", is_complete, cause)):
         last = before.get(kind)
         since = last.last_transition_time if last is not None and last.status == value else format_timestamp(now)
         conditions.append(

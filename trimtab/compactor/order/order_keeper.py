@@ -63,6 +63,8 @@ class OrderKeeper:
     """Whether the process only makes dry runs."""
     has_orders: bool = False
     """Whether an order has to be carried out or released."""
+    orders_in_progress: dict[str, tuple[str, Seconds]] = field(default_factory=dict)
+    """Uid → (phase, when the order was created), for the orders that wait and those that were accepted."""
     problem: str = ""
     """Why orders are not carried out, as text; empty if they are."""
     ledger: OrderLedger = field(init=False)
@@ -166,6 +168,11 @@ class OrderKeeper:
             if order.uid not in entries and order.phase in FINAL_PHASES and order.status.cordoned:
                 # Its state was lost, and with it the cordons.
                 self._write_status(order, change(order.status, cordoned=_count_cordons(view, order.uid)))
+        self.orders_in_progress = {
+            order.uid: (order.phase, order.created)
+            for order in orders
+            if order.uid in entries or order.phase not in FINAL_PHASES
+        }
         for order in (order for order in orders if order.uid in considered):
             # What the orders before have evicted in this round counts.
             evicted_uids = view.evicted_uids | self.drainer.evicted_at.keys()
@@ -289,6 +296,8 @@ class OrderKeeper:
         )
 
     def _write_status(self, order: OrderObject, status: OrderStatus) -> None:
+        if order.uid in self.orders_in_progress:
+            self.orders_in_progress[order.uid] = status.phase, order.created
         if not differs(order, status):
             return
         try:

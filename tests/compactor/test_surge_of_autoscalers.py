@@ -165,3 +165,19 @@ def test_an_autoscaler_that_scales_down_at_once_is_set_back_when_it_knows_the_us
     run(played, 60, loop)
     assert played.lowest == [4, 2]
     assert played.set_back_at - raised_at >= 60
+
+
+def test_a_death_before_the_write_is_no_revert_however_late_the_next_leader_is() -> None:
+    played = three()
+    number = next(n for n, write in enumerate(writes_of_a_drain()) if write.startswith("min ")) - 1
+    played.faults[number] = "killed"
+    loop = process(played)
+    for _ in range(120):
+        try:
+            loop.run_round()
+        except Killed:
+            played.tick(90)
+            loop = process(played)
+        played.tick()
+    assert played.told("released") == []
+    assert played.lowest == [4, 2]

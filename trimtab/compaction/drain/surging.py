@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT
+from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
 from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, PodToEvict, deployment_key
@@ -61,7 +62,7 @@ class DrainSurges:
             if before > 1 and is_allowed():
                 return None
             retry_seconds = FLOOR_RETRY_SECONDS if step.autoscaler else SURGE_RETRY_SECONDS
-            if surged_at is not None and self.view.now > surged_at + retry_seconds:
+            if surged_at is not None and self._tried_seconds(surged_at) > retry_seconds:
                 return Release(
                     SURGE_REVERTED(f"another client removed the additional pods of Deployment {name}"),
                     FailureCause.NODE,
@@ -82,6 +83,12 @@ class DrainSurges:
                 FailureCause.NODE,
             )
         return None
+
+    def _tried_seconds(self, surged_at: Seconds) -> int:
+        """Returns for how many seconds this process has tried to give the pods. The one before it may have died between
+        the note and the write: then no client took anything back."""
+        passed = self.view.now - surged_at
+        return int(min(passed, self.view.executed_seconds.get(self.annotation.drain, passed)))
 
     def _raise_floor(self, name: str, floor: AutoscalerFloor, is_allowed: Callable[[], bool]) -> Action | None:
         """Returns the step by which the HorizontalPodAutoscaler of the Deployment gives it more pods; None if it has

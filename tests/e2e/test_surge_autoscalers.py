@@ -160,6 +160,7 @@ def died_at(plane: World, folder: Path, write: int) -> bool:
         return died
 
 
+@pytest.mark.slow
 def test_killed_after_every_single_write(plane: World, tmp_path: Path) -> None:
     number, goes_on, deaths = 1, True, 0
     with ThreadPoolExecutor(AT_ONCE) as threads:

@@ -35,18 +35,23 @@ class PlayedAutoscaler(Played):
         """Every `minReplicas` that was written, in order."""
         self.marks: Item = {}
         """What more the object's metadata has."""
+        self.window = 300
+        """How long its controller waits before it follows a lower recommendation, as the object says."""
+        self.set_back_at = 0
         self.counted = load
         self._above_since: int | None = None
 
     def items(self) -> list[Item]:
         metadata = self.marks
         shown = autoscaler("web", self.least, self.most, self.counted, metadata=metadata)
+        shown["spec"]["behavior"] = {"scaleDown": {"stabilizationWindowSeconds": self.window}}
         return [*super().items(), shown]
 
     def set_min_replicas(self, name: str, before: int, minimum: int) -> bool:
         fault = self._write(f"min {name} {minimum}")
         done = self.least == before and minimum <= self.most
         if done:
+            self.set_back_at = self.now if minimum < self.least else self.set_back_at
             self.least = minimum
             self.lowest.append(minimum)
         self._after(fault, name)

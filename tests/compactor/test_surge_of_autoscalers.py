@@ -154,3 +154,30 @@ def test_nothing_is_left_where_the_node_goes_in_the_middle() -> None:
         played.pods = {uid: p for uid, p in played.pods.items() if p["spec"]["nodeName"] != name}
     run(played, 20, loop)
     assert (played.least, loop.pool_states.state_of("all").surged) == (2, {})
+
+
+def test_an_autoscaler_that_scales_down_at_once_is_set_back_when_it_knows_the_usage_of_the_new_pods() -> None:
+    played = three()
+    played.window = 0
+    loop = process(played)
+    floor_rises(played, loop)
+    raised_at = played.now
+    run(played, 60, loop)
+    assert played.lowest == [4, 2]
+    assert played.set_back_at - raised_at >= 60
+
+
+def test_a_death_before_the_write_is_no_revert_however_late_the_next_leader_is() -> None:
+    played = three()
+    number = next(n for n, write in enumerate(writes_of_a_drain()) if write.startswith("min ")) - 1
+    played.faults[number] = "killed"
+    loop = process(played)
+    for _ in range(120):
+        try:
+            loop.run_round()
+        except Killed:
+            played.tick(90)
+            loop = process(played)
+        played.tick()
+    assert played.told("released") == []
+    assert played.lowest == [4, 2]

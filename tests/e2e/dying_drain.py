@@ -1,4 +1,4 @@
-"""`trimtab drain` that is killed by SIGKILL right after its Nth write to a node or a pod: `python -m … N WORDS`."""
+"""`trimtab drain` that is killed by SIGKILL right after its Nth write to a node, pod, count: `python -m … N WORDS`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _left = int(sys.argv[1])
 def write(client: Client, method: str, path: str, *rest: Any, **more: Any) -> bytes:
     global _left
     answer = _write(client, method, path, *rest, **more)
-    if "/nodes/" in path or path.endswith("/eviction"):
+    if any(part in path for part in ("/nodes/", "/eviction", "/scale", "/horizontalpodautoscalers/")):
         _left -= 1
         if _left == 0:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -44,6 +44,10 @@ MIN_REPLICAS_BEFORE = "trimtab.dev/min-replicas-before"
 """The annotation on a HorizontalPodAutoscaler whose `minReplicas` is raised, such as "2-4": it was 2 and is 4."""
 
 
+_DEFAULT_STABILIZATION = 300
+"""kube-controller-manager's `--horizontal-pod-autoscaler-downscale-stabilization`, by default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountAutoscaler:
     """A HorizontalPodAutoscaler, as far as it matters for the count that it writes."""
@@ -56,6 +60,8 @@ class CountAutoscaler:
     """The count that its controller has read last, according to its status."""
     desired: int
     """The count that its controller has decided last."""
+    stabilization_seconds: int = 300
+    """For how many seconds its controller waits before it follows a lower recommendation."""
     keeper: str = ""
     """What shows that another controller keeps the object as it is, as text; empty if nothing does."""
     is_writer_known: bool = True
@@ -70,6 +76,8 @@ class CountAutoscaler:
 def read_count_autoscaler(shape: HorizontalPodAutoscaler) -> CountAutoscaler:
     """Returns the HorizontalPodAutoscaler."""
     spec, status, metadata = shape.spec, shape.status, shape.metadata
+    down = spec.behavior.scale_down
+    window = down.stabilization_window_seconds if down is not None else None
     return CountAutoscaler(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -78,6 +86,7 @@ def read_count_autoscaler(shape: HorizontalPodAutoscaler) -> CountAutoscaler:
         max_replicas=spec.max_replicas,
         current=status.current_replicas,
         desired=status.desired_replicas,
+        stabilization_seconds=_DEFAULT_STABILIZATION if window is None else window,
         keeper=_find_keeper(shape),
         is_writer_known=bool(metadata.managed_fields),
     )

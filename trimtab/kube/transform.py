@@ -36,6 +36,7 @@ from trimtab.cluster.api.pod import (
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.workload import FAILURE, Templated, Workload
 from trimtab.cluster.api.workload import PodTemplateSpec as Template
+from trimtab.cluster.count_autoscalers import DELIVERY_MARKS
 from trimtab.cluster.node_nature import SIGN_ANNOTATIONS
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pod_groups import GROUP_ANNOTATIONS
@@ -180,6 +181,7 @@ def _is_read(name: str) -> bool:
     return (
         name in GROUP_ANNOTATIONS
         or name in SIGN_ANNOTATIONS
+        or name in DELIVERY_MARKS
         or can_name_runtime(name)
         or (
             not name.startswith(DROPPED_PREFIXES)

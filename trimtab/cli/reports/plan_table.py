@@ -331,16 +331,27 @@ def _list_drained(report: PlanReport) -> list[_DrainedNode]:
     return [_DrainedNode(wave.number, step) for wave in report.waves for step in wave.nodes]
 
 
-_NODES: Section[PlanReport, _DrainedNode] = Section(
-    key="nodes",
-    rows=_list_drained,
-    columns=(
+def _list_node_columns(report: PlanReport) -> tuple[Column[_DrainedNode], ...]:
+    surges: Column[_DrainedNode] = number_column("Surges", lambda row: _count_surges(row.step), "{}", rank=2)
+    return (
         number_column("Wave", lambda row: row.wave, "{}", rank=1),
         Column("Node", lambda row: row.step.node),
         saving_column("Saves", lambda row: row.step.saves),
         number_column("Pods", lambda row: len(row.step.moves), "{}", rank=2),
+        *((surges,) if any(_count_surges(row.step) for row in _list_drained(report)) else ()),
         Column("Targets", lambda row: _format_moves(row.step)),
-    ),
+    )
+
+
+def _count_surges(step: StepReport) -> int:
+    """Returns how many evictions of the node need more pods of a Deployment first."""
+    return sum(move.surge > 0 for move in step.moves)
+
+
+_NODES: Section[PlanReport, _DrainedNode] = Section(
+    key="nodes",
+    rows=_list_drained,
+    columns=_list_node_columns,
     name=lambda row: f"node/{row.step.node}",
     max_rows=MAX_NODES,
     more=lambda hidden: Text(

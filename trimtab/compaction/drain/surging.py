@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.kinds import DEPLOYMENT
+from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause, Release, Wait
 from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation, PodToEvict, deployment_key
@@ -24,6 +25,9 @@ SURGE_RETRY_SECONDS = 60
 removes them. After that, the drain ends."""
 FLOOR_RETRY_SECONDS = 20
 """The same for `minReplicas` of a HorizontalPodAutoscaler: each time that it is raised, a pod starts and ends again."""
+MEASURED_SECONDS = 60
+"""After how many seconds a HorizontalPodAutoscaler knows the usage of a new pod: its start, and the window of the
+metrics API."""
 SURGE_TIME_DIVISOR = 2
 """Part of the drain's time limit, as a divisor, after which a budget that allows no eviction although the additional
 pods are available ends the drain."""
@@ -58,7 +62,7 @@ class DrainSurges:
             if before > 1 and is_allowed():
                 return None
             retry_seconds = FLOOR_RETRY_SECONDS if step.autoscaler else SURGE_RETRY_SECONDS
-            if surged_at is not None and self.view.now > surged_at + retry_seconds:
+            if surged_at is not None and self._tried_seconds(surged_at) > retry_seconds:
                 return Release(
                     SURGE_REVERTED(f"another client removed the additional pods of Deployment {name}"),
                     FailureCause.NODE,
@@ -79,6 +83,12 @@ class DrainSurges:
                 FailureCause.NODE,
             )
         return None
+
+    def _tried_seconds(self, surged_at: Seconds) -> int:
+        """Returns for how many seconds this process has tried to give the pods. The one before it may have died between
+        the note and the write: then no client took anything back."""
+        passed = self.view.now - surged_at
+        return int(min(passed, self.view.executed_seconds.get(self.annotation.drain, passed)))
 
     def _raise_floor(self, name: str, floor: AutoscalerFloor, is_allowed: Callable[[], bool]) -> Action | None:
         """Returns the step by which the HorizontalPodAutoscaler of the Deployment gives it more pods; None if it has
@@ -151,22 +161,42 @@ class DrainSurges:
         return a.SetReplicas(name, count, floor.before, f"{name.partition('/')[0]}/{floor.autoscaler}")
 
     def _is_whole(self, name: str) -> bool:
-        """Returns whether the count may be set back without the loss of a pod that is needed. That is so if both of
+        """Returns whether the count may be set back without the loss of a pod that is needed. That is so if all of
         these hold:
 
         - the Deployment has as many ready pods as before the drain;
         - the status of the ReplicaSet counts the evicted pods no more. A controller that learns of the lower count
-          before it learns of the eviction would remove another pod that is ready.
+          before it learns of the eviction would remove another pod that is ready;
+        - a HorizontalPodAutoscaler that follows lower recommendations at once has usage of the youngest pod.
         """
         moves = [move for move in self.annotation.moves if self.deployment_of(move) == name]
         missing = max((move.missing for move in moves), default=0)
         if self.workloads.all_ready.get(deployment_key(name), 0) < self.annotation.surges[name] - missing:
+            return False
+        if name in self.annotation.floors and self._youngest_age(moves) < self._floor_seconds(name):
             return False
         owners, ready = self.view.inventory.owners, self.workloads.ready
         return all(
             (counts := owners.get(key)) is not None and counts.ready <= ready.get(key, 0)
             for key in {move.owner_key for move in moves}
         )
+
+    def _youngest_age(self, moves: Iterable[PodToEvict]) -> int:
+        """Returns for how many seconds the youngest pod of these workloads has existed."""
+        keys = {move.owner_key for move in moves}
+        created = [pod.created for pod in self.view.inventory.pods if pod.owner in keys and pod.created is not None]
+        return self.view.now - max(created, default=0)
+
+    def _floor_seconds(self, name: str) -> int:
+        """Returns how old the youngest pod must be before `minReplicas` is set back.
+
+        The controller counts a pod that became ready a short time ago in no average, and multiplies the lower usage of
+        the others by their number alone (replica_calculator.go, GetResourceReplicas): with a short stabilization window
+        it would go below the count before the drain.
+        """
+        state = self.view.inventory.deployments.find(deployment_key(name))
+        autoscaler = state.autoscaler if state is not None else None
+        return 0 if autoscaler is None else MEASURED_SECONDS - autoscaler.stabilization_seconds
 
     def _wanted_replicas(self, name: str) -> int | None:
         scale = self.view.inventory.owners.get(deployment_key(name))

@@ -50,6 +50,8 @@ class OrderReader:
     now: Callable[[], Seconds]
     schedulers: Mapping[str, SchedulerPlacement]
     """Scheduler → how it places pods, as the settings of the cluster's pools say."""
+    first_read: Seconds | None = None
+    """When this process first read the cluster."""
 
     def read_view(self, order: str, evicted_uids: frozenset[str] = frozenset()) -> OrderView | NotYet:
         """Returns the view of an order; NotYet while the watched data is incomplete or too old.
@@ -78,15 +80,19 @@ class OrderReader:
             for node in inventory.nodes
             if isinstance(record := read_record(node.annotations, node.name), OrderRecord) and record.order == order
         }
+        now = self.now()
+        self.first_read = now if self.first_read is None else self.first_read
+        executed = float(now - self.first_read)
         surging = frozenset(_surging_by_others(inventory.nodes, order))
         inventory = replace(inventory, deployments=replace(inventory.deployments, surging=surging))
         view = ClusterView(
-            now=self.now(),
+            now=now,
             inventory=inventory,
             top_owners=dict(iterate_top_owners(snapshot)),
             annotations=DrainAnnotations(ours=drains_of(records)),
             versions={shape.metadata.name: shape.metadata.resource_version for shape in snapshot.objects_of(NodeShape)},
             evicted_uids=evicted_uids,
+            executed_seconds={record.drain.drain: executed for record in records.values() if record.drain is not None},
         )
         return OrderView(view, records)
 

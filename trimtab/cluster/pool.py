@@ -30,7 +30,7 @@ from trimtab.cluster.documents.value_types import (
 )
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool_labels import POOL_ANNOTATIONS, POOL_LABELS
-from trimtab.cluster.pool_values import ReplaceMode
+from trimtab.cluster.pool_values import GroupMode, ReplaceMode
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
@@ -249,6 +249,9 @@ class Pool:
     max_term_delay: Annotated[int, DocumentField("podTerms.maxDelay", DURATION)] = 604_800
     """how long the windows and daily numbers that pods state may keep a node; they then do not count for as long. 0:
     they never count"""
+    groups: Annotated[GroupMode, DocumentField("groups", one_of(GroupMode))] = GroupMode.STAY
+    """pods that live and die together, on several nodes of the pool. `move`: one eviction of each at the same time
+    ([how](../how-to/move-groups.md))"""
     resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
     """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
     verified wave doubles it ([how](../how-to/resize-running-pods.md))"""

@@ -22,7 +22,6 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.long_graces import longest_grace, note_cut_graces, note_long_drains
 from trimtab.compaction.plan_types import DrainStep, LeftNode, Move, Plan, Wave
 from trimtab.compaction.rules_of_nodes import has_too_few_replicas
-from trimtab.compaction.search.companions import with_companions
 from trimtab.compaction.search.drain_order import (
     arrange_waves,
     by_evictions,
@@ -387,7 +386,11 @@ class Planner:
             reason=reason,
             longest_grace_seconds=longest_grace(self._moving_pods(node)),
         )
-        return with_companions(step, problem, node) if problem.companions.get(node) else step
+        if not problem.companions.get(node):
+            return step
+        from trimtab.compaction.search.companions import with_companions
+
+        return with_companions(step, problem, node)
 
     def _refusal_of(self, number: int, receivers: Counter[int]) -> Reason:
         reason = self.problem.refusals.get(number)

@@ -15,11 +15,9 @@ from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
 from trimtab.compaction.reasons import BLOCKED, FEW, PAID, TOLERATES_CORDON, UNFIT_CHOICE
-from trimtab.compaction.search.companions import plan_groups
 from trimtab.compaction.search.drain_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
-from trimtab.compaction.search.stated_terms import apply_terms
 from trimtab.compaction.surge.find_surge import Surge
 from trimtab.compaction.terms.term_ledger import EMPTY_LEDGER
 from trimtab.scheduling import node_filters
@@ -220,8 +218,13 @@ def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
     _judge_pods(problem, examined)
     _block_returning_pods(problem)
     if any(pool.groups is GroupMode.MOVE for pool in problem.pool_of.values()):
+        # Most plans need neither of these modules, and start sooner without them.
+        from trimtab.compaction.search.companions import plan_groups
+
         plan_groups(problem, examined)
     if any(problem.model.pods[number].annotations for number in problem.movable_pods):
+        from trimtab.compaction.search.stated_terms import apply_terms
+
         apply_terms(problem, examined)
     problem.candidates = [n for n in examined if n not in problem.pinned_nodes]
 

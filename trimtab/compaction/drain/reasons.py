@@ -203,5 +203,5 @@ GROUP_REST_WAITS = Code(
     "group-rest-waits",
     "Pods of a group were evicted, and the API server refused the eviction of another one. The rest of the group "
     "waits, and is evicted as soon as it may be.",
-    "Look at the budget that the message names.",
+    "See the budget that the message names.",
 )

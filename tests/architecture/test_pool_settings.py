@@ -26,6 +26,7 @@ OTHER_MEANINGS = {
     "enabled": "a field of other documents, and of `Pool`",
     "from": "a key of rules and policies",
     "goal": "a column",
+    "groups": "the groups of a user, in reviews and orders",
     "headroom": "of a usage rule",
     "jobs": "a resource of the API",
     "keep": "a word of policies",

@@ -129,6 +129,7 @@ OTHER_TESTS = {
     "evictions_per_hour": "tests/compaction/test_plan.py",
     "goal": "tests/compaction/test_plan.py",
     "group_options": "tests/compaction/test_plan_autoscaler.py",
+    "groups": "tests/compaction/groups/test_group_moves.py",
     "jobs": "tests/compaction/test_blockers.py",
     "keeps_forecast": "tests/compactor/test_pool_demand.py",
     "labels": "tests/cluster/test_pool_names.py",

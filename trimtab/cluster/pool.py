@@ -16,7 +16,6 @@ from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster import pool_values as v
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import Metadata, value_or
-from trimtab.cluster.disruption_terms import MAX_COST
 from trimtab.cluster.documents.declared_fields import DocumentField, KeyRule, iterate_fields
 from trimtab.cluster.documents.value_types import (
     DURATION,
@@ -30,7 +29,7 @@ from trimtab.cluster.documents.value_types import (
 )
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool_labels import POOL_ANNOTATIONS, POOL_LABELS
-from trimtab.cluster.pool_values import ReplaceMode
+from trimtab.cluster.pool_values import GroupMode, ReplaceMode
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
@@ -243,12 +242,15 @@ class Pool:
     """where a disruption budget allows no eviction, so many pods more than it wants a Deployment may have for a while,
     so that the budget allows one ([how](../how-to/surge-before-evictions.md)). The compactor does so only in the
     namespaces in which it may scale; 0: such pods stay"""
-    max_term_cost: Annotated[int, DocumentField("podTerms.maxCost", whole_number(0, MAX_COST))] = 20
+    max_term_cost: Annotated[int, DocumentField("podTerms.maxCost", whole_number())] = 20
     """as how many further evictions the pods of a node together may count in the order of drains, by their own
     annotations ([how](../how-to/terms-of-pods.md)); 0: their costs do not count"""
     max_term_delay: Annotated[int, DocumentField("podTerms.maxDelay", DURATION)] = 604_800
     """how long the windows and daily numbers that pods state may keep a node; they then do not count for as long. 0:
     they never count"""
+    groups: Annotated[GroupMode, DocumentField("groups", one_of(GroupMode))] = GroupMode.STAY
+    """pods that live and die together, on several nodes of the pool. `move`: one eviction of each at the same time
+    ([how](../how-to/move-groups.md))"""
     resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
     """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
     verified wave doubles it ([how](../how-to/resize-running-pods.md))"""

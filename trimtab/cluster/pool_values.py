@@ -32,6 +32,14 @@ NEGATED_FLAG = ValueType(
 """The setting says what is protected, but the field of `Pool` says what is permitted."""
 
 
+class GroupMode(StrEnum):
+    """Whether pods that live and die together are moved while they are on several nodes."""
+
+    STAY = "stay"
+    MOVE = "move"
+    """All pods of the group are evicted together."""
+
+
 class ReplaceMode(StrEnum):
     """Whether plans advise to replace nodes of a pool by cheaper new nodes."""
 

@@ -18,11 +18,13 @@ from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pod_groups import PodGroup, find_groups
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
+from trimtab.cluster.pool_values import GroupMode
 from trimtab.cluster.processes import PROCESSES
 from trimtab.cluster.reason import Reason
-from trimtab.cluster.timestamps import Seconds, parse_duration
+from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction import reasons as r
 from trimtab.compaction.candidates import keep_reason, unreadable_reason
+from trimtab.compaction.do_not_disrupt import do_not_disrupt_reason
 from trimtab.compaction.long_graces import grace_reason
 from trimtab.compaction.rules_of_nodes import RulesOfNodes
 from trimtab.compaction.second_replica import second_replica_reason
@@ -33,7 +35,6 @@ from trimtab.compaction.unknown_owners import describe_unknown_owner
 
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 EVICTABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
 NEEDED_PROCESSES = tuple((process.name, process.labels.items()) for process in PROCESSES if process.is_needed_by_pods)
@@ -146,7 +147,7 @@ class EvictionChecker:
         reason = (
             self._system_reason(pod, pool, budgets)
             # Before the owner: whoever made the pods of a group, they stay for one reason.
-            or self._group_reason(pod)
+            or self._group_reason(pod, pool)
             or self._owner_reason(pod, pool, budgets)
             or self._annotation_reason(pod, pool)
             or self._term_reason(pod, pool)
@@ -321,30 +322,24 @@ class EvictionChecker:
             return unreadable_reason(subject, SAFE, annotations[SAFE])
         if NO_EVICTION in annotations and annotations[NO_EVICTION] != "false":
             return r.UNSAFE(f"{subject} has the annotation {NO_EVICTION}")
-        return self._do_not_disrupt_reason(pod, annotations.get(DO_NOT_DISRUPT))
-
-    def _do_not_disrupt_reason(self, pod: PodInfo, value: str | None) -> Reason | None:
-        """Returns the reason if do-not-disrupt keeps the pod, otherwise None. Its value is `true`, or a Go duration
-        that counts from the pod's start (Karpenter's rule)."""
-        duration = parse_duration(value) if value is not None else None
-        if value is None or duration is None:
-            return keep_reason(f"pod {pod.key}", DO_NOT_DISRUPT, value, r.UNSAFE)
-        started = pod.started if pod.started is not None else pod.created
-        if self.now is None or started is None or self.now < started + duration:
-            return r.UNSAFE(f"pod {pod.key} has the annotation {DO_NOT_DISRUPT}: {value}")
-        return None
+        return do_not_disrupt_reason(pod, self.now)
 
     def _term_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         return find_term_obstacle(pod, pool, self.term_ledger, self.now) if pod.annotations else None
 
     # ── pod groups ───────────────────────────────────────────────────────
-    def _group_reason(self, pod: PodInfo) -> Reason | None:
-        """Returns the reason if the pod's group has pods on other nodes or pending pods, because an eviction would stop
-        the whole group; otherwise None."""
+    def group_on_several_nodes(self, pod: PodInfo) -> PodGroup | None:
+        """Returns the pod's group if it has pods on other nodes or pending pods, otherwise None."""
         group = self._pod_groups().get(id(pod))
-        nodes = self._nodes_by_group[group] if group is not None else ()
-        if group is None or len(nodes) < 2:
+        return group if group is not None and len(self._nodes_by_group[group]) > 1 else None
+
+    def _group_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
+        """Returns the reason if an eviction of the pod would stop pods on other nodes too, otherwise None. In a pool
+        that moves groups, whole groups are judged later (`group_moves`)."""
+        group = self.group_on_several_nodes(pod)
+        if group is None or pool.groups is GroupMode.MOVE:
             return None
+        nodes = self._nodes_by_group[group]
         return r.GROUP(
             f"pod {pod.key} runs only together with pods of group {group.name} on {len(nodes) - 1} other"
             f" node{'' if len(nodes) == 2 else 's'}"

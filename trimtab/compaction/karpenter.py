@@ -14,8 +14,7 @@ from trimtab.cluster.pool import PRESETS
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import parse_duration
 from trimtab.compaction import reasons as r
-from trimtab.compaction.blockers import DO_NOT_DISRUPT
-from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.candidates import DO_NOT_DISRUPT, PlanningContext
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_variants import KeepingReason, PlanOutcome, keeping_reasons, outcome_of
 from trimtab.scheduling.cluster_model import ClusterModel

@@ -16,7 +16,8 @@ from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.selectors import labels_match
 from trimtab.compaction import reasons as r
-from trimtab.compaction.blockers import DO_NOT_DISRUPT, NO_EVICTION, SAFE
+from trimtab.compaction.blockers import NO_EVICTION, SAFE
+from trimtab.compaction.candidates import DO_NOT_DISRUPT
 from trimtab.compaction.plan_types import Plan
 from trimtab.machines.prices import is_spot
 from trimtab.scheduling.cluster_model import ClusterModel

@@ -132,15 +132,12 @@ class Planner:
     def _arrange_waves(self) -> list[list[int]]:
         """Returns the nodes to drain, in waves that their PodDisruptionBudgets allow."""
         problem, search = self.problem, self.search
-        order = by_evictions(search.drained_nodes, problem.pods_to_move, problem.savings, problem.surge_counts)
+        order = by_evictions(search.drained_nodes, problem.pods_to_move, problem.savings, problem.extra_moves)
         order = [node for node in order if self._is_worth_draining(node) and not self._is_left_to_autoscaler(node)]
         self.targets = dict(search.targets)
-        budget_of = problem.budget_of.get
-        needs = {
-            node: Counter([b for p in problem.pods_to_move[node] if (b := budget_of(p)) is not None]) for node in order
-        }
-        surges = problem.surge_counts.get
-        value = {node: (len(problem.pods_to_move[node]) + surges(node, 0), problem.savings[node]) for node in order}
+        needs = {node: problem.budget_needs(node) for node in order}
+        extras = problem.extra_moves.get
+        value = {node: (len(problem.pods_to_move[node]) + extras(node, 0), problem.savings[node]) for node in order}
         chosen = choose_first_node(order, needs, self.allowed_disruptions, value)
         if problem.term_costs:
             by_cost = by_evictions(order, problem.pods_to_move, problem.savings, problem.surcharges)
@@ -203,7 +200,7 @@ class Planner:
         if not pool.least_gain or limits is None:
             return True
         mean = sum(self.problem.savings[n] for n in limits.nodes) // len(limits.nodes)
-        starts = len(self.problem.pods_to_move[node]) + self.problem.surge_counts.get(node, 0)
+        starts = len(self.problem.pods_to_move[node]) + self.problem.extra_moves.get(node, 0)
         if self.problem.savings[node] * 1000 >= pool.least_gain * mean * starts:
             return True
         self.problem.refusals[node] = r.NO_GAIN(
@@ -267,7 +264,7 @@ class Planner:
             n for n in remaining if n in self.failed_nodes or n not in self.search.refusals or self._depends_on_order(n)
         ]
         checks, targets = MAX_EXACT_CHECKS, [n for n in range(len(self.model.nodes)) if not capacity.closed_nodes[n]]
-        for node in by_evictions(retried, problem.pods_to_move, problem.savings, problem.surge_counts):
+        for node in by_evictions(retried, problem.pods_to_move, problem.savings, problem.extra_moves):
             checks -= len(problem.pods_to_move[node]) * len(targets)
             limits = problem.limits[node]
             if checks < 0:
@@ -381,7 +378,7 @@ class Planner:
         if extra := problem.surge_counts.get(node, 0) if surge_of else 0:
             says += f", also for {format_count(extra, 'more pod')} that must run first"
         reason = r.GOES(says)
-        return DrainStep(
+        step = DrainStep(
             node=name,
             pool=problem.pool_of[node].name,
             saves=problem.savings[node],
@@ -389,6 +386,11 @@ class Planner:
             reason=reason,
             longest_grace_seconds=longest_grace(self._moving_pods(node)),
         )
+        if not problem.companions.get(node):
+            return step
+        from trimtab.compaction.search.companions import with_companions
+
+        return with_companions(step, problem, node)
 
     def _refusal_of(self, number: int, receivers: Counter[int]) -> Reason:
         reason = self.problem.refusals.get(number)

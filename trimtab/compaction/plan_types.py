@@ -35,6 +35,16 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Companion:
+    """A pod on another node that is evicted together with pods of its group."""
+
+    pod: str
+    """The pod as namespace/name."""
+    uid: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainStep:
     """One node to drain, with all its pods."""
 
@@ -44,8 +54,17 @@ class DrainStep:
     """What the removal of the node saves, in the plan's unit."""
     moves: tuple[Move, ...]
     reason: Reason
+    companions: tuple[Companion, ...] = ()
+    """The pods on other nodes that are evicted too, because they live and die with pods of the node."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Uid of a pod that moves or accompanies others → its group, as namespace/name."""
     longest_grace_seconds: int = 0
     """The longest termination grace period of the pods that move, in seconds: the drain may last that long."""
+
+    @property
+    def eviction_count(self) -> int:
+        """The number of pods to evict, those on other nodes included."""
+        return len(self.moves) + len(self.companions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +77,7 @@ class Wave:
     @property
     def eviction_count(self) -> int:
         """The number of pods to evict."""
-        return sum(len(step.moves) for step in self.steps)
+        return sum(step.eviction_count for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,14 +90,13 @@ class Recheck:
     def _changed_pods_reason(self, step: DrainStep, node: int) -> Reason | None:
         planned = {(move.pod, move.uid) for move in step.moves}
         pods = [self.problem.model.pods[pod] for pod in self.problem.pods_to_move[node]]
+        companions = {pod.uid for pod in step.companions}
+        others = [self.problem.model.pods[pod] for pod in self.problem.companions.get(node, ())]
         new_pods = sorted(pod.key for pod in pods if (pod.key, pod.uid) not in planned)
+        new_pods += sorted(pod.key for pod in others if pod.uid not in companions)
         return (
             NODE_CHANGED(f"node {step.node} has new pods since the plan: {', '.join(new_pods)}") if new_pods else None
         )
-
-    def _needed_evictions(self, node: int) -> Counter[int]:
-        budget_of = self.problem.budget_of
-        return Counter(budget_of[pod] for pod in self.problem.pods_to_move[node] if pod in budget_of)
 
     def _budget_reason(self, node: int) -> Reason | None:
         """Returns the reason if a budget does not allow the drain now, otherwise None.
@@ -105,7 +104,7 @@ class Recheck:
         Each budget must allow at least one eviction; its other pods wait for their turn. But if another valid step uses
         the same budget, the budget must allow all evictions of this step.
         """
-        for number, count in self._needed_evictions(node).items():
+        for number, count in self.problem.budget_needs(node).items():
             budget, spent = self.problem.model.inventory.pdbs[number], self.spent_disruptions[number]
             allowed = self.allowed_disruptions[number]
             if not allowed:
@@ -169,7 +168,7 @@ class Recheck:
         if shortage is None:
             self.drained_nodes.add(node)
             self.receivers.update(dest.values())
-            self.spent_disruptions.update(self._needed_evictions(node))
+            self.spent_disruptions.update(self.problem.budget_needs(node))
             return None
         self._count_arrivals(dest, -1)
         if own is not None:

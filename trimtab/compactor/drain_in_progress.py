@@ -63,3 +63,18 @@ class DrainInProgress:
 def is_deleted(node: NodeInfo) -> bool:
     """Returns whether another client is deleting the node."""
     return node.removal_taint is not None
+
+
+def drains_in(view: ClusterView) -> list[DrainInProgress]:
+    """Returns the drains with a readable annotation; the one that began first comes first."""
+    return [
+        DrainInProgress(view, node, annotation)
+        for node, annotation in view.annotated_nodes()
+        if isinstance(annotation, DrainAnnotation)
+    ]
+
+
+def count_evictions(name: str, view: ClusterView) -> int:
+    """Returns the number of pods on this node that are evicted when the autoscaler deletes the node."""
+    pods = (pod for pod in view.inventory.pods if pod.node == name and not pod.is_finished)
+    return sum(not (pod.is_daemon or pod.is_static) for pod in pods)

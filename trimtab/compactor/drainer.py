@@ -18,15 +18,26 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, cla
 from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
 from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.drain_order import order_drains
+from trimtab.compaction.drain.group_evictions import DrainGroups
 from trimtab.compaction.drain.order_entry import ORDERS
-from trimtab.compaction.drain.reasons import AHEAD, CLOSED, FAULT, FORBIDDEN, ODD_NOTE, ORDERED, STOPPING, UNKNOWN
+from trimtab.compaction.drain.reasons import (
+    AHEAD,
+    CLOSED,
+    FAULT,
+    FORBIDDEN,
+    GROUP_REST_WAITS,
+    ODD_NOTE,
+    ORDERED,
+    STOPPING,
+    UNKNOWN,
+)
 from trimtab.compaction.drain.start import ActiveDrains, backoff_reason, describe_strikes, find_successors
 from trimtab.compaction.drain.state_machine import DrainPlanner, mark_emptied
 from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
 from trimtab.compaction.long_graces import is_only_stopping
 from trimtab.compaction.terms.reasons import TERM_CODES
 from trimtab.compactor.actuator import Actuator, ErrorCollector, EvictionResponse, EvictionResult
-from trimtab.compactor.drain_in_progress import DrainInProgress
+from trimtab.compactor.drain_in_progress import DrainInProgress, count_evictions, drains_in
 from trimtab.compactor.error_guard import ErrorGuard, Failed
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED, SCALED
@@ -71,7 +82,7 @@ class Drainer:
 
     def active_drains(self, view: ClusterView) -> ActiveDrains:
         """Returns the drains in progress, according to the annotations on the nodes."""
-        active = [drain for drain in _drains_in(view) if self._is_known(drain)]
+        active = [drain for drain in drains_in(view) if self._is_known(drain)]
         emptying = [drain for drain in active if drain.is_emptying]
         pods = {pod.uid: pod for pod in view.inventory.pods if pod.node}
         stopping = frozenset(
@@ -94,7 +105,7 @@ class Drainer:
             stopping=stopping,
             emptied={drain.node.name: drain.pool for drain in active if not drain.is_emptying},
             deleted=view.autoscaler_deletions,
-            owed=Counter(one.pool for one in annotations for move in one.moves if move.uid in uids),
+            owed=Counter(one.pool for one in annotations for move in (*one.moves, *one.companions) if move.uid in uids),
         )
 
     def _ordered_drains(self, view: ClusterView) -> dict[str, DrainAnnotation]:
@@ -112,7 +123,7 @@ class Drainer:
 
     def executed_seconds(self, view: ClusterView, now: float) -> dict[str, float]:
         """Returns drain → seconds for which this process has executed it."""
-        drains = {drain.name for drain in _drains_in(view)}
+        drains = {drain.name for drain in drains_in(view)}
         self.first_observed = {drain: self.first_observed.get(drain, now) for drain in drains}
         return {drain: now - since for drain, since in self.first_observed.items()}
 
@@ -190,7 +201,7 @@ class Drainer:
                 drain.node.name,
                 partial(self._release_drain, drain, STOPPING(f"{why}, so node {drain.node.name} is uncordoned again")),
             )
-            for drain in _drains_in(view)
+            for drain in drains_in(view)
             if drain.is_emptying and not drain.is_deleted and self._is_known(drain)
         )
         self.steps.run_steps("end", steps, 0.0).raise_error()
@@ -287,10 +298,15 @@ class Drainer:
         """Executes the steps in order, until one fails that the next depends on. If a surge cannot be undone, the other
         steps are executed, and the undo is tried again later."""
         undo_errors = ErrorCollector()
+        refused_groups: set[str] = set()
         for step in steps:
             if isinstance(step, a.Evict):
+                if step.move.group in refused_groups:
+                    continue
                 if not self._evict_pod(drain, step, now):
                     return
+                if step.move.group and step.move.uid not in self.evicted_at:
+                    refused_groups.add(step.move.group)
             elif isinstance(step, a.SetReplicas) and step.replicas < step.before:
                 with undo_errors.collect_errors():
                     self._scale_deployment(drain, step)
@@ -359,7 +375,10 @@ class Drainer:
 
     def _record_rejection(self, drain: DrainInProgress, move: PodToEvict, answer: EvictionResponse, now: float) -> bool:
         """Records that a pod was not evicted. Returns False if the drain has ended because of it."""
-        reason = REFUSED(f"pod {move.pod} was not evicted: {answer.message}")
+        groups = DrainGroups.from_view(drain.annotation, drain.view)
+        members = groups.members_of(move.group)
+        is_rest = groups.has_begun(move.group) or any(one.uid in self.evicted_at for one in members)
+        reason = (GROUP_REST_WAITS if is_rest else REFUSED)(f"pod {move.pod} was not evicted: {answer.message}")
         self._record("refused", reason, drain, move, again=move.uid in self.rejected_uids)
         self.rejected_uids.add(move.uid)
         if answer.became is EvictionResult.NEVER:
@@ -423,7 +442,7 @@ class Drainer:
         leading = view.autoscaler_deletions
         for name in going:
             if (pool := leading.get(name) or ours.get(name)) is not None:
-                by_pool.setdefault(pool, {})[name] = _count_evictions(name, view) if name not in ours else 0
+                by_pool.setdefault(pool, {})[name] = count_evictions(name, view) if name not in ours else 0
         for pool, evictions in by_pool.items():
             self.pool_states.set_state(pool, self.pool_states.state_of(pool).with_deletions(evictions, view.now))
 
@@ -468,18 +487,3 @@ class Drainer:
             drain=drain.name,
             again=again,
         )
-
-
-def _drains_in(view: ClusterView) -> list[DrainInProgress]:
-    """Returns the drains with a readable annotation; the one that began first comes first."""
-    return [
-        DrainInProgress(view, node, annotation)
-        for node, annotation in view.annotated_nodes()
-        if isinstance(annotation, DrainAnnotation)
-    ]
-
-
-def _count_evictions(name: str, view: ClusterView) -> int:
-    """Returns the number of pods on this node that are evicted when the autoscaler deletes the node."""
-    pods = (pod for pod in view.inventory.pods if pod.node == name and not pod.is_finished)
-    return sum(not (pod.is_daemon or pod.is_static) for pod in pods)

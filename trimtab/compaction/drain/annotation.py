@@ -57,6 +57,10 @@ class PodToEvict(msgspec.Struct, frozen=True, omit_defaults=True):
     missing: int = 0
     """How many of the wanted replicas were not ready when the drain began. The drain does not wait for these."""
 
+    group: str = ""
+    """The group of pods that are evicted at the same time, as namespace/name; empty if the pod has none on other
+    nodes."""
+
     @property
     def namespace(self) -> str:
         """The pod's namespace."""
@@ -99,6 +103,8 @@ class DrainAnnotation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The namespace of the compactor that wrote the annotation. Other compactors of the cluster leave the node
     alone."""
     moves: tuple[PodToEvict, ...] = ()
+    companions: tuple[PodToEvict, ...] = ()
+    """The pods on other nodes that are evicted together with pods of their groups."""
     emptied: Moment | None = None
     """When the last successor became ready, so that the node was empty; None while the node is being drained."""
     surges: dict[str, Annotated[int, msgspec.Meta(ge=1, le=MAX_REPLICAS)]] = {}

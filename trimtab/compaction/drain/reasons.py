@@ -198,3 +198,16 @@ STOPPING = Code(
     "The compactor is stopping, or cannot read the cluster.",
     "If the compactor is stopping, do nothing. Otherwise the message names the cause.",
 )
+
+GROUP_WAITS = Code(
+    "group-waits",
+    "A group of pods is evicted as a whole (groups: move), and one of its pods may not be evicted now. None of them is "
+    "evicted until all may be.",
+    "See the message. If the time limit of the drain passes, the node is uncordoned.",
+)
+GROUP_REST_WAITS = Code(
+    "group-rest-waits",
+    "Pods of a group were evicted, and the API server refused the eviction of another one. The rest of the group "
+    "waits, and is evicted as soon as it may be.",
+    "See the budget that the message names.",
+)

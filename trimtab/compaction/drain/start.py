@@ -45,9 +45,9 @@ def steps_within_pace(
         if step.pool != pool.name or step.node in observations.draining or len(steps) >= drains:
             continue
         is_alone = not steps and not counted_evictions
-        if len(step.moves) <= evictions_left or is_alone:
+        if step.eviction_count <= evictions_left or is_alone:
             steps.append(step)
-            evictions_left -= len(step.moves)
+            evictions_left -= step.eviction_count
     return tuple(steps)
 
 
@@ -132,7 +132,15 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
     """Returns the annotation for the node of the step; `unit` is the unit of the step's saving."""
     pods = {pod.uid: pod for pod in view.inventory.pods if pod.node == step.node}
     workloads = Workloads.count_pods(view)
-    moves = tuple(_pod_to_evict(pods[move.uid], move.turn, workloads) for move in step.moves if move.uid in pods)
+    moves = tuple(
+        _pod_to_evict(pods[move.uid], move.turn, workloads, step.groups.get(move.uid, ""))
+        for move in step.moves
+        if move.uid in pods
+    )
+    uids = {companion.uid for companion in step.companions}
+    companions = tuple(
+        _pod_to_evict(pod, 0, workloads, step.groups.get(pod.uid, "")) for pod in view.inventory.pods if pod.uid in uids
+    )
     identity = "\0".join((step.node, str(view.now), *(move.uid for move in moves)))
     # Derived from the decision and not random: a repeated start of the same drain has the same name.
     drain = hashlib.sha256(identity.encode()).hexdigest()[:10]
@@ -144,6 +152,7 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
         since=view.now,
         home=view.namespace,
         moves=moves,
+        companions=companions,
         surges=surges,
         extras={name: extra for name, extra in extras.items() if name in surges},
         floors=dict(_floors_of(surges, extras, view)),
@@ -152,7 +161,7 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
     )
 
 
-def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
+def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads, group: str) -> PodToEvict:
     """Returns one pod to evict, with the state of its workload at the beginning of the drain."""
     key = pod.owner or NO_OWNER_KEY
     return PodToEvict(
@@ -165,6 +174,7 @@ def _pod_to_evict(pod: PodInfo, turn: int, workloads: Workloads) -> PodToEvict:
         grace=pod.grace_seconds,
         wanted=workloads.wanted_replicas(key),
         missing=workloads.missing_replicas(key),
+        group=group,
     )
 
 
@@ -214,8 +224,9 @@ def _floors_of(
 def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str, Seconds]:
     """Returns successor → creation time. Successors are pods of the moved workloads that were created since the drain
     began."""
-    evicted = {move.uid for move in annotation.moves}
-    keys = {move.owner_key for move in annotation.moves if move.owner}
+    moves = (*annotation.moves, *annotation.companions)
+    evicted = {move.uid for move in moves}
+    keys = {move.owner_key for move in moves if move.owner}
     return {
         pod.key: min(pod.created, view.now)
         for pod in view.inventory.pods

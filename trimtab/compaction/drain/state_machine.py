@@ -9,14 +9,13 @@ replica that takes over after a crash decides the same next step.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec.structs import replace as change
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
-from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, Precedence
@@ -30,6 +29,8 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.backoff import find_waiting_successor
 from trimtab.compaction.drain.budget_wait import describe_budget_wait
 from trimtab.compaction.drain.cluster_view import ClusterView, Workloads, is_gone
+from trimtab.compaction.drain.critical_moves import CriticalMoves
+from trimtab.compaction.drain.group_evictions import DrainGroups, group_steps
 from trimtab.compaction.drain.late_namespace import find_late_namespace
 from trimtab.compaction.drain.overdue import PendingPods, overdue_successor, why_not_removed
 from trimtab.compaction.drain.reasons import (
@@ -45,7 +46,6 @@ from trimtab.compaction.drain.reasons import (
     NODE_ILL,
     NOT_TAKEN,
     ONE_BY_ONE,
-    ONE_CRITICAL,
     OPENED,
     PENDING,
     SCALER_CHANGED,
@@ -83,15 +83,13 @@ class DrainPlanner:
     """Node → its pods that have not finished."""
     deletions: Mapping[str, str] = field(init=False)
     """Node → pool, for nodes that the autoscaler is removing from pools with `autoscaler: lead`."""
+    critical_moves: CriticalMoves = field(init=False)
     spent_disruptions: Counter[int] = field(init=False)
     """Budget → the number of evictions that were chosen in this round, or made and not yet in the budget's status."""
     chosen_evictions: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Workload (the Deployment, if there is one) → the number of evictions chosen in this round."""
     chosen_disruptions: Counter[str] = field(default_factory=Counter)
     """Workload whose pods limit its evictions in a day → the number of evictions chosen in this round."""
-    _critical_workloads: set[OwnerKey] | None = None
-    """The system workloads with a pod that is moving, including those chosen in this round; computed when it is first
-    needed."""
     _nodes_to_open: dict[str, str] | None = None
     """Drained node → the pod for which it is uncordoned; computed once for all drains."""
 
@@ -101,6 +99,7 @@ class DrainPlanner:
         self.eviction_checker = EvictionChecker.for_inventory(self.view.inventory, self.view.now, self.view.autoscaler)
         self.pdb_index = self.eviction_checker.pdb_index
         self.pods_on_node = {node.name: [] for node in self.view.inventory.nodes}
+        self.critical_moves = CriticalMoves(self.view, self.workloads, self.pods_on_node)
         self.spent_disruptions = Counter()
         self.deletions = self.view.autoscaler_deletions
         for pod in self.view.inventory.pods:
@@ -313,12 +312,17 @@ class DrainPlanner:
         ]
         ending = [move for move in annotation.moves if move.uid in pod_by_uid and move not in remaining]
         gone_moves = [move for move in annotation.moves if move not in remaining]
+        groups = DrainGroups.from_view(annotation, self.view)
+        gone_moves += groups.gone_companions
+        rest = tuple(self.member_step(one, groups.staying[one.uid], annotation) for one in groups.companions_left)
         surges = self.surges_of(annotation)
         undo = surges.undo_steps((move.uid for move in remaining), waits_for_ready=True)
         incomplete = self.incomplete_workload(gone_moves)
         if not remaining:
             if undo:
                 return undo
+            if rest:
+                return _evictions_or_wait(rest)
             if ending:
                 return (Wait(ENDING(f"pod {ending[0].pod} is still terminating")),)
             if incomplete or surges.undo_steps():
@@ -327,11 +331,12 @@ class DrainPlanner:
         turn = min(move.turn for move in remaining)
         previous_incomplete = self.incomplete_workload([move for move in gone_moves if move.turn < turn])
         if previous_incomplete:
-            return (*undo, Wait(SUCCESSORS(previous_incomplete)))
+            return (*undo, *_evictions_or_wait(rest)) if rest else (*undo, Wait(SUCCESSORS(previous_incomplete)))
         # Lowest priority first, as in the kubelet's graceful node shutdown. Equal ones keep the order of the plan:
         # it begins with the largest pod, for the reason given in `drain_order`.
         order = sorted((m for m in remaining if m.turn == turn), key=lambda move: move.priority)
-        steps = self._choose_evictions(order, pod_by_uid, annotation)
+        chosen = self._choose_evictions(order, pod_by_uid, annotation, groups)
+        steps = _evictions_or_wait((*rest, *chosen)) if rest else chosen
         stop = next((action for action in steps if isinstance(action, Release)), None)
         return (*surges.undo_steps(), stop) if stop is not None else (*undo, *steps)
 
@@ -346,19 +351,44 @@ class DrainPlanner:
         return ""
 
     def _choose_evictions(
-        self, order: list[PodToEvict], pod_by_uid: dict[str, PodInfo], annotation: DrainAnnotation
+        self,
+        order: list[PodToEvict],
+        pod_by_uid: dict[str, PodInfo],
+        annotation: DrainAnnotation,
+        groups: DrainGroups,
     ) -> tuple[Action, ...]:
         """Returns the evictions to make now, pods with a lower priority first. While a pod waits, pods with a higher
         priority wait too."""
         actions: list[Action] = []
         waiting_priority: int | None = None
+        chosen_groups: set[str] = set()
         for move in order:
             if waiting_priority is not None and move.priority > waiting_priority:
                 break
-            actions.append(self._eviction_step(move, pod_by_uid[move.uid], annotation))
+            if move.group in chosen_groups:
+                continue
+            if move.group and annotation.companions:
+                chosen_groups.add(move.group)
+                actions += group_steps(self, groups, move.group)
+            else:
+                actions.append(self._eviction_step(move, pod_by_uid[move.uid], annotation))
             if isinstance(actions[-1], Wait) and waiting_priority is None:
                 waiting_priority = move.priority
-        return tuple(action for action in actions if not isinstance(action, Wait)) or tuple(actions[:1])
+        return _evictions_or_wait(actions)
+
+    def member_step(self, move: PodToEvict, pod: PodInfo, annotation: DrainAnnotation) -> Action:
+        """Returns the eviction of a pod that is evicted together with others of its group, or why it must wait."""
+        pool = self.view.find_pool(annotation.pool)
+        if pool is not None:
+            if (forbidden := self.eviction_checker.forbidding_annotation(pod, pool)) is not None:
+                return Release(FORBIDDEN(str(forbidden)), FailureCause.NODE)
+            if (terms := self._term_obstacle(pod, pool)) is not None:
+                return Release(terms)
+        budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
+        if len(budgets) > 1:
+            return Release(FORBIDDEN(f"{format_count(len(budgets), 'budget')} select pod {pod.key}"), FailureCause.NODE)
+        refusal = self._budget_wait(pod, budgets[0]) if budgets else None
+        return refusal if refusal is not None else self._chosen_eviction(move, pod, budgets)
 
     def _eviction_step(self, move: PodToEvict, pod: PodInfo, annotation: DrainAnnotation) -> Action:
         pool = self.view.find_pool(annotation.pool)
@@ -370,7 +400,7 @@ class DrainPlanner:
         budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
         if len(budgets) > 1:
             return Release(FORBIDDEN(f"{format_count(len(budgets), 'budget')} select pod {pod.key}"), FailureCause.NODE)
-        if (wait := self._critical_wait(move)) is not None:
+        if (wait := self.critical_moves.wait_for_others(move)) is not None:
             return wait
         surge = self.surges_of(annotation).next_step(
             move, is_allowed=lambda: not budgets or self._budget_wait(pod, budgets[0]) is None
@@ -380,10 +410,13 @@ class DrainPlanner:
         refusal = self._budget_wait(pod, budgets[0]) if budgets else self._disruption_wait(move)
         if refusal is not None:
             return refusal
+        if move.priority >= CRITICAL_PRIORITY:
+            self.critical_moves.add_workload(move.owner_key)
+        return self._chosen_eviction(move, pod, budgets)
+
+    def _chosen_eviction(self, move: PodToEvict, pod: PodInfo, budgets: tuple[int, ...]) -> a.Evict:
         # The PDB's status is updated later by the disruption controller: what this round evicts must count now.
         self.spent_disruptions.update(budgets)
-        if move.priority >= CRITICAL_PRIORITY:
-            self._moving_critical_workloads().add(move.owner_key)
         self.chosen_evictions[self.workloads.top_owner(move.owner_key)] += 1
         workload = counted_workload(pod)
         self.chosen_disruptions[workload] += 1
@@ -412,35 +445,10 @@ class DrainPlanner:
             return Wait(ONE_BY_ONE(f"other pods of {move.kind} {move.namespace}/{move.owner} are not ready"))
         return None
 
-    def _critical_wait(self, move: PodToEvict) -> Wait | None:
-        """Returns a wait if the pod belongs to a system workload and another system workload is moving, otherwise None:
-        in the whole cluster, only one moves at a time."""
-        if move.priority < CRITICAL_PRIORITY:
-            return None
-        for other in self._moving_critical_workloads():
-            if other != move.owner_key:
-                return Wait(
-                    ONE_CRITICAL(
-                        f"pod {move.pod} waits until {other.described}, on which the system also depends, has moved"
-                    )
-                )
-        return None
 
-    def _moving_critical_workloads(self) -> set[OwnerKey]:
-        """Returns the system workloads with an evicted pod whose successor is not ready yet."""
-        if self._critical_workloads is None:
-            self._critical_workloads = set()
-            for node, annotation in self.view.moving_drains():
-                if isinstance(annotation, DrainAnnotation) and annotation.emptied is None:
-                    uids = {pod.uid for pod in self.pods_on_node.get(node.name, ()) if not is_gone(pod, self.view)}
-                    self._critical_workloads |= {
-                        move.owner_key
-                        for move in annotation.moves
-                        if move.priority >= CRITICAL_PRIORITY
-                        and move.uid not in uids
-                        and self.workloads.newly_missing(move)
-                    }
-        return self._critical_workloads
+def _evictions_or_wait(actions: Sequence[Action]) -> tuple[Action, ...]:
+    """Returns the actions that are no waits, or the first wait if there are only waits."""
+    return tuple(action for action in actions if not isinstance(action, Wait)) or tuple(actions[:1])
 
 
 def _pool_stop_reason(pool: Pool | None, name: str) -> str:

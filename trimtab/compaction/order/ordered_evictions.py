@@ -97,8 +97,8 @@ class OrderedEvictionChecker(EvictionChecker):
         process = self._last_replica_of(pod)
         return r.OUR_WEBHOOK(f"pod {pod.key} is the last ready replica of Trimtab's {process}") if process else None
 
-    def _group_reason(self, pod: PodInfo) -> Reason | None:
-        reason = None if self.order_rules.overrides_protection else EvictionChecker._group_reason(self, pod)
+    def _group_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
+        reason = None if self.order_rules.overrides_protection else EvictionChecker._group_reason(self, pod, pool)
         option = self.order_rules.words.overrides_protection
         return o.PROTECTED_GROUP(f"{reason} ({option} evicts it)") if reason is not None else None
 

@@ -1,14 +1,16 @@
 """The input of a search, read from the cluster model once: pods that may move, candidates, savings and limits."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.node_groups import NodeGroups
 from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.pod_groups import PodGroup
 from trimtab.cluster.pool import Goal, Pool
+from trimtab.cluster.pool_values import GroupMode
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.blockers import IGNORED, UNRESTRICTED, Blocked, Evictable, EvictionChecker, Verdict
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext, closed_receivers, pool_refusal
@@ -17,8 +19,6 @@ from trimtab.compaction.search.drain_order import by_evictions, node_order
 from trimtab.compaction.search.pool_limits import NodeGroupMinimums, PoolLimits, ZoneMinimums
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.compaction.surge.find_surge import Surge
-from trimtab.compaction.terms.daily_numbers import DailyNumbers
-from trimtab.compaction.terms.stated_costs import sum_costs
 from trimtab.compaction.terms.term_ledger import EMPTY_LEDGER
 from trimtab.scheduling import node_filters
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
@@ -61,6 +61,10 @@ class CompactionProblem:
     """Pod → what its Deployment must be given before its budget allows the eviction; other pods are left out."""
     term_costs: dict[int, int] = field(default_factory=dict)
     """Node → the sum of the costs that its moving pods state, at most the pool's ceiling; other nodes are left out."""
+    companions: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Node → the pods on other nodes that are evicted with it, because they are of one group with pods of the node."""
+    group_of: Mapping[int, PodGroup] = field(default_factory=dict)
+    """Pod → its group, for groups that move as a whole."""
     candidates: list[int] = field(default_factory=list)
     unexamined: list[int] = field(default_factory=list)
     """Candidates that were not examined closely, sorted so that those to be drained last are at the end. Empty unless
@@ -92,12 +96,27 @@ class CompactionProblem:
         return {node: sum(extras.values()) for node, extras in by_node.items()}
 
     @property
-    def surcharges(self) -> dict[int, int]:
-        """Node → what counts like so many further evictions where nodes are put in order: additional pods of surges,
-        and the costs that the pods state; nodes without any are left out."""
-        if not self.term_costs:
+    def extra_moves(self) -> dict[int, int]:
+        """Node → the number of pods that start or move for its drain besides its own; nodes without any are left
+        out."""
+        if not self.companions:
             return self.surge_counts
-        return dict(Counter(self.surge_counts) + Counter(self.term_costs))
+        return dict(Counter(self.surge_counts) + Counter({node: len(pods) for node, pods in self.companions.items()}))
+
+    @property
+    def surcharges(self) -> dict[int, int]:
+        """Node → what counts like so many further evictions where nodes are put in order: additional pods, and the
+        costs that the pods state; nodes without any are left out."""
+        return dict(Counter(self.extra_moves) + Counter(self.term_costs)) if self.term_costs else self.extra_moves
+
+    def budget_needs(self, node: int) -> Counter[int]:
+        """Returns budget → how many of its disruptions the drain of the node needs, those of companions included."""
+        needs = Counter([number for pod in self.pods_to_move[node] if (number := self.budget_of.get(pod)) is not None])
+        index = self.eviction_checker.pdb_index
+        for companion in self.companions.get(node, ()):
+            pod = self.model.pods[companion]
+            needs.update(index.matching_numbers(pod.namespace, pod.requirements.labels))
+        return needs
 
     @property
     def allowed_disruptions(self) -> list[int]:
@@ -198,10 +217,15 @@ def _choose_candidates(problem: CompactionProblem, most: int | None) -> None:
     problem.unsettled_owners = problem.eviction_checker.unsettled_owners(problem.context.moved_pods)
     _judge_pods(problem, examined)
     _block_returning_pods(problem)
-    stated = [number for number in problem.movable_pods if problem.model.pods[number].annotations]
-    if stated:
-        _block_spent_workloads(problem, examined)
-        problem.term_costs = sum_costs(stated, problem.model.pods, problem.model.node_of, problem.pool_of)
+    if any(pool.groups is GroupMode.MOVE for pool in problem.pool_of.values()):
+        # Most plans need neither of these modules, and start sooner without them.
+        from trimtab.compaction.search.companions import plan_groups
+
+        plan_groups(problem, examined)
+    if any(problem.model.pods[number].annotations for number in problem.movable_pods):
+        from trimtab.compaction.search.stated_terms import apply_terms
+
+        apply_terms(problem, examined)
     problem.candidates = [n for n in examined if n not in problem.pinned_nodes]
 
 
@@ -262,21 +286,6 @@ def _block_returning_pods(problem: CompactionProblem) -> None:
             continue
         if (reason := returning_reason(model, number)) is not None:
             node = model.node_of[number]
-            problem.blocked_pods[number] = reason
-            problem.pinned_nodes.add(node)
-            problem.refusals.setdefault(node, BLOCKED(f"node {model.nodes[node].name} stays: {reason}"))
-
-
-def _block_spent_workloads(problem: CompactionProblem, nodes: Sequence[int]) -> None:
-    """Blocks the pods of nodes for which their workloads have too few evictions left for the day, in the order in which
-    the nodes are tried."""
-    model, moving, observations = problem.model, problem.pods_to_move, problem.context.observations
-    daily = DailyNumbers(problem.eviction_checker.term_ledger, problem.context.now)
-    for name in observations.draining if observations is not None else ():
-        if (number := model.node_numbers.get(name)) is not None:
-            daily.reserve(model.pods[pod] for pod in model.pods_on_node[number])
-    for node in by_evictions([n for n in nodes if n not in problem.pinned_nodes], moving, problem.savings):
-        for number, reason in daily.reserve_within(model.pods, moving[node], problem.pool_of[node]).items():
             problem.blocked_pods[number] = reason
             problem.pinned_nodes.add(node)
             problem.refusals.setdefault(node, BLOCKED(f"node {model.nodes[node].name} stays: {reason}"))

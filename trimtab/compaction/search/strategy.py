@@ -117,7 +117,7 @@ docs/explanation/compaction-order.md."""
 
 def search_drains(problem: CompactionProblem, effort: int) -> Search:
     """Returns the better of two searches in different orders, improved by local search."""
-    surcharge = problem.surge_counts
+    surcharge = problem.extra_moves
     by_evictions_order = by_evictions(problem.candidates, problem.pods_to_move, problem.savings, surcharge)
     by_capacity_order = by_evictions_and_capacity(
         problem.candidates,
@@ -155,7 +155,7 @@ def search_once(problem: CompactionProblem) -> Search:
     """Returns the result of one pass over the closely examined candidates, in order of evictions; other nodes only
     receive pods."""
     search = _run_first_pass(
-        problem, by_evictions(problem.candidates, problem.pods_to_move, problem.savings, problem.surge_counts)
+        problem, by_evictions(problem.candidates, problem.pods_to_move, problem.savings, problem.extra_moves)
     )
     if problem.term_costs:
         exchange_dear_nodes(problem, search)

@@ -256,6 +256,15 @@ RUNS: dict[str, Arguments] = {
 }
 """Verb → its arguments for the hostile files, without the format."""
 
+MORE_RUNS: dict[str, Arguments] = {
+    "plan --for": _on_cluster("cpu=1,memory=1Gi,count=2", "--as-order", "--now", NOW),
+    "plan --for-pending": _on_cluster("--as-order", "--now", NOW),
+    "plan --for-node-of": _on_cluster("web", "--as-order", "--now", NOW),
+    "plan --group": _on_cluster("small=m5.large,zone=z1,nodepool=small", "--now", NOW),
+    "simulate --replace": _on_cluster("--now", NOW),
+}
+"""Verb with an option → the other arguments."""
+
 _LIVE = "it reads a cluster and no snapshot; what it prints goes through the same printers (tests/architecture)"
 _OWN = "it prints only Trimtab's own text"
 _PROCESS = "it runs a process, whose log replaces control characters"

@@ -7,13 +7,23 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cli.hostile_runs import LINE, RUNS, WITHOUT_SNAPSHOT, HostileFiles, all_verbs, format_option, string_fields
+from tests.cli.hostile_runs import (
+    LINE,
+    MORE_RUNS,
+    RUNS,
+    WITHOUT_SNAPSHOT,
+    HostileFiles,
+    all_verbs,
+    format_option,
+    string_fields,
+)
 from trimtab.cli.main import cli
 from trimtab.cluster.control_characters import has_control_characters
 
 SEQUENCES = ("\x1b]", "\x1b[7m", "\x1b[2J", "\x9b", "\x07", "\x85", "\x7f", "\u202e", "\u2066", "\u200b", "\u2028")
 """What a terminal would obey, apart from the colours of Trimtab's own."""
-FORMATS = [(verb, form) for verb, forms in all_verbs().items() if verb in RUNS for form in forms]
+ALL_RUNS = {**RUNS, **MORE_RUNS}
+FORMATS = [(words, form) for words in ALL_RUNS for form in all_verbs()[words.partition(" --")[0]]]
 TABLES = ("table", "wide", "")
 SHOWS_NO_TEXT = {
     "autoscaler propose": "it prints numbers and flags",
@@ -41,7 +51,7 @@ def everywhere(tmp_path_factory: pytest.TempPathFactory) -> HostileFiles:
 def run(verb: str, form: str, files: HostileFiles, *, on_terminal: bool = False) -> Result:
     colours = {"FORCE_COLOR": "1", "TERM": "xterm-256color"} if on_terminal else {}
     options = [format_option(verb), form] if form else []
-    arguments = [*verb.split(), *map(str, RUNS[verb](files)), *options]
+    arguments = [*verb.split(), *map(str, ALL_RUNS[verb](files)), *options]
     result = CliRunner(env={"COLUMNS": "400", **colours}).invoke(cli, arguments, color=on_terminal)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result

@@ -141,6 +141,7 @@ OTHER_TESTS = {
     "pending_limit": "tests/compaction/search/test_reserved_capacity.py",
     "prices": "tests/compaction/test_plan.py",
     "replace": "tests/compaction/replace/test_plan_replacements.py",
+    "replace_across": "tests/compaction/replace/test_plan_replacements.py",
     "resize_canary": "tests/compactor/test_settings.py",
     "resize_verify": "tests/compactor/test_settings.py",
     "resizes_per_hour": "tests/compactor/test_settings.py",

@@ -221,14 +221,21 @@ spec:
 LIVE = ("--cluster", "live")
 CASES: dict[str, Sequence[tuple[str, ...]]] = {
     "admit": [("admit", *LIVE, "--running"), ("admit", *LIVE, "--running", "-o", "json")],
-    "plan": [("plan", *LIVE), ("plan", *LIVE, "-o", "html")],
+    "plan": [
+        ("plan", *LIVE),
+        ("plan", *LIVE, "-o", "html"),
+        ("plan", *LIVE, "--for", "{pod}", "--as-order"),
+        ("plan", *LIVE, "--for-pending", "-o", "json"),
+        ("plan", *LIVE, "--for-node-of", "web", "--as-order"),
+        ("plan", *LIVE, "--group", "small=m5.large,zone=z1,nodepool=small"),
+    ],
     "drain": [
         ("drain", "no-such-node"),
         ("drain", "no-such-node", "--through-compactor"),
         ("drain", "no-such-node", "--dry-run", "-o", "json"),
         ("drain", "--release"),
     ],
-    "simulate": [("simulate", *LIVE), ("simulate", *LIVE, "-o", "json")],
+    "simulate": [("simulate", *LIVE), ("simulate", *LIVE, "-o", "json"), ("simulate", *LIVE, "--replace")],
     "recommend": [("recommend", *LIVE, "--prometheus", "{echo}", "--header", f"Authorization: Bearer {BEARER}")],
     "recommender": [("recommender", "--once", "--listen", "127.0.0.1:0", "--prometheus", "{echo}")],
     "compactor": [("compactor", "status"), ("compactor", "history"), ("compactor", "status", "-o", "json")],

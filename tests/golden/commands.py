@@ -32,6 +32,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         (*_PLANNED, "--resize", "--pool", "{pool}"),
         (*_PLANNED, "--for", "cpu=2,memory=1Gi,count=2,within=zone", "--as-order"),
         (*_PLANNED, "--for", "cpu=2000,memory=1Gi"),
+        (*_PLANNED, "--for-node-of", "{pool}", "--as-order"),
     ),
     "drain": (("{node}", "--dry-run", *_CLUSTER), ("{node}", "--dry-run", "--force", "--keep-going", *_CLUSTER)),
     "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread"), (*_PLANNED, "--replace")),

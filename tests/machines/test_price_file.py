@@ -54,3 +54,28 @@ def test_another_file_is_refused_with_the_columns_that_are_needed(text: str) -> 
 def test_of_two_files_the_later_counts() -> None:
     one, other = (read_price_file("p", HEADER + f",a,,node,metadata.name,,{price},\n")[0] for price in ("1", "2"))
     assert merge_price_files([one, other]).price_of(machine()) == 2_000_000
+
+
+WITH_TYPES = HEADER.strip() + ",CapacityType\n"
+
+
+def test_spot_machines_have_prices_of_their_own() -> None:
+    rows = ",,eu-west-1,node,,m5.large,0.03,,spot\n,,eu-west-1,node,,m5.large,0.09,,on-demand\n"
+    prices, mistakes = read_price_file("prices.csv", WITH_TYPES + rows)
+    spot = replace(machine(), labels={**machine().labels, "karpenter.sh/capacity-type": "spot"})
+    assert (prices.price_of(spot), prices.price_of(machine()), mistakes) == (30_000, 90_000, [])
+    assert dict(prices.list_types) == {("eu-west-1", "m5.large"): 90_000}
+
+
+@pytest.mark.parametrize(("word", "on_spot", "on_demand"), [("spot", 30_000, None), ("On-Demand", None, 30_000)])
+def test_a_price_of_one_capacity_type_is_none_of_the_other(
+    word: str, on_spot: int | None, on_demand: int | None
+) -> None:
+    prices, _ = read_price_file("prices.csv", WITH_TYPES + f",,eu-west-1,node,,m5.large,0.03,,{word}\n")
+    spot = replace(machine(), labels={**machine().labels, "karpenter.sh/capacity-type": "spot"})
+    assert (prices.price_of(spot), prices.price_of(machine())) == (on_spot, on_demand)
+
+
+def test_another_capacity_type_is_a_mistake() -> None:
+    _, mistakes = read_price_file("prices.csv", WITH_TYPES + ",,eu-west-1,node,,m5.large,0.03,,reserved\n")
+    assert "CapacityType" in str(mistakes[0])

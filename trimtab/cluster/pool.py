@@ -29,7 +29,7 @@ from trimtab.cluster.documents.value_types import (
 )
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool_labels import POOL_ANNOTATIONS, POOL_LABELS
-from trimtab.cluster.pool_values import GroupMode, ReplaceMode
+from trimtab.cluster.pool_values import GroupMode, ReplaceAcross, ReplaceMode
 from trimtab.cluster.schedulers import KNOWN_SCHEDULERS, SchedulerPlacement
 from trimtab.cluster.timestamps import WeeklyWindow
 
@@ -238,6 +238,9 @@ class Pool:
     replace: Annotated[ReplaceMode, DocumentField("replace", v.REPLACE)] = ReplaceMode.ADVISE
     """`advise`: `trimtab plan` also names up to four nodes whose pods fit on one cheaper new node of a node group that
     exists ([how](../how-to/replace-by-cheaper-machines.md)). No process acts on it. `off`: it does not"""
+    replace_across: Annotated[frozenset[ReplaceAcross], DocumentField("replaceAcross", v.REPLACE_ACROSS)] = frozenset()
+    """what a cheaper new node may have otherwise than the nodes that it replaces: `zones`, `capacityTypes` (spot or on
+    demand), `architectures` (of pods that name both, or whose owner has pods on both). Without it, all three stay"""
     surge: Annotated[int, DocumentField("surge.extraPods", whole_number(0, MAX_SURGE))] = 0
     """where a disruption budget allows no eviction, so many pods more than it wants a Deployment may have for a while,
     so that the budget allows one ([how](../how-to/surge-before-evictions.md)). The compactor does so only in the

@@ -47,6 +47,15 @@ class ReplaceMode(StrEnum):
     ADVISE = "advise"
 
 
+class ReplaceAcross(StrEnum):
+    """What a cheaper new node may have otherwise than the nodes that it replaces."""
+
+    ZONES = "zones"
+    CAPACITY_TYPES = "capacityTypes"
+    """Spot, or on demand."""
+    ARCHITECTURES = "architectures"
+
+
 MODE = word_of({"rehearse": True, "act": False}, "rehearse or act")
 """The value is whether the mode means a dry run."""
 ALL = word_of({"all": True})
@@ -59,6 +68,22 @@ def _parse_replace(value: Any, path: Path) -> ReplaceMode:
 
 
 REPLACE = ValueType(_parse_replace, {"enum": [*map(str, ReplaceMode), False]}, _REPLACE.write)
+
+
+_ACROSS = one_of(ReplaceAcross)
+
+
+def _parse_across(value: Any, path: Path) -> frozenset[ReplaceAcross]:
+    if not isinstance(value, list):
+        raise InvalidValue(path, f"a list of {', '.join(ReplaceAcross)}", quote_value(value))
+    return frozenset(_ACROSS.parse(item, (*path, number)) for number, item in enumerate(value))
+
+
+REPLACE_ACROSS = ValueType(
+    _parse_across,
+    {"type": "array", "items": {"enum": [*map(str, ReplaceAcross)]}},
+    lambda value: ", ".join(sorted(value)) or "[]",
+)
 
 
 def _parse_price(value: Any, path: Path) -> int:

@@ -62,6 +62,8 @@ class PlanningContext:
     """Pool → what has to stay free in it because its pods will request it soon, for pools with a forecast."""
     waived_pods: frozenset[str] = frozenset()
     """Pods (namespace/name) that count as evictable whatever blocks them; used for plan variants."""
+    described_groups: Mapping[str, NodeInfo] = field(default_factory=dict)
+    """Node group without a node → its next node, as the user describes it. Its name is empty."""
     plans_karpenter: bool = False
     """Whether Karpenter's nodes are planned like other nodes. Only the report about Karpenter does so."""
 

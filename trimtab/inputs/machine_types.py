@@ -186,10 +186,12 @@ class PricedTypes:
 
     types: tuple[MachineType, ...]
     prices: dict[str, int]
-    """Type → micro-dollars an hour for one node."""
+    """Type → micro-dollars an hour for one node on demand."""
     region: str
     profiles: dict[str, Profile]
     """Cloud → the profile of its reserved resources; the empty key is for all other clouds."""
+    spot_prices: dict[str, int] = field(default_factory=dict)
+    """Type → micro-dollars an hour for one spot node, for types of which a price file has it."""
     notes: tuple[str, ...] = ()
     """What is guessed about the region of the prices."""
 
@@ -221,7 +223,7 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     del regions[""]
     region = options.region or min(regions, key=lambda name: (-regions[name], name), default="")
     kinds = [node.labels.get(INSTANCE_TYPE_LABEL, "") for node in pool_nodes.nodes]
-    own_prices = {name: amount for (where, name), amount in merged.types.items() if where in (region.lower(), "")}
+    own_prices = {name: amount for (where, name), amount in merged.list_types.items() if where in (region.lower(), "")}
     # Own prices beside list prices of another region would rank types by the difference of the regions.
     listed_regions = regions_with_list_prices(region, kinds)
     listed_regions = () if own_prices and region not in listed_regions else listed_regions
@@ -234,6 +236,9 @@ def read_priced_types(pool_nodes: SelectedNodes, options: TypeOptions) -> Priced
     return PricedTypes(
         types=tuple(table[name] for name in sorted(prices) if name in table),
         prices=prices,
+        spot_prices={
+            name: amount for (where, name), amount in merged.spot_types.items() if where in (region.lower(), "")
+        },
         region=region,
         notes=_note_regions(region, listed_regions, regions if not options.region else ()),
         profiles={cloud: profiles[options.profile or name] for cloud, name in clouds.items()},

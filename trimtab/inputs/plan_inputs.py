@@ -17,6 +17,7 @@ from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import join_first
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.overhead_writer import OverheadWriter
 from trimtab.cluster.pool import Pool, schedulers_of
@@ -53,6 +54,12 @@ POOLS = option(
     help="ConfigMaps of pools, or the configuration of an estafette node-compactor. Default: the pools of the "
     "snapshot.",
 )
+GROUP = option(
+    "--group",
+    metavar="NAME=TYPE,…",
+    help="A node group without a node, for replacements: its machine type, and the labels of its nodes, as in "
+    "small=m5.large,zone=eu-west-1a,nodepool=small. You can repeat the option.",
+)
 PRESET = option(
     "--preset",
     metavar="POOL=PRESET",
@@ -85,6 +92,7 @@ class PlanOptions:
     now: Annotated[str | None, flags.NOW] = None
     autoscaler_flags: Annotated[str, flags.AUTOSCALER_FLAGS] = ""
     presets: Annotated[tuple[str, ...], PRESET] = ()
+    groups: Annotated[tuple[str, ...], GROUP] = ()
 
     @property
     def admission_settings(self) -> AdmissionSettings:
@@ -259,6 +267,7 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
     schedulers = schedulers_of(pool_config.pools, inventory.schedulers)
     measured_use, use_notes = read_measured_use(cluster, cluster_documents, inventory)
     inventory = replace(inventory, schedulers=schedulers, assumed_requests=ASSUMED_REQUESTS, measured_use=measured_use)
+    described, group_mistakes = _read_groups(options.groups, inventory, price_file)
     flags, flag_mistakes = parse_autoscaler_flags(options.autoscaler_flags)
     readmission = _build_readmission(
         cluster_documents, snapshot_build.snapshot, options, now, unread, pool_config.pools, inventory
@@ -271,6 +280,7 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
         *pool_config.mistakes,
         *now_mistakes,
         *flag_mistakes,
+        *group_mistakes,
         *readmission.mistakes,
     ]
     # Objects with mistakes are missing from the inventory, so its gaps are mistakes only if there are no others.
@@ -279,7 +289,13 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
         raise UsageError(mistakes)
     autoscaler, autoscaler_notes = read_autoscaler(inventory, cluster_documents, flags, now)
     past = read_observations(inventory)
-    context = PlanningContext(now=now, autoscaler=autoscaler, observations=past.observations, moved_pods=past.moved)
+    context = PlanningContext(
+        now=now,
+        autoscaler=autoscaler,
+        observations=past.observations,
+        moved_pods=past.moved,
+        described_groups=described,
+    )
     cluster_notes = (
         *readmission.notes,
         *use_notes,
@@ -305,6 +321,18 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
         resizes=readmission.resizes if options.resize else None,
         wants_resizes=options.resize,
     )
+
+
+def _read_groups(
+    texts: Sequence[str], inventory: Inventory, prices: PriceFile
+) -> tuple[dict[str, NodeInfo], list[ConfigError]]:
+    """Returns node group → its next node as the command line describes it, and the mistakes in the descriptions."""
+    if not texts:
+        return {}, []
+    # Imported here, because the table of machine types and the formulas of reservations are not needed without it.
+    from trimtab.inputs.described_groups import read_described_groups
+
+    return read_described_groups(texts, inventory, prices)
 
 
 def _read_price_files(paths: Sequence[str], unread: list[ConfigError]) -> tuple[PriceFile, list[ConfigError]]:

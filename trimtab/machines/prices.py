@@ -11,13 +11,14 @@ columns are those of OpenCost's CSV provider (pkg/cloud/provider/csvprovider.go)
 AssetClass, InstanceIDField, InstanceType, MarketPriceHourly, Version. A row gives the price of a node if its InstanceID
 is that of the node, according to the field that InstanceIDField names; otherwise the mean of the rows for the node's
 region and type counts. Rows for volumes and GPUs are left out. The columns may be in any order, and a header is
-required.
+required. A column of our own, CapacityType, says of a row whether it is for machines on demand or on spot; without it,
+a row is for both.
 """
 
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from importlib.resources import files
@@ -226,6 +227,8 @@ REQUIRED_COLUMNS = ("InstanceID", "AssetClass", "InstanceIDField", "InstanceType
 # AWS writes spec.providerID as aws:///ZONE/INSTANCE; OpenCost's InstanceID is the last part alone.
 _AWS = re.compile(r"aws:///[^/]+/([^/]+)")
 _COMMENT = "#"
+_CAPACITY_TYPES = ("", "spot", "on-demand")
+"""The words of the column CapacityType, in the order of the fields of `PriceFile`."""
 
 Key = tuple[str, str, str]
 """(field, region in lower case or empty, id in lower case)."""
@@ -237,7 +240,16 @@ class PriceFile:
 
     nodes: Mapping[Key, int]
     types: Mapping[tuple[str, str], int]
-    """(region in lower case, instance type) → the mean price of its rows."""
+    """(region in lower case, instance type) → the mean price of its rows, of those that are for any capacity type."""
+    spot_types: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The same for the rows that are for spot machines."""
+    on_demand_types: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The same for the rows that are for machines on demand."""
+
+    @property
+    def list_types(self) -> Mapping[tuple[str, str], int]:
+        """(region in lower case, instance type) → the price on demand."""
+        return {**self.types, **self.on_demand_types}
 
     def price_of(self, node: NodeInfo) -> int | None:
         """Returns the price of this node, or None if the file has none. The price of a type is only used in its own
@@ -245,12 +257,14 @@ class PriceFile:
         # Without a region the type's price is looked up under the empty region, as in a file without that column.
         region = node.labels.get(REGION_LABEL, "")
         # A file may identify nodes by several fields; each row says by which.
-        for field in {field for field, _, _ in self.nodes}:
-            instance_id = _instance_id(node, field)
+        for id_field in {id_field for id_field, _, _ in self.nodes}:
+            instance_id = _instance_id(node, id_field)
             for region_key in (region.lower(), "") if instance_id else ():
-                if (node_price := self.nodes.get((field, region_key, instance_id.lower()))) is not None:
+                if (node_price := self.nodes.get((id_field, region_key, instance_id.lower()))) is not None:
                     return node_price
-        return self.types.get((region.lower(), node.labels.get(INSTANCE_TYPE_LABEL, "")))
+        key = (region.lower(), node.labels.get(INSTANCE_TYPE_LABEL, ""))
+        own = (self.spot_types if is_spot(node) else self.on_demand_types).get(key)
+        return own if own is not None else self.types.get(key)
 
 
 def _instance_id(node: NodeInfo, field: str) -> str:
@@ -280,7 +294,7 @@ def read_price_file(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]
     if missing:
         return PriceFile({}, {}), [ConfigError(file=name, expected=expected, got=f"no column {', '.join(missing)}")]
     nodes: dict[Key, int] = {}
-    of_type: dict[tuple[str, str], list[int]] = {}
+    of_type: dict[str, dict[tuple[str, str], list[int]]] = {word: {} for word in _CAPACITY_TYPES}
     mistakes: list[ConfigError] = []
     for row in rows:
         # An empty class counts as a node: files that people write often leave it out.
@@ -292,12 +306,17 @@ def read_price_file(name: str, text: str) -> tuple[PriceFile, list[ConfigError]]
             got = f"{quote_value(row['MarketPriceHourly'])} for {row['InstanceID'] or row['InstanceType']}"
             mistakes.append(ConfigError(file=name, expected=wanted, got=got))
             continue
+        capacity_type = row.get("CapacityType", "").strip().lower()
+        if capacity_type not in of_type:
+            wanted = "spot, on-demand or nothing in the column CapacityType"
+            mistakes.append(ConfigError(file=name, expected=wanted, got=quote_value(row["CapacityType"])))
+            continue
         region = row.get("Region", "")
         if row["InstanceID"]:
             nodes[row["InstanceIDField"], region.lower(), row["InstanceID"].lower()] = amount
         if row["InstanceType"]:
-            of_type.setdefault((region.lower(), row["InstanceType"]), []).append(amount)
-    return PriceFile(nodes, mean_prices(of_type)), mistakes
+            of_type[capacity_type].setdefault((region.lower(), row["InstanceType"]), []).append(amount)
+    return PriceFile(nodes, *(mean_prices(of_type[word]) for word in _CAPACITY_TYPES)), mistakes
 
 
 def mean_prices(of_type: Mapping[tuple[str, str], Sequence[int]]) -> dict[tuple[str, str], int]:
@@ -318,9 +337,12 @@ def parse_price(text: str | float) -> int | None:
 
 def merge_price_files(files: Iterable[PriceFile]) -> PriceFile:
     """Returns several price files as one. If two have a price for the same node or type, the later file counts."""
-    nodes: dict[Key, int] = {}
-    types: dict[tuple[str, str], int] = {}
-    for price_file in files:
-        nodes |= price_file.nodes
-        types |= price_file.types
-    return PriceFile(nodes, types)
+    merged = PriceFile({}, {})
+    for one in files:
+        merged = PriceFile(
+            {**merged.nodes, **one.nodes},
+            {**merged.types, **one.types},
+            {**merged.spot_types, **one.spot_types},
+            {**merged.on_demand_types, **one.on_demand_types},
+        )
+    return merged

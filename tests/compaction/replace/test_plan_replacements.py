@@ -10,7 +10,7 @@ from tests.cluster_of import HOST, ZONE, Item, apart, budget, cluster, pod, spre
 from tests.compaction.replace.dear_nodes import BIG, KEPT, LABEL, SMALL, big, small
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pool import Headroom, Pool
-from trimtab.cluster.pool_values import ReplaceMode
+from trimtab.cluster.pool_values import ReplaceAcross, ReplaceMode
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.replace.plan_replacements import ReplacementPlan, plan_replacements
 
@@ -108,6 +108,52 @@ def test_what_forbids_a_replacement(items: list[Item]) -> None:
 )
 def test_the_pools_settings_are_obeyed(pool: Pool) -> None:
     assert sets(advised(big(), *small(), *PODS, pool=pool)) == []
+
+
+ARCH = "kubernetes.io/arch"
+ELSEWHERE: dict[ReplaceAcross, dict[str, str]] = {
+    ReplaceAcross.ZONES: {ZONE: "z2"},
+    ReplaceAcross.CAPACITY_TYPES: {"karpenter.sh/capacity-type": "spot"},
+    ReplaceAcross.ARCHITECTURES: {ARCH: "arm64"},
+}
+
+
+BOTH = {"key": ARCH, "operator": "In", "values": ["amd64", "arm64"]}
+ANY_ARCH = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [BOTH]}]}
+        }
+    }
+}
+
+
+@pytest.mark.parametrize("across", ReplaceAcross)
+def test_what_the_pool_lets_change_may_change_and_is_named(across: ReplaceAcross) -> None:
+    def changes_with(*allowed: ReplaceAcross) -> list[tuple[ReplaceAcross, ...]]:
+        pool = replace(BIG, replace_across=frozenset(allowed))
+        return [one.changes for one in advised(*items, pod("web-0", "a", "1", spec=ANY_ARCH), pool=pool).replacements]
+
+    items = (big(labels={ARCH: "amd64"}), *small(labels={ARCH: "amd64"} | ELSEWHERE[across]))
+    assert changes_with() == []
+    assert changes_with(*(set(ReplaceAcross) - {across})) == []
+    assert changes_with(across) == [(across,)]
+
+
+def test_a_pod_that_does_not_show_that_it_runs_on_both_architectures_stays() -> None:
+    items = (big(labels={ARCH: "amd64"}), *small(labels={ARCH: "arm64"}), *PODS)
+    assert sets(advised(*items, pool=replace(BIG, replace_across=frozenset({ReplaceAcross.ARCHITECTURES})))) == []
+
+
+def test_nodes_of_several_zones_are_replaced_together_if_the_zone_may_change() -> None:
+    items = (big(), big("b", labels={ZONE: "z2"}), *small(), pod("web-0", "a"), pod("web-1", "b"))
+    plan = advised(*items, pool=replace(BIG, replace_across=frozenset({ReplaceAcross.ZONES})))
+    assert sets(plan) == [("a", "b")]
+
+
+def test_a_selector_of_the_zone_still_holds() -> None:
+    items = (big(labels={ZONE: "z2"}), *small(), pod("web-0", "a", spec={"nodeSelector": {ZONE: "z2"}}))
+    assert sets(advised(*items, pool=replace(BIG, replace_across=frozenset({ReplaceAcross.ZONES})))) == []
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(20, [("a",)]), (30, [])])

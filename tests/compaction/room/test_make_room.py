@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import ZONE, Item, apart, budget, cluster, node, pod
-from trimtab.compaction.room.make_room import NoRoom, RoomPlan, make_room
+from trimtab.compaction.room.make_room import NoRoom, RoomPlan, free_node, make_room
 
 GPU = "nvidia.com/gpu"
 KEPT = {"trimtab.dev/do-not-disrupt": "true"}
@@ -116,3 +116,51 @@ def test_a_budget_takes_turns() -> None:
     assert isinstance(plan, RoomPlan)
     assert sorted(move.turn for move in plan.moves) == [0, 1]
     assert {move.budget for move in plan.moves} == {"default/x"}
+
+
+def freed(items: list[Item], *names: str) -> RoomPlan | NoRoom:
+    return free_node(cluster(*items), names)
+
+
+def test_the_node_with_the_fewest_pods_is_made_free() -> None:
+    plan = freed(TWO, "a", "b")
+    assert isinstance(plan, RoomPlan)
+    assert (plan.freed_node, moves(plan)) == ("a", {"x-0": "b"})
+
+
+def test_only_nodes_of_the_pool_are_made_free() -> None:
+    plan = freed(TWO, "b")
+    assert isinstance(plan, RoomPlan)
+    assert (plan.freed_node, moves(plan)) == ("b", {"y-0": "a", "z-0": "a"})
+
+
+def test_a_node_whose_pod_stays_is_passed_over() -> None:
+    kept = [gpu_node("a"), gpu_node("b"), gpu_pod("x-0", "a", 4, annotations=KEPT), *TWO[3:]]
+    plan = freed(kept, "a", "b")
+    assert isinstance(plan, RoomPlan)
+    assert plan.freed_node == "b"
+
+
+def test_pods_of_others_may_move_aside() -> None:
+    items = [gpu_node("a"), gpu_node("b"), gpu_node("c"), gpu_pod("x-0", "a", 7)]
+    items += [gpu_pod("y-0", "b", 2), gpu_pod("z-0", "c", 3)]
+    plan = freed(items, "a")
+    assert set(moves(plan)) == {"x-0", "y-0"}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [gpu_node("a"), gpu_node("b"), gpu_pod("x-0", "a", 4, annotations=KEPT)],
+        [gpu_node("a"), gpu_node("b"), gpu_pod("x-0", "a", 5), gpu_pod("y-0", "b", 5)],
+        [gpu_node("a", ready=False), gpu_node("b")],
+    ],
+)
+def test_there_is_a_reason_why_no_node_can_be_free(items: list[Item]) -> None:
+    assert code(freed(items, "a")) == "room-no-node-can-be-free"
+
+
+def test_an_empty_node_is_free_already() -> None:
+    plan = freed([gpu_node("a"), gpu_node("b"), gpu_pod("y-0", "b", 5)], "a", "b")
+    assert isinstance(plan, RoomPlan)
+    assert (plan.freed_node, plan.moves) == ("a", ())

@@ -1,5 +1,6 @@
 """Which node group is bought first?"""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,23 @@ def test_groups_of_spot_machines_come_before_all_others_in_the_same_order() -> N
     rated = rate_groups(RANKING, types, types, spot={"spot-16", "spot-x86"})
     order = sorted(types, key=lambda name: -rated.priorities[name])
     assert (order[:3], rated.problems) == (["spot-16", "spot-x86", "arm-16"], ())
+
+
+@pytest.mark.parametrize(
+    ("spot_price", "first"),
+    [(None, "spot"), (200_000, "spot"), (880_000, "spot"), (890_000, "arm-16")],
+)
+def test_a_group_of_spot_machines_counts_with_its_own_price(spot_price: int | None, first: str) -> None:
+    types = {"arm-16": "E16ps_v6", "spot": "E16ps_v6"}
+    prices = {} if spot_price is None else {"E16ps_v6": spot_price}
+    rated = rate_groups(RANKING, types, types, spot={"spot"}, spot_prices=prices)
+    assert (min(types, key=lambda name: -rated.priorities[name]), rated.problems) == (first, ())
+
+
+def test_a_poor_type_on_spot_comes_after_a_good_one_on_demand() -> None:
+    types = {"good": "E16ps_v6", "poor": "D16s_v5"}
+    rated = rate_groups(RANKING, types, types, spot={"poor"}, spot_prices={"D16s_v5": 700_000})
+    assert rated.priorities == {"good": 100, "poor": 90}
 
 
 def test_a_legacy_group_of_spot_machines_stays_last() -> None:

@@ -117,7 +117,7 @@ def verb(options: MachinesPrioritiesOptions) -> None:
         documents = render_overlays(ranking) if form == "nodeoverlay" else [render_compute_class(ranking)]
         output.write_text(output.format_manifests(documents), options.output_file)
         return
-    rated = _rate_groups(pool_nodes, ranking, options)
+    rated = _rate_groups(pool_nodes, ranking, priced.spot_prices, options)
     is_gardener = any(GARDENER_LABEL in node.labels for node in pool_nodes.inventory.nodes)
     if form == "gardener" or (is_gardener and not options.applies):
         output.write_text(output.format_manifests([render_workers(rated, pool_nodes)]), options.output_file)
@@ -157,7 +157,9 @@ def _note_groups(names: Iterable[str]) -> None:
         )
 
 
-def _rate_groups(pool_nodes: SelectedNodes, ranking: Ranking, options: MachinesPrioritiesOptions) -> GroupPriorities:
+def _rate_groups(
+    pool_nodes: SelectedNodes, ranking: Ranking, spot_prices: Mapping[str, int], options: MachinesPrioritiesOptions
+) -> GroupPriorities:
     group_types, legacy = options.group_types, options.legacy
     autoscaler = read_autoscaler_status(pool_nodes)
     nodes = pool_nodes.inventory.nodes
@@ -180,7 +182,7 @@ def _rate_groups(pool_nodes: SelectedNodes, ranking: Ranking, options: MachinesP
     if mistakes:
         raise UsageError(mistakes)
     spot = {name for name, _ in grouped} - on_demand
-    return rate_groups(ranking, types, group_names, legacy, spot)
+    return rate_groups(ranking, types, group_names, legacy, spot, spot_prices)
 
 
 def render_map(base: str, demotions: Mapping[str, Seconds], namespace: str) -> dict[str, Any]:

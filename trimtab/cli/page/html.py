@@ -219,6 +219,22 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PageReplacement:
+    """A cheaper new node, and the nodes in whose place it would be."""
+
+    nodes: tuple[str, ...]
+    group: str
+    zone: str
+    kind: str
+    """The machine type; empty if it is not known."""
+    cost: str
+    saves: str
+    amount: float
+    """The saving as a number, to sort by."""
+    pods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Better:
     """A group of pods that would cost less on other nodes."""
 
@@ -249,6 +265,9 @@ class Page:
     blockers: tuple[Blocker, ...] = ()
     frontier: Markup = field(default_factory=Markup)
     misplaced: tuple[Better, ...] = ()
+    replacements: tuple[PageReplacement, ...] = ()
+    replacements_text: str = ""
+    """What the replacements save, and under which condition."""
 
     @property
     def has_departures(self) -> bool:

@@ -15,6 +15,7 @@ from trimtab.cli.reports.plan_table import VIEW
 from trimtab.cli.reports.replacements import report_replacements
 from trimtab.cli.reports.resizes import plan_resizes
 from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import pool_name
 from trimtab.compaction.plan import make_plan
 from trimtab.inputs import plan_inputs as inputs
 from trimtab.inputs.command_faults import UsageError
@@ -66,9 +67,20 @@ class PlanVerbOptions:
     serves_pending: Annotated[
         bool, option("--for-pending", help="Like --for, for the pods of the cluster that wait for a node.")
     ] = False
+    free_pool: Annotated[
+        str | None,
+        option(
+            "--for-node-of",
+            metavar="POOL",
+            help="Like --for, but so that one node of this pool has no pods of a workload any more.",
+        ),
+    ] = None
     lists_order: Annotated[
         bool,
-        option("--as-order", help="With --for or --for-pending: also print the commands that evict these pods."),
+        option(
+            "--as-order",
+            help="With --for and its siblings: also print the commands that evict these pods, or drain the node.",
+        ),
     ] = False
     output: ReportOutput
 
@@ -88,7 +100,7 @@ def verb(options: PlanVerbOptions) -> None:
     are not applied.
     """
     subjects = options.subjects
-    if options.wanted is not None or options.serves_pending:
+    if options.wanted is not None or options.serves_pending or options.free_pool is not None:
         _show_room(options)
         return
     if options.lists_order:
@@ -120,14 +132,26 @@ def _show_room(options: PlanVerbOptions) -> None:
     """Write which pods have to move so that others fit."""
     # Imported here, because a plan without --for needs none of it.
     from trimtab.cli.reports.room import VIEW as ROOM_VIEW
-    from trimtab.cli.reports.room import build_room_report
-    from trimtab.compaction.room.make_room import make_room
+    from trimtab.cli.reports.room import build_node_report, build_room_report
+    from trimtab.compaction.room.make_room import free_node, make_room
     from trimtab.inputs.wanted_pods import list_pending_pods, read_wanted_pods
 
-    if options.wanted is not None and options.serves_pending:
-        raise UsageError([ConfigError(file="--for", expected="--for or --for-pending", got="both")])
+    pool = options.free_pool
+    if (options.wanted is not None) + options.serves_pending + (pool is not None) > 1:
+        expected = "one of --for, --for-pending and --for-node-of"
+        raise UsageError([ConfigError(file="--for", expected=expected, got="several of them")])
     wanted, within = read_wanted_pods(options.wanted) if options.wanted is not None else ((), "")
     plan_inputs = inputs.read_inputs(options.inputs, like_compactor=True)
+    if pool is not None:
+        names = {node.name for node in plan_inputs.inventory.machines if pool_name(node) == pool}
+        if not names:
+            known = sorted({pool_name(node) for node in plan_inputs.inventory.machines} - {""})
+            expected = f"a pool of {', '.join(known) or 'none'}"
+            raise UsageError([ConfigError(file="--for-node-of", expected=expected, got=pool)])
+        room = free_node(plan_inputs.inventory, names, plan_inputs.context.now, plan_inputs.readmitted_requests)
+        report = build_node_report(room, pool, plan_inputs.cluster_notes, lists_order=options.lists_order)
+        write_report(options.output, report, ROOM_VIEW)
+        return
     wanted = wanted or list_pending_pods(plan_inputs.inventory)
     if not wanted:
         raise UsageError([ConfigError(file="--for-pending", expected="a pod that waits for a node", got="none")])

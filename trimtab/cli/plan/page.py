@@ -3,7 +3,17 @@
 from markupsafe import Markup
 
 from trimtab.cli.page import html
-from trimtab.cli.page.html import Better, Blocker, Choice, Page, PageStage, Row, build_blocks, render_html
+from trimtab.cli.page.html import (
+    Better,
+    Blocker,
+    Choice,
+    Page,
+    PageReplacement,
+    PageStage,
+    Row,
+    build_blocks,
+    render_html,
+)
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import MoveReport, PlanReport, StepReport, WaveReport
 from trimtab.cli.reports.plan_table import describe_keeper, format_targets, select_costly_keepers, workload_of
@@ -33,6 +43,8 @@ def render_page(report: PlanReport) -> str:
             chart=html.draw_bars([_wave_row(wave) for wave in report.waves], "cpu goes"),
             groups=html.group_stays(report.stays),
             reasons=html.draw_reason_bars(report.stays),
+            replacements=_list_replacements(report),
+            replacements_text=report.replace.text if report.replace else "",
             notes=[
                 *[
                     f"{pool.refused.text}: at present no drain is planned in this pool"
@@ -40,7 +52,6 @@ def render_page(report: PlanReport) -> str:
                     if pool.refused
                 ],
                 *([report.resize.text] if report.resize else ()),
-                *([report.replace.text] if report.replace and report.replace.replacements else ()),
                 *report.notes,
             ],
             choices=tuple(
@@ -70,6 +81,22 @@ def render_page(report: PlanReport) -> str:
                 Better(text=group.text, pods=tuple(group.pods), policy=group.policy) for group in report.misplaced
             ),
         )
+    )
+
+
+def _list_replacements(report: PlanReport) -> tuple[PageReplacement, ...]:
+    return tuple(
+        PageReplacement(
+            nodes=tuple(one.nodes),
+            group=one.group,
+            zone=one.zone,
+            kind=one.instance_type,
+            cost=format_saving(one.price),
+            saves=format_saving(one.saves),
+            amount=one.saves.amount,
+            pods=tuple(move.pod for move in one.moves),
+        )
+        for one in (report.replace.replacements if report.replace else ())
     )
 
 

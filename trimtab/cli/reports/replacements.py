@@ -44,6 +44,9 @@ class ReplacementReport(ReportPart, frozen=True, kw_only=True):
     """A label that no other node of the zone has, as KEY=VALUE."""
     condition: str
     """The condition under which the replacement holds."""
+    changes: list[str]
+    """In what the new node differs from the nodes, as the pool's `replaceAcross` lets it: zones, capacityTypes or
+    architectures."""
     is_before_drains: bool
     """Whether the replacement comes before the drains, because more is saved in that order."""
     price: Saving
@@ -139,6 +142,7 @@ def _report_replacement(one: Replacement, *, is_before_drains: bool) -> Replacem
         instance_type=one.instance_type,
         label="=".join(one.label),
         condition=f"if node group {one.group} gives a node{zone}",
+        changes=list(map(str, one.changes)),
         is_before_drains=is_before_drains,
         price=convert_saving(one.price, MICRO_DOLLARS),
         saves=convert_saving(one.saves, MICRO_DOLLARS),

@@ -46,10 +46,13 @@ class RoomReport(ReportPart, frozen=True, kw_only=True):
     text: str
     places: list[RoomPlaceReport]
     moves: list[RoomMoveReport]
+    freed_node: str | None
+    """With --for-node-of, the node that has no pods of a workload afterwards; null otherwise."""
     refused: ReasonReport | None
     """Why there is no room, with the node that lacks least; null if there is room."""
     order: list[str]
-    """With --as-order, the commands that evict the pods, in the order of their turns."""
+    """With --as-order, the commands that evict the pods, in the order of their turns, or the command that drains the
+    node."""
     notes: list[str]
 
 
@@ -69,6 +72,7 @@ def build_room_report(
             text=f"There is no room for {format_count(wanted, 'pod')}: {plan.reason}",
             places=[],
             moves=[],
+            freed_node=None,
             refused=report_reason(plan.reason),
             order=[],
             notes=list(notes),
@@ -80,14 +84,49 @@ def build_room_report(
         text=f"{format_count(wanted, 'pod')} can run "
         + (f"if {moves} {verb}" if plan.moves else "at once, and no other pod has to move"),
         places=[RoomPlaceReport(pod=place.pod, node=place.node) for place in plan.places],
-        moves=[
-            RoomMoveReport(pod=move.pod, source=move.source, target=move.target, budget=move.budget, turn=move.turn)
-            for move in plan.moves
-        ],
+        moves=_report_moves(plan),
+        freed_node=None,
         refused=None,
         order=list(_list_commands(plan)) if lists_order else [],
         notes=[*notes, *([_NOTE] if plan.moves else [])],
     )
+
+
+def build_node_report(
+    plan: RoomPlan | NoRoom, pool: str, notes: tuple[str, ...], *, lists_order: bool = False
+) -> RoomReport:
+    """Returns the report about a node of this pool that is to be free."""
+    if isinstance(plan, NoRoom):
+        return RoomReport(
+            is_possible=False,
+            text=f"No node of pool {pool} can be free: {plan.reason}",
+            places=[],
+            moves=[],
+            freed_node=None,
+            refused=report_reason(plan.reason),
+            order=[],
+            notes=list(notes),
+        )
+    count = len(plan.moves)
+    moves = f"if {format_count(count, 'pod')} {'moves' if count == 1 else 'move'}" if count else "already"
+    return RoomReport(
+        is_possible=True,
+        text=f"Node {plan.freed_node} of pool {pool} is free of pods of workloads {moves}",
+        places=[],
+        moves=_report_moves(plan),
+        freed_node=plan.freed_node,
+        refused=None,
+        # The drain plans anew when it begins, cordons the node, and obeys budgets and waves.
+        order=[f"trimtab drain {quote(plan.freed_node)}"] if lists_order and count else [],
+        notes=list(notes),
+    )
+
+
+def _report_moves(plan: RoomPlan) -> list[RoomMoveReport]:
+    return [
+        RoomMoveReport(pod=move.pod, source=move.source, target=move.target, budget=move.budget, turn=move.turn)
+        for move in plan.moves
+    ]
 
 
 def _list_commands(plan: RoomPlan) -> Iterator[str]:

@@ -80,7 +80,7 @@ def advise_replacements(
     market = _Market(inventory, pools, context, again)
     best = market.advise_after((), inventory, plan)
     if is_any_replaced(pools) and len(inventory.nodes) <= MAX_COMPARED_NODES:
-        known = find_templates(inventory, context.autoscaler, pools)
+        known = find_templates(inventory, context.autoscaler, pools, context.described_groups)
         least = best.saves + best.saves * LEAST_GAIN_PERCENT // 100
         for beginning, after in market.list_beginnings(known):
             advice = market.advise_after(beginning, after, make_plan(build_cluster_model(after, again), pools, context))

@@ -6,7 +6,7 @@ are left out. The group of a node comes from the cluster autoscaler's status; if
 the platform's labels name count as node groups.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TypeVar
@@ -15,7 +15,17 @@ from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodeInfo, group_of
+from trimtab.cluster.node import (
+    ARCH_LABELS,
+    AUTOSCALER_TAINTS,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    OS_LABELS,
+    REGION_LABEL,
+    ZONE_LABEL,
+    NodeInfo,
+    group_of,
+)
 from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, Pool, PoolIndex, pool_name
@@ -28,6 +38,8 @@ from trimtab.machines.prices import quote_price
 
 T = TypeVar("T")
 _NO_MEMBERS = (NodeKind.KARPENTER, NodeKind.CONTROL_PLANE, NodeKind.SERVERLESS, NodeKind.EDGE, NodeKind.SLICE_HOST)
+_LABELS_OF_TYPES = (INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL, *ARCH_LABELS, *OS_LABELS)
+"""Labels that a node has whatever its group is, so that a description of a group needs another one."""
 _PASSING_TAINTS = (*AUTOSCALER_TAINTS, *UNINITIALIZED)
 """Keys of taints that come and go, so that they say nothing about the next node of a group."""
 
@@ -116,9 +128,16 @@ def add_new_nodes(
     return extended, places
 
 
-def find_templates(inventory: Inventory, autoscaler: Autoscaler | None, pools: Sequence[Pool]) -> NodeTemplates:
-    """Returns the template of each node group and zone, sorted by price."""
-    groups = _list_groups(inventory, autoscaler)
+def find_templates(
+    inventory: Inventory,
+    autoscaler: Autoscaler | None,
+    pools: Sequence[Pool],
+    described: Mapping[str, NodeInfo] | None = None,
+) -> NodeTemplates:
+    """Returns the template of each node group and zone, sorted by price. `described`: group without a node → its next
+    node."""
+    described = described or {}
+    groups = _list_groups(inventory, autoscaler, described)
     refusals: dict[str, Reason] = {}
     templates: list[NodeTemplate] = []
     index = PoolIndex(pools)
@@ -127,7 +146,7 @@ def find_templates(inventory: Inventory, autoscaler: Autoscaler | None, pools: S
         if (pod.is_daemon or pod.is_static) and pod.node and not pod.is_finished:
             fixed_pods.setdefault(pod.node, []).append(pod)
     for group in groups:
-        made = _make_templates(group, inventory, index, fixed_pods)
+        made = _make_templates(group, inventory, index, fixed_pods, described.get(group.name))
         if isinstance(made, Reason):
             refusals[group.name] = made
         else:
@@ -140,7 +159,7 @@ def find_templates(inventory: Inventory, autoscaler: Autoscaler | None, pools: S
     )
 
 
-def _list_groups(inventory: Inventory, autoscaler: Autoscaler | None) -> list[_Group]:
+def _list_groups(inventory: Inventory, autoscaler: Autoscaler | None, described: Collection[str]) -> list[_Group]:
     members: dict[str, list[NodeInfo]] = {}
     statuses = {group.name: group for group in autoscaler.groups} if autoscaler is not None else {}
     for node in inventory.machines:
@@ -155,12 +174,16 @@ def _list_groups(inventory: Inventory, autoscaler: Autoscaler | None) -> list[_G
             members.setdefault(name, []).append(node)
     return [
         _Group(name=name, status=statuses.get(name), nodes=tuple(members.get(name, ())))
-        for name in sorted({*statuses, *members})
+        for name in sorted({*statuses, *members, *described})
     ]
 
 
 def _make_templates(
-    group: _Group, inventory: Inventory, index: PoolIndex, fixed_pods: Mapping[str, Sequence[PodInfo]]
+    group: _Group,
+    inventory: Inventory,
+    index: PoolIndex,
+    fixed_pods: Mapping[str, Sequence[PodInfo]],
+    described: NodeInfo | None,
 ) -> list[NodeTemplate] | Reason:
     status, name = group.status, group.name
     models = [node for node in group.nodes if node.is_staying and not isinstance(node.allocatable, Unreadable)]
@@ -170,6 +193,8 @@ def _make_templates(
     more = _max_new_nodes(group)
     if more == 0:
         return r.GROUP_AT_MAXIMUM(f"node group {name} is at its maximum")
+    if not models and described is not None:
+        return _describe_template(group, described, more, inventory, fixed_pods)
     if not models:
         return r.GROUP_WITHOUT_NODE(
             f"node group {name} has no ready node, so the labels of its next node are not known"
@@ -203,6 +228,36 @@ def _make_templates(
     return templates or r.GROUP_WITHOUT_LABEL(f"no label is only on the nodes of node group {name}")
 
 
+def _describe_template(
+    group: _Group,
+    node: NodeInfo,
+    more: int | None,
+    inventory: Inventory,
+    fixed_pods: Mapping[str, Sequence[PodInfo]],
+) -> list[NodeTemplate] | Reason:
+    """Returns the template of a group without a node. Every DaemonSet of the cluster takes its part of the node,
+    because it is not known which of them will."""
+    own = [item for item in _list_own_labels(group, [node], inventory) if item[0] not in _LABELS_OF_TYPES]
+    if not own:
+        return r.GROUP_WITHOUT_LABEL(f"the description of node group {group.name} has no label of its own")
+    price = quote_price(node, {})
+    if isinstance(price, NotYet):
+        return r.NEW_NODE_WITHOUT_PRICE(f"the price of a node of node group {group.name} is not known")
+    return [
+        NodeTemplate(
+            group=group.name,
+            zone=node.zone,
+            node=replace(node, price=price.amount),
+            members=frozenset(member.name for member in group.nodes),
+            daemons=_list_daemons(inventory.machines, fixed_pods),
+            price=price.amount,
+            max_new_nodes=more,
+            label=min(own, key=lambda item: (item[0] not in POOL_LABELS, item)),
+            is_assumed=group.status is None,
+        )
+    ]
+
+
 def _max_new_nodes(group: _Group) -> int | None:
     status = group.status
     if status is None or status.max_size is None:
@@ -212,18 +267,9 @@ def _max_new_nodes(group: _Group) -> int | None:
 
 
 def _label_of_group(group: _Group, models: Sequence[NodeInfo], inventory: Inventory) -> tuple[str, str] | None:
-    """Returns a label that these nodes of the group have, which are in one zone, and no other node of the zone, or
-    None. Together with the zone, it selects nodes of the group. Of several, a label that names a pool is chosen before
-    any other."""
-    names = {node.name for node in group.nodes}
-    common = _common_items([node.labels for node in models])
-    others = {
-        item
-        for node in inventory.nodes
-        if node.name not in names and node.zone == models[0].zone
-        for item in node.labels.items()
-    }
-    own = [item for item in common.items() if item not in others and item[0] != HOSTNAME_LABEL and item[1]]
+    """Returns one of `_list_own_labels`, or None if there is none. Of several, a label that names a pool is chosen
+    before any other."""
+    own = _list_own_labels(group, models, inventory)
     if len(models) == 1:
         # A label of the only node may be the node's own: only those count that are known to name pools or types.
         short_name = group.name.rstrip("/").rpartition("/")[2]
@@ -233,6 +279,20 @@ def _label_of_group(group: _Group, models: Sequence[NodeInfo], inventory: Invent
             if item[0] in (*POOL_LABELS, INSTANCE_TYPE_LABEL) or short_name.lower() == item[1].lower()
         ]
     return min(own, key=lambda item: (item[0] not in POOL_LABELS, item[0] != INSTANCE_TYPE_LABEL, item), default=None)
+
+
+def _list_own_labels(group: _Group, models: Sequence[NodeInfo], inventory: Inventory) -> list[tuple[str, str]]:
+    """Returns the labels that these nodes of the group have, which are in one zone, and no other node of the zone.
+    Together with the zone, each of them selects nodes of the group."""
+    names = {node.name for node in group.nodes}
+    common = _common_items([node.labels for node in models])
+    others = {
+        item
+        for node in inventory.nodes
+        if node.name not in names and node.zone == models[0].zone
+        for item in node.labels.items()
+    }
+    return [item for item in common.items() if item not in others and item[0] != HOSTNAME_LABEL and item[1]]
 
 
 def _common_items(mappings: Iterable[Mapping[str, str]]) -> dict[str, str]:

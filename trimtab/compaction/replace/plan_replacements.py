@@ -18,7 +18,7 @@ from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.pool_values import ReplaceMode
+from trimtab.cluster.pool_values import ReplaceAcross, ReplaceMode
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.cluster_after import cluster_after_drains
@@ -67,6 +67,8 @@ class Replacement:
     """What the nodes cost more than the new node, in micro-dollars an hour."""
     price: int
     """What the new node costs, in micro-dollars an hour."""
+    changes: tuple[ReplaceAcross, ...] = ()
+    """In what the new node differs from any of the nodes, as the pool lets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ def plan_replacements(
     example because they are left to the cluster autoscaler."""
     if not is_any_replaced(pools):
         return ReplacementPlan(replacements=(), group_refusals={}, is_assumed=False, after=inventory)
-    known = find_templates(inventory, context.autoscaler, pools)
+    known = find_templates(inventory, context.autoscaler, pools, context.described_groups)
     accepted: list[Replacement] = []
     new_nodes_of_group: Counter[str] = Counter()
     for _ in range(MAX_MODELS if known.templates else 0):
@@ -257,7 +259,8 @@ class ReplacementSearch:
     def _list_proposals(self, rejected: Collection[tuple[tuple[int, ...], int]]) -> list[ReplacementSet]:
         """Returns the sets that the sums allow, for every template that has a new node left."""
         proposals: list[ReplacementSet] = []
-        by_kind: dict[tuple[str, str, bool, str], list[int]] = {}
+        by_kind: dict[tuple[str, _Kind], list[int]] = {}
+        across = {pool.name: pool.replace_across for pool in self.problem.pool_of.values()}
         for node in self.problem.candidates:
             pool = self.problem.pool_of[node]
             if (
@@ -266,15 +269,15 @@ class ReplacementSearch:
                 and node not in self.replaced
                 and self.model.nodes[node].name not in self.keeps
             ):
-                by_kind.setdefault((pool.name, *self._kind_of(node)), []).append(node)
+                by_kind.setdefault((pool.name, self._kind_of(node, pool.replace_across)), []).append(node)
         items: dict[int, Replaceable] = {}
         for offer_number, own in enumerate(self.new_nodes):
             if not self._has_new_node(offer_number):
                 continue
             new_node = own[0]
             offer = Offer(number=offer_number, price=self.templates[offer_number].price, free=self._free_on(new_node))
-            for (pool_name, *kind), nodes in by_kind.items():
-                if tuple(kind) != self._kind_of(new_node):
+            for (pool_name, kind), nodes in by_kind.items():
+                if kind != self._kind_of(new_node, across[pool_name]):
                     continue
                 replaceable = [
                     items.get(node) or items.setdefault(node, self._describe_node(node))
@@ -289,10 +292,15 @@ class ReplacementSearch:
         pool = next(pool for pool in self.problem.pool_of.values() if pool.name == pool_name)
         return _Worth(least_gain=pool.least_gain, mean_price=self.mean_prices[pool_name])
 
-    def _kind_of(self, node: int) -> tuple[str, bool, str]:
-        """Returns what a replacement keeps: zone, capacity type (spot or not) and architecture."""
+    def _kind_of(self, node: int, across: Collection[ReplaceAcross] = ()) -> "_Kind":
+        """Returns what a replacement keeps: zone, capacity type (spot or not) and architecture, but for what the pool
+        lets change."""
         info = self.model.nodes[node]
-        return info.zone, is_spot(info), info.architecture
+        return (
+            None if ReplaceAcross.ZONES in across else info.zone,
+            None if ReplaceAcross.CAPACITY_TYPES in across else is_spot(info),
+            None if ReplaceAcross.ARCHITECTURES in across else info.architecture,
+        )
 
     def _free_on(self, node: int) -> tuple[int, ...]:
         capacity = self.problem.capacity
@@ -430,7 +438,22 @@ class ReplacementSearch:
             moves=tuple(moves),
             saves=proposal.saves,
             price=template.price,
+            changes=self._list_changes(proposal.nodes, new_node),
         )
+
+    def _list_changes(self, nodes: Sequence[int], new_node: int) -> tuple[ReplaceAcross, ...]:
+        """Returns in what the new node differs from any of the nodes."""
+        kinds = [self._kind_of(node) for node in nodes]
+        new = self._kind_of(new_node)
+        return tuple(
+            across
+            for position, across in enumerate(ReplaceAcross)
+            if any(kind[position] != new[position] for kind in kinds)
+        )
+
+
+_Kind = tuple[str | None, bool | None, str | None]
+"""(zone, whether it is spot, architecture); None for what may change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ A pod may move if an order could evict it (`ordered_evictions`), if its budget a
 priority is not above that of the pod that wants its place. No pod moves twice.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -59,11 +59,13 @@ class RoomPlan:
     places: tuple[RoomPlace, ...]
     moves: tuple[Move, ...]
     """The evictions in the order of their turns. A turn begins when the successors of the previous one are ready."""
+    freed_node: str = ""
+    """The node that has no pods of a workload afterwards, if a whole node was wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoRoom:
-    """Why there is no room for a pod, with the node that lacks least."""
+    """Why there is no room for a pod, with the node that lacks least. Without a name, a whole node was wanted."""
 
     pod: str
     reason: Reason
@@ -114,6 +116,35 @@ def make_room(
     return max(misses, key=lambda miss: miss.placed)
 
 
+def free_node(
+    inventory: Inventory, names: Collection[str], now: Seconds | None = None, again: Again | None = None
+) -> RoomPlan | NoRoom:
+    """Returns the moves after which one of these nodes has no pods of a workload: the node with the fewest such pods
+    whose pods all fit elsewhere; or why none of the nodes can be free.
+
+    `again` returns what a pod would request if it were admitted again."""
+    model = build_cluster_model(inventory, again)
+    search = RoomSearch.for_model(model, now)
+    counts = {
+        number: sum(not (model.pods[pod].is_daemon or model.pods[pod].is_static) for pod in model.pods_on_node[number])
+        for number, node in enumerate(model.nodes)
+        if node.name in names and node.is_staying
+    }
+    nearest: NoRoom | None = None
+    for number in sorted(counts, key=lambda number: (counts[number], model.nodes[number].name)):
+        saved = search.capacity.save_state()
+        result = search.move_all(number)
+        if isinstance(result, RoomPlan):
+            return result
+        search.capacity.restore_state(saved)
+        search.capacity.closed_nodes[number] = 0
+        search.targets.clear()
+        nearest = nearest or result
+    return nearest or NoRoom(
+        pod="", reason=r.NO_NODE_CAN_BE_FREE("none of the nodes is ready and takes pods at present"), placed=0
+    )
+
+
 @dataclass(slots=True, eq=False)
 class RoomSearch:
     """Places pods in one model, and moves others out of their way."""
@@ -154,6 +185,33 @@ class RoomSearch:
                 return NoRoom(pod=pod.key, reason=self._explain(pod, pod_class, nodes), placed=len(places))
             places.append(RoomPlace(pod=pod.key, node=self.model.nodes[node].name))
         return RoomPlan(places=tuple(places), moves=tuple(self._list_moves()))
+
+    def move_all(self, node: int) -> RoomPlan | NoRoom:
+        """Moves all pods of workloads away from a node, and closes it. Returns the moves, or the pod that cannot move;
+        the caller then restores the state."""
+        model, name = self.model, self.model.nodes[node].name
+        pods = [
+            pod
+            for pod in model.pods_on_node[node]
+            if not (model.pods[pod].is_daemon or model.pods[pod].is_static)
+            and model.pods[pod].deletion_requested_at is None
+        ]
+        for pod in pods:
+            if self._judge_pod(pod) is None:
+                sentence = f"pod {model.pods[pod].key} on node {name} may not move"
+                return NoRoom(pod="", reason=r.NO_NODE_CAN_BE_FREE(sentence), placed=0)
+        self.capacity.closed_nodes[node] = 1
+        self.targets.update(dict.fromkeys(pods, node))
+        others = [other for other in range(len(model.nodes)) if other != node]
+        for placed, pod in enumerate(sorted(pods, key=lambda pod: (model.successor_class_of[pod].sort_key, pod))):
+            self.capacity.remove_pod(model.class_of[pod], node)
+            self._tries = 0
+            target = self._place(model.successor_class_of[pod], model.pods[pod].priority, others, 0)
+            if target is None:
+                sentence = f"pod {model.pods[pod].key} of node {name} fits on no other node"
+                return NoRoom(pod="", reason=r.NO_NODE_CAN_BE_FREE(sentence), placed=placed)
+            self.targets[pod] = target
+        return RoomPlan(places=(), moves=tuple(self._list_moves()), freed_node=name)
 
     def _place_wanted(self, pod_class: PodClass, priority: int, nodes: Sequence[int]) -> int | None:
         for depth in range(MAX_DEPTH + 1):

@@ -22,3 +22,8 @@ CANNOT_JUDGE = Code(
     "Trimtab cannot judge where the pod fits.",
     "The message names what the pod needs that Trimtab does not count.",
 )
+NO_NODE_CAN_BE_FREE = Code(
+    "room-no-node-can-be-free",
+    "Each node of the pool has a pod that may not move, or that fits on no other node.",
+    "The message names the node that lacks least. Remove what keeps its pod, or add a node.",
+)

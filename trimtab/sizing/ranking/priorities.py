@@ -2,12 +2,13 @@
 machine types.
 
 The groups of the best type come first, then those of the best type of another family, so that there is an alternative
-if the cloud has no nodes of one family; then the other ranked types. All groups of spot machines come before the
-others, because a spot machine costs about a third of its list price, by which the types are ranked. A group whose type
-is left out or unknown is not named: the catch-all pattern keeps it usable. Legacy groups come last.
+if the cloud has no nodes of one family; then the other ranked types. Groups of spot machines are in the same order
+among themselves, and come before each group of machines on demand that gives less for a dollar: by their own price, or
+by the usual discount on the list price. A group whose type is left out or unknown is not named: the catch-all pattern
+keeps it usable. Legacy groups come last.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.machines.expander_map import (
@@ -21,6 +22,7 @@ from trimtab.machines.expander_map import (
     replay_priorities,
 )
 from trimtab.machines.go_regexp import quote_group_name
+from trimtab.machines.prices import SPOT_DISCOUNT_PERCENT
 from trimtab.sizing.ranking.rank_types import Ranking
 from trimtab.sizing.ranking.score import TypeScore
 
@@ -51,17 +53,33 @@ def order_tiers(ranking: Ranking) -> tuple[TypeScore, ...]:
     return (*first, *(one for one in ranking.scores if one not in first))
 
 
+def _merge_spot(tiers: Sequence[TypeScore], spot_prices: Mapping[str, int]) -> Iterator[tuple[TypeScore, bool]]:
+    """Yields each type twice, (score, whether it is the type on spot): both in the order of `tiers`, and of the next
+    two the one first that gives more for a dollar."""
+
+    def value_on_spot(score: TypeScore) -> float:
+        price = score.candidate.price
+        usual = price * (100 - SPOT_DISCOUNT_PERCENT) / 100
+        return score.gib_per_dollar * price / (spot_prices.get(score.candidate.name) or usual)
+
+    spot, on_demand = list(tiers), list(tiers)
+    while spot or on_demand:
+        is_spot = bool(spot) and (not on_demand or value_on_spot(spot[0]) >= on_demand[0].gib_per_dollar)
+        yield (spot if is_spot else on_demand).pop(0), is_spot
+
+
 def rate_groups(
     ranking: Ranking,
     types: Mapping[str, str],
     groups: Iterable[str],
     legacy: Iterable[str] = (),
     spot: Collection[str] = (),
+    spot_prices: Mapping[str, int] | None = None,
 ) -> GroupPriorities:
     """Returns the priority map for these node groups.
 
     `types`: group → machine type, as far as it is known. `legacy`: the groups of legacy pools. `spot`: the groups of
-    spot machines.
+    spot machines. `spot_prices`: type → micro-dollars an hour of a spot machine, as far as it is known.
     """
     names = sorted(set(groups))
     offered = {types[name] for name in names if name in types}
@@ -73,8 +91,7 @@ def rate_groups(
     )
     tiers = [
         [name for name in names if types.get(name) == score.candidate.name and (name in spot) is is_spot]
-        for is_spot in (True, False)
-        for score in order_tiers(available)
+        for score, is_spot in _merge_spot(order_tiers(available), spot_prices or {})
     ]
     legacy_names = [name for name in names if name in set(legacy)]
     text = format_priorities(build_priorities(tiers, legacy_names))

@@ -328,6 +328,21 @@ def test_what_the_pods_siblings_get_is_cached_as_if_it_had_been_decided():
     assert third is not second[0]
 
 
+def test_the_response_to_a_pod_that_seldom_repeats_is_stored_for_the_second_equal_pod():
+    door = Door()
+
+    def count_stored(number: str, name: str = "") -> int:
+        pod = manifest(number, kind="Job", name="work-")
+        pod["metadata"] |= {"name": name} if name else {}
+        door.is_shared(pod)
+        return len(door.memory)
+
+    # The first pod is decided; each later one is similar to it.
+    jobs = ("28000001", "28000002", "28000003", "28000003", "28000003")
+    assert [count_stored(job) for job in jobs] == [1, 1, 1, 2, 2]
+    assert [count_stored("28000003", name) for name in ("step-one", "step-two", "step-six", "step-six")] == [3, 3, 3, 4]
+
+
 def test_the_number_of_templates_is_bounded():
     memory = ResponseCache()
     for number in range(MAX_TEMPLATES + 9):

@@ -59,6 +59,7 @@ SHARED: dict[str, Law] = {
         f"{_COMPUTED_AGAIN}: a review then takes as long as the first of its pod",
         (
             "trimtab/admission/response_cache.py _estimated_bytes >= _room",
+            "trimtab/admission/recent_hashes.py _hashes >= MAX_HASHES",
             "trimtab/admission/template_cache.py _templates >= _max_templates",
             "trimtab/policy/applicable_policies.py _entries >= _MAX_CACHED_KEYS",
             "trimtab/policy/actions/request_origin.py _cache >= _MAX_RULES",

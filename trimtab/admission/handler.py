@@ -23,10 +23,11 @@ from trimtab.admission.pod_bytes import (
 from trimtab.admission.pod_decision import decide_pod
 from trimtab.admission.response_cache import CacheKey
 from trimtab.admission.template_cache import Lookup, estimate_bytes
-from trimtab.admission.template_instance import encode_parts, read_instance
+from trimtab.admission.template_instance import TemplateInstance, encode_parts, read_instance
 from trimtab.cluster.api.meta import without_nulls
 from trimtab.cluster.api.pod import Pod, PodWithoutEnv
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.kinds import JOB
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.quantity import NotAQuantity
 from trimtab.policy import reasons
@@ -140,6 +141,9 @@ def _decide_and_store(
         record = _build_record(decide_pod(subject, context.policies, answers=answers))
         if answers.awaited is not None:
             return record
+    # Storing the response costs more than it saves if no equal pod follows.
+    if is_reused and instance is not None and _is_seldom_repeated(instance) and memory.recent_keys.is_first(key):
+        return record
     # Of a template's pod, too: values that the template does not compare may contain the name of the token volume.
     if not is_shareable(pod, encoded.likeness, encoded.own, pod_bytes, record, is_reused=is_reused):
         return record
@@ -149,6 +153,12 @@ def _decide_and_store(
     if instance is not None and metadata_reads is not None and not is_reused:
         memory.templates.store_decision(instance, record, metadata_reads, reads, settings.signer, size)
     return record
+
+
+def _is_seldom_repeated(instance: TemplateInstance) -> bool:
+    """Returns whether equal pods seldom follow this one: it has a name of its own, or it is the pod of a Job, most of
+    which have one pod."""
+    return bool(instance.pod.metadata.name) or any(owner.kind == JOB for owner in instance.owners[:1])
 
 
 PROBE_ANNOTATION = "trimtab.dev/probe"

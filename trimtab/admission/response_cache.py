@@ -26,6 +26,7 @@ from trimtab.admission.apiserver.resourcequota import (
 from trimtab.admission.pod_bytes import ShapeKeys
 from trimtab.admission.pod_decision import find_obstacle, object_to_nodes
 from trimtab.admission.reasons import NO_NODE, NODE_UNKNOWN, QUOTA_MAY_REFUSE, QUOTA_WITHHELD
+from trimtab.admission.recent_hashes import RecentHashes
 from trimtab.admission.template_cache import Lookup, TemplateCache
 from trimtab.cluster.api.pod import Pod
 from trimtab.policy.changed_annotation import annotation_text
@@ -78,6 +79,8 @@ class ResponseCache:
         self.lookups: Counter[Lookup] = Counter()
         """The number of pods by how their decision was found; it only grows."""
         self.templates = TemplateCache(self.lookups)
+        self.recent_keys = RecentHashes()
+        """The pods of which most are seen once: their response is stored when the second one arrives."""
         self._policies: Policies | None = None
         self._settings: AdmissionSettings | None = None
         self._facts: ClusterFacts | None = None

@@ -212,7 +212,7 @@ class PodReader:
         meta, spec, status = shape.metadata, shape.spec, shape.status
         owner = self._shared_owner(meta.controller_owner, meta.namespace)
         requirements, annotations = self._shared_requirements(shape, owner), value_or(meta.annotations, {})
-        local, claims = _local_volumes(spec.volumes), _claim_names(meta.name, spec.volumes)
+        local, claims = _read_volumes(meta.name, spec.volumes) if spec.volumes else ((), ())
         ready, priority, phase = _is_ready(status), value_or(spec.priority, 0), intern(status.phase)
         group = _group_name(spec, requirements, annotations)
         # Pods that are alike get the same answers from the planner, which then computes each only once.
@@ -447,31 +447,20 @@ def _is_unschedulable(status: PodStatus) -> bool:
     )
 
 
-def _local_volumes(volumes: Iterable[Volume]) -> tuple[LocalVolume, ...]:
-    local_volumes = []
+def _read_volumes(pod: str, volumes: Iterable[Volume]) -> tuple[tuple[LocalVolume, ...], tuple[str, ...]]:
+    """Returns the volumes with local data, and the names of the PersistentVolumeClaims that the pod uses. The claim of
+    a generic ephemeral volume is named after the pod and the volume (pkg/controller/volume/ephemeral)."""
+    local_volumes, names = [], []
     for volume in volumes:
         # UNSET, not None: `emptyDir: {}` is an empty object, and just as local.
-        if not isinstance(volume.empty_dir, UnsetType):
+        if volume.empty_dir is not UNSET:
             local_volumes.append(LocalVolume(name=volume.name, in_memory=volume.empty_dir.medium == "Memory"))
-        elif not isinstance(volume.host_path, UnsetType):
+        elif volume.host_path is not UNSET:
             kind = volume.host_path.get("type") if isinstance(volume.host_path, dict) else None
-            local_volumes.append(
-                LocalVolume(
-                    name=volume.name,
-                    in_memory=False,
-                    use=f"uses {_HOST_PATHS.get(str(kind or ''), _HOST_PATHS[''])} of its node (hostPath)",
-                )
-            )
-    return tuple(local_volumes)
-
-
-def _claim_names(pod: str, volumes: Iterable[Volume]) -> tuple[str, ...]:
-    """Returns the names of the PersistentVolumeClaims that the pod uses. The claim of a generic ephemeral volume is
-    named after the pod and the volume (pkg/controller/volume/ephemeral)."""
-    names = []
-    for volume in volumes:
-        if not isinstance(volume.persistent_volume_claim, UnsetType):
+            use = f"uses {_HOST_PATHS.get(str(kind or ''), _HOST_PATHS[''])} of its node (hostPath)"
+            local_volumes.append(LocalVolume(name=volume.name, in_memory=False, use=use))
+        if volume.persistent_volume_claim is not UNSET:
             names.append(volume.persistent_volume_claim.claim_name)
-        elif not isinstance(volume.ephemeral, UnsetType):
+        elif volume.ephemeral is not UNSET:
             names.append(f"{pod}-{volume.name}")
-    return tuple(names)
+    return tuple(local_volumes), tuple(names)

@@ -6,7 +6,7 @@ of files), decoded into structs with only the fields that Trimtab reads. Objects
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter
@@ -128,18 +128,23 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
     all_documents: Iterable[Document] = tuple(documents)
     if "ScaledObject" in map(attrgetter("kind"), all_documents):
         all_documents = add_keda_hpas(all_documents)
+    # In a List, objects of one kind follow each other.
+    quick_kind: str | None = None
+    decode_quickly: Callable[[msgspec.Raw], ApiObject] | None = None
     for document in all_documents:
-        kind = document.kind
-        shape = SHAPES_BY_KIND.get(kind) if kind is not None else None
+        kind, text = document.kind, document.text
+        if kind != quick_kind:
+            quick_kind, decode_quickly = kind, _quick_decoder(kind)
         # The quick way of `decode_object`, without its calls: a large cluster has tens of thousands of such objects.
-        if document.text is not None and kind is not None and shape is not None and kind != "ReplicationController":
+        if text is not None and kind is not None and decode_quickly is not None:
             try:
-                quickly_decoded = _decoder(shape).decode(document.text)
+                quickly_decoded = decode_quickly(text)
             except (msgspec.DecodeError, RecursionError, UnicodeError):
                 pass
             else:
                 objects[kind].append(quickly_decoded)
                 continue
+        shape = SHAPES_BY_KIND.get(kind) if kind is not None else None
         if kind is None:
             mistakes.append(
                 document.error_at(
@@ -168,6 +173,13 @@ def build_snapshot(documents: Iterable[Document]) -> SnapshotReading:
     return SnapshotReading(Snapshot(distinct, dict(ignored), frozenset(forbidden), is_capture), tuple(mistakes))
 
 
+def _quick_decoder(kind: str | None) -> Callable[[msgspec.Raw], ApiObject] | None:
+    """Returns what decodes the JSON of an object of this kind, or None if no such object can be decoded as it is."""
+    # The selector of a ReplicationController is rewritten first.
+    shape = SHAPES_BY_KIND.get(kind) if kind is not None and kind != "ReplicationController" else None
+    return None if shape is None else _decoder(shape).decode
+
+
 def _decode(document: Document, shape: type[ApiObject]) -> ApiObject | ConfigError:
     if document.text is None and UNREADABLE_FIELD in document.value:
         return _capture_mistake(document)
@@ -185,7 +197,10 @@ def _without_repetitions(shapes: list[ApiObject]) -> tuple[ApiObject, ...]:
     """Returns the objects without repetitions: an object that two files contain with the same content counts once.
     Objects of one name with different content all stay."""
     metadata_of_all = [shape.metadata for shape in shapes]  # type: ignore[attr-defined]
-    # Nearly always no name repeats, and comparing whole objects is slow.
+    # Nearly always no name repeats, and comparing whole objects is slow. The names of pods do not even repeat in
+    # different namespaces, and texts are compared faster than pairs of them.
+    if len({metadata.name for metadata in metadata_of_all}) == len(shapes):
+        return tuple(shapes)
     if len({(metadata.namespace, metadata.name) for metadata in metadata_of_all}) == len(shapes):
         return tuple(shapes)
     shapes_by_key: dict[tuple[str, str], list[ApiObject]] = {}

@@ -131,6 +131,7 @@ OTHER_TESTS = {
     "group_options": "tests/compaction/test_plan_autoscaler.py",
     "jobs": "tests/compaction/test_blockers.py",
     "keeps_forecast": "tests/compactor/test_pool_demand.py",
+    "payback": "tests/compactor/test_pool_demand.py",
     "labels": "tests/cluster/test_pool_names.py",
     "lead_max_threshold": "tests/compaction/test_plan_autoscaler.py",
     "max_grace": "tests/compaction/test_autoscaler_flags_obeyed.py",

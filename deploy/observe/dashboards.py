@@ -175,7 +175,7 @@ POOLS = Dashboard(
                  "{{pool}} requested"),
             _one("Capacity", "The capacity of ready nodes: cores, bytes, pods.",
                  f"max by (pool, resource) (trimtab_compactor_pool_capacity{{{_MINE}}})", "{{pool}} {{resource}}"),
-            _one("Room that is needed again", "Cores that pods will request within the hour, by the pool's history.",
+            _one("Room that is needed again", "Cores that pods will request again soon, by the pool's history.",
                  f'max by (pool) {_led(_FORECAST_CORES)}', "{{pool}}"),
             _one("Forecasts that were large enough", "The share of all forecasts so far.",
                  f"max by (pool) {_led(f'trimtab_compactor_forecast_sufficient_ratio{{{_MINE}}}')}", "{{pool}}",

@@ -167,6 +167,7 @@ def pool_item(pool: Pool) -> dict[str, Any]:
         "autoscaler": pool.autoscaler.value,
         "underUsed": {"for": scaled(pool.under_for)},
         "quiet": scaled(pool.quiet),
+        "keep": {"payback": scaled(pool.payback)},
         "pendingLimit": scaled(pool.pending_limit),
         "age": {"node": scaled(pool.node_age), "receiver": scaled(pool.receiver_age)},
         "pace": {"drains": pool.drains, "evictionsPerHour": round(pool.evictions_per_hour * SPEED)},
@@ -188,6 +189,7 @@ def compactor_settings(flags: StandInFlags) -> dict[str, str]:
         "POD_TERMINATION_TIMEOUT_SECONDS": 120,
         "READY_TIMEOUT_SECONDS": 300,
         "POOL_BACKOFF_SECONDS": 3600,
+        "FORECAST_SLOT_SECONDS": 600,
     }
     return {
         **{name: f"{max(1, round(value / SPEED))}" for name, value in seconds.items()},

@@ -12,6 +12,7 @@ from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.reasons import NEEDED_AGAIN
 from trimtab.compaction.room_forecast import (
+    CAREFUL_SLOTS,
     DAY,
     HORIZON,
     MAX_SLOTS,
@@ -33,9 +34,15 @@ def history(cpus: Sequence[int]) -> DemandHistory:
     return DemandHistory(first=BEGIN, cpu=tuple(cpus), memory=tuple(cpus))
 
 
-def room(cpus: Sequence[int]) -> NeededRoom | NotYet:
+def room(cpus: Sequence[int], horizon: int = HORIZON) -> NeededRoom | NotYet:
     """The forecast at the last slot."""
-    return forecast_room(history(cpus), (BEGIN + len(cpus) - 1) * SLOT_SECONDS)
+    return forecast_room(history(cpus), (BEGIN + len(cpus) - 1) * SLOT_SECONDS, horizon)
+
+
+def needed_millicores(cpus: Sequence[int], horizon: int = HORIZON) -> int:
+    result = room(cpus, horizon)
+    assert isinstance(result, NeededRoom)
+    return result.millicores
 
 
 def day(morning: int) -> list[int]:
@@ -46,7 +53,29 @@ def day(morning: int) -> list[int]:
 def test_a_young_history_has_no_forecast() -> None:
     assert isinstance(room([100] * (MIN_SLOTS - 1)), NotYet)
     assert isinstance(room([]), NotYet)
-    assert room([100] * MIN_SLOTS) == NeededRoom(millicores=0, mebibytes=0, basis="alike moments")
+    assert room([100] * MIN_SLOTS) == NeededRoom(millicores=0, mebibytes=0, basis="the last half hour")
+    assert room([100] * CAREFUL_SLOTS) == NeededRoom(millicores=0, mebibytes=0, basis="alike moments")
+
+
+def test_requests_that_rise_are_expected_to_rise_for_another_hour() -> None:
+    assert needed_millicores([100, 110, 120, 130]) == 60
+    assert needed_millicores([*[100] * 40, 110, 120, 130]) == 60
+
+
+def test_in_the_first_day_the_last_half_hour_may_come_again() -> None:
+    assert needed_millicores([500, 500, 400, 300]) == 200
+    assert needed_millicores([500, 300, 300, 300, 300]) == 0
+
+
+def test_a_longer_payback_looks_further_ahead() -> None:
+    before_eight = [*day(1) * 3, *day(1)[: 8 * HOUR - 7]]
+    assert [needed_millicores(before_eight, horizon) for horizon in (6, 12)] == [0, 1000]
+
+
+def test_only_slots_that_are_much_alike_are_compared() -> None:
+    # Twice the requests fell like now, and did not rise again; at the same height they also rose.
+    falls = [900, 700, 500, 300, 100, 100, 100, 300, 500, 700] * 3
+    assert needed_millicores([*falls, 900, 700, 500]) <= 400
 
 
 def test_a_moment_like_an_earlier_one_needs_what_that_needed() -> None:

@@ -132,6 +132,7 @@ OTHER_TESTS = {
     "groups": "tests/compaction/groups/test_group_moves.py",
     "jobs": "tests/compaction/test_blockers.py",
     "keeps_forecast": "tests/compactor/test_pool_demand.py",
+    "payback": "tests/compactor/test_pool_demand.py",
     "labels": "tests/cluster/test_pool_names.py",
     "lead_max_threshold": "tests/compaction/test_plan_autoscaler.py",
     "max_grace": "tests/compaction/test_autoscaler_flags_obeyed.py",

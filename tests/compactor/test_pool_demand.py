@@ -56,3 +56,30 @@ def test_the_forecast_of_the_last_plan_is_there_for_the_metrics() -> None:
     loop.pool_states.set_state("all", type(state)(demand=with_history(cluster)))
     loop.run_round()
     assert isinstance(loop.planner.needed_room["all"], NeededRoom)
+
+
+def test_a_longer_payback_keeps_what_is_needed_later() -> None:
+    """Six cores more are needed in 100 minutes: too late for an hour, and soon enough for two."""
+    plans = []
+    for payback in (3600, 7200):
+        cluster = played()
+        cluster.pools = (replace(ACT, payback=payback),)
+        loop = process(cluster)
+        slots = 300
+        cpus = tuple(7250 if (slot - slots) % 30 >= 10 else 1250 for slot in range(slots))
+        demand = DemandHistory(first=cluster.now // SLOT_SECONDS - slots, cpu=cpus, memory=(0,) * slots)
+        loop.pool_states.set_state("all", type(loop.pool_states.state_of("all"))(demand=demand))
+        loop.run_round()
+        plans.append(loop.planner.needed_room["all"].millicores)
+    assert plans[0] < plans[1] == 6000
+
+
+def test_a_history_with_slots_of_another_length_begins_anew() -> None:
+    cluster = played()
+    loop = process(cluster)
+    loop.pool_states.set_state("all", type(loop.pool_states.state_of("all"))(demand=with_history(cluster)))
+    loop.planner.slot_seconds = 60
+    loop.run_round()
+    assert loop.pool_states.state_of("all").demand == DemandHistory(
+        first=cluster.now // 60, cpu=(1250,), memory=(0,), slot_seconds=60
+    )

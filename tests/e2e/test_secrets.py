@@ -235,7 +235,12 @@ CASES: dict[str, Sequence[tuple[str, ...]]] = {
         ("drain", "no-such-node", "--dry-run", "-o", "json"),
         ("drain", "--release"),
     ],
-    "simulate": [("simulate", *LIVE), ("simulate", *LIVE, "-o", "json"), ("simulate", *LIVE, "--replace")],
+    "simulate": [
+        ("simulate", *LIVE),
+        ("simulate", *LIVE, "-o", "json"),
+        ("simulate", *LIVE, "--replace"),
+        ("simulate", "--churn", "--churn-hours", "1", "-o", "json"),
+    ],
     "recommend": [("recommend", *LIVE, "--prometheus", "{echo}", "--header", f"Authorization: Bearer {BEARER}")],
     "recommender": [("recommender", "--once", "--listen", "127.0.0.1:0", "--prometheus", "{echo}")],
     "compactor": [("compactor", "status"), ("compactor", "history"), ("compactor", "status", "-o", "json")],

@@ -221,9 +221,12 @@ class Pool:
     """`node`, `zone`: room for the pods of the largest node, or of any zone, should it die"""
     headroom: Annotated[Headroom, NodeLimit("headroom", without=Headroom())] = Headroom()
     keeps_forecast: Annotated[bool, DocumentField("keep.forecast", FLAG)] = True
-    """room is kept for what the pool's pods will request within the hour, by the compactor's own history of the pool
-    (`needed-again`). It is counted once, not in addition to the headroom. Without three hours of history, nothing is
-    kept for it"""
+    """room is kept for what the pool's pods will request within `keep.payback`, by the compactor's own history of the
+    pool (`needed-again`). It is counted once, not in addition to the headroom. Without half an hour of history, nothing
+    is kept for it"""
+    payback: Annotated[int, DocumentField("keep.payback", DURATION)] = 3600
+    """for how long a removed node must not be needed again, so that its removal pays. Longer: fewer nodes are bought
+    again, and more stay"""
     drains: Annotated[int, DocumentField("pace.drains", whole_number(1))] = 1
     """nodes emptied at the same time"""
     evictions_per_hour: Annotated[int, DocumentField("pace.evictionsPerHour", whole_number(1))] = 200

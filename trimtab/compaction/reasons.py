@@ -324,8 +324,9 @@ NO_HEADROOM = Code(
 )
 NEEDED_AGAIN = Code(
     "needed-again",
-    "The drain would use free capacity that the pods of the pool request again within the hour, by its own history.",
-    "Nothing: the autoscaler would add such a node again. keep.forecast: false turns the forecast off.",
+    "The drain would use free capacity that the pods of the pool request again before a removal pays, by history.",
+    "Nothing: the autoscaler would add such a node again. A shorter keep.payback lets more nodes go, and "
+    "keep.forecast: false turns the forecast off.",
 )
 YOUNG_HISTORY = Code(
     "history-too-young",

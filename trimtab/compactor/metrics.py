@@ -194,8 +194,8 @@ class Metrics(WorkerMetrics):
         )
         self.forecast_room = self.gauge(
             "forecast_room",
-            "The free capacity that the pool's pods will request within the hour, by the pool's own history, in cores "
-            "or bytes. Absent without a forecast.",
+            "The free capacity that the pool's pods will request within `keep.payback`, by the pool's history, in "
+            "cores or bytes. Absent without a forecast.",
             "pool",
             "resource",
         )

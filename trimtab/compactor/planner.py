@@ -28,7 +28,7 @@ from trimtab.compaction.recheck import Recheck
 from trimtab.compaction.reserved_targets import reserved_targets
 from trimtab.compaction.resize.plan_resizes import plan_with_resizes
 from trimtab.compaction.resize.types import ResizeProposal
-from trimtab.compaction.room_forecast import NeededRoom
+from trimtab.compaction.room_forecast import SLOT_SECONDS, NeededRoom
 from trimtab.compaction.terms.reasons import is_kept_by_terms
 from trimtab.compaction.terms.term_ledger import update_delays
 from trimtab.compactor.actuator import (
@@ -99,6 +99,8 @@ class CompactionPlanner:
     """Nodes of pools that act, which are reserved by the last plan."""
     needed_room: Mapping[str, NeededRoom] = field(default_factory=dict)
     """Pool → the room that its pods need soon, by the last forecast."""
+    slot_seconds: int = SLOT_SECONDS
+    """How long a slot of the pools' histories is."""
     plan_seconds: float = 0.0
     """How many seconds the last plan took."""
     pending_steps: PendingSteps | None = None
@@ -124,7 +126,7 @@ class CompactionPlanner:
         started = elapsed_seconds()
         model = build_cluster_model(view.inventory, self._readmitted_requests)
         self._failing_pools = self._observe_pools(model, view)
-        record_demand(self.pool_states, view)
+        record_demand(self.pool_states, view, self.slot_seconds)
         self.needed_room = forecast_pools(self.pool_states, view.pools, view.now)
         context = self._planning_context(view, active)
         new_plan = self._plan_pools(model, view, context)

@@ -189,6 +189,7 @@ class Process:
             settings.recheck_delay_seconds,
             faults,
             admitting.requests_lookup,
+            slot_seconds=settings.forecast_slot_seconds,
         )
         reader = ResizeReader(
             self.replica.client,

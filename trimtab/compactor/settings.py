@@ -127,6 +127,10 @@ class Settings(LeaderProcessSettings):
     nodes that the plan drains get this taint and `trimtab.dev/drain-candidate`. Both have the effect PreferNoSchedule,
     so that successors run on other nodes."""
 
+    forecast_slot_seconds: int = 600
+    """How many seconds a slot of a pool's history lasts, of which the largest requests are remembered. Forecasts know
+    days of 144 slots: use another length only where the clock is faster, as in a benchmark."""
+
     resize_answer_timeout_seconds: int = 120
     """The number of seconds for which a kubelet may leave a resize without an answer before the resize is reverted."""
 

@@ -5,8 +5,8 @@ the observations that a compactor stored in the cluster. All mistakes of all fil
 The notes list what a plan assumes because the snapshot does not contain it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from trimtab.cluster.api.autoscaling import VerticalPodAutoscaler
@@ -31,6 +31,7 @@ from trimtab.compaction.drain.order_entry import ORDERS
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.resize.types import ResizeAdvice
+from trimtab.compaction.room_forecast import DemandHistory, describe_forecast, forecast_rooms
 from trimtab.inputs import flags, live_cluster, pools
 from trimtab.inputs.autoscaler_status import read_autoscaler
 from trimtab.inputs.command_faults import UsageError
@@ -164,6 +165,8 @@ class PastObservations:
     long."""
     moved: frozenset[str] = frozenset()
     """The pods (namespace/name) that a compactor moved."""
+    histories: Mapping[str, DemandHistory] = field(default_factory=dict)
+    """Pool → what its pods requested."""
     notes: tuple[str, ...] = ()
 
 
@@ -190,7 +193,10 @@ def read_observations(inventory: Inventory) -> PastObservations:
         "contains no signing key"
     )
     return PastObservations(
-        memories.merge_observations(valid_states, {}), memories.moved_pods(valid_states.values()), (note, *notes)
+        observations=memories.merge_observations(valid_states, {}),
+        moved=memories.moved_pods(valid_states.values()),
+        histories={name: state.demand for name, state in valid_states.items()},
+        notes=(note, *notes),
     )
 
 
@@ -289,12 +295,14 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
         raise UsageError(mistakes)
     autoscaler, autoscaler_notes = read_autoscaler(inventory, cluster_documents, flags, now)
     past = read_observations(inventory)
+    rooms = forecast_rooms(past.histories, pool_config.pools, now) if now is not None else {}
     context = PlanningContext(
         now=now,
         autoscaler=autoscaler,
         observations=past.observations,
         moved_pods=past.moved,
         described_groups=described,
+        needed_room=rooms,
     )
     cluster_notes = (
         *readmission.notes,
@@ -308,6 +316,11 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
         *([CLOCK_NOTE] if reads_clock else ()),
         *autoscaler_notes,
         *past.notes,
+        *(
+            describe_forecast(pool, rooms[pool.name], past.histories[pool.name])
+            for pool in pool_config.pools
+            if pool.name in rooms
+        ),
         *cluster_notes,
     )
     return PlanInputs(

@@ -24,6 +24,7 @@ from trimtab.compaction.drain.waiting import describe_stays, pool_mode, waiting_
 from trimtab.compaction.plan_types import Observations
 from trimtab.compaction.resize.records import ResizePhase, ResizeRecords
 from trimtab.compaction.resize.types import DEFAULT_RESIZE_SETTINGS
+from trimtab.compaction.room_forecast import DemandHistory, describe_forecast, forecast_rooms
 from trimtab.inputs.compactor_state import CompactorState
 from trimtab.inputs.reasons import NO_COMPACTOR
 
@@ -51,6 +52,21 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
     none, or if they could not be read."""
 
 
+class PoolForecast(ReportPart, frozen=True, kw_only=True):
+    """What the pods of a pool will request in addition before a removal pays, by the pool's own history."""
+
+    millicores: int
+    mebibytes: int
+    basis: str
+    """With which moments of the history the present one was compared."""
+    judged: int
+    """The number of earlier forecasts that were compared with what happened."""
+    sufficient: int
+    """How many of them were large enough."""
+    text: str
+    """The forecast as a sentence."""
+
+
 class PoolStatus(ReportPart, frozen=True, kw_only=True):
     """The state of one pool."""
 
@@ -75,6 +91,8 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
     stays: dict[str, int]
     """Reason code → the number of the pool's nodes that the last plan keeps for this reason, the largest number
     first."""
+    forecast: PoolForecast | None
+    """The room that the pool keeps for its pods; null if it keeps none, or if its history is too short."""
 
 
 class PoolResizes(ReportPart, frozen=True, kw_only=True):
@@ -207,6 +225,21 @@ def _report_pool(name: str, pool: Pool | None, state: CompactorState) -> PoolSta
             pool, pool_state, state.read_at, terms, paused=state.paused, is_led=bool(state.leader)
         ),
         stays=dict(pool_state.plan_stays),
+        forecast=_report_forecast(pool, pool_state.demand, state.read_at) if pool is not None else None,
+    )
+
+
+def _report_forecast(pool: Pool, history: DemandHistory, now: Seconds) -> PoolForecast | None:
+    room = forecast_rooms({pool.name: history}, [pool], now).get(pool.name)
+    if room is None:
+        return None
+    return PoolForecast(
+        millicores=room.millicores,
+        mebibytes=room.mebibytes,
+        basis=room.basis,
+        judged=history.judged,
+        sufficient=history.kept,
+        text=describe_forecast(pool, room, history),
     )
 
 
@@ -275,6 +308,7 @@ def _describe_rest(report: StatusReport) -> Iterator[Paragraph]:
     if report.cordoned_by_others:
         names = join_first(report.cordoned_by_others, MAX_NAMES)
         yield f"nodes that other clients cordoned: {names}; `trimtab why node NODE` shows which client cordoned a node"
+    yield from (pool.forecast.text for pool in report.pools if pool.forecast is not None)
     for resizes in report.resizes:
         yield from _describe_resizes(resizes)
     yield from (Text(mistake, style="yellow") for mistake in report.mistakes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from trimtab.autoscaling.churn.attainable import add_frontiers, count_needed_machines, find_frontier
 from trimtab.autoscaling.churn.churn_script import ChurnOptions, draw_churn
 from trimtab.autoscaling.churn.pod_shapes import ChurnPodShape, generate_shapes, read_trace
 from trimtab.cli.simulate.churn_flags import ChurnFlags
@@ -19,12 +20,10 @@ def simulate_churn(flags: ChurnFlags) -> ChurnReport:
     """Runs every variant of every seed, and returns the report. Raises UsageError if the trace cannot be read."""
     shapes = _read_shapes(flags.trace)
     options = ChurnOptions(hours=flags.hours)
-    runs = [
-        run_variant(churn, variant)
-        for churn in (draw_churn(replace(options, seed=seed), shapes) for seed in dict.fromkeys(flags.seeds))
-        for variant in VARIANTS
-    ]
-    return build_churn_report(options, runs, is_from_trace=flags.trace is not None)
+    churns = [draw_churn(replace(options, seed=seed), shapes) for seed in dict.fromkeys(flags.seeds)]
+    runs = [run_variant(churn, variant) for churn in churns for variant in VARIANTS]
+    frontier = add_frontiers([find_frontier(count_needed_machines(churn)) for churn in churns])
+    return build_churn_report(options, runs, frontier, is_from_trace=flags.trace is not None)
 
 
 def _read_shapes(path: Path | None) -> Sequence[ChurnPodShape]:

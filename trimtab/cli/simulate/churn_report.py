@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rich.text import Text
 
+from trimtab.autoscaling.churn.attainable import FrontierPoint, least_core_hours
 from trimtab.autoscaling.churn.churn_script import ChurnOptions
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.cli.output import API_VERSION, ReportPart
@@ -55,11 +56,24 @@ class ChurnComparison(ReportPart, frozen=True, kw_only=True):
     worst_seed: float
     """The largest `coreHoursOverAutoscaler` of a single seed."""
     bought_without: int
+    attainable_core_hours: float
+    """The smallest `coreHoursOverAutoscaler` that any policy could have with as many purchases."""
     bought_over_without: float | None
     """The nodes that were added, divided by those of the stand-in alone; null if it added none."""
     twice_share: float
     wait_p99_over_seconds: float
     """The largest difference of the 99th percentiles of waits between this variant and the stand-in alone."""
+
+
+class ChurnAttainable(ReportPart, frozen=True, kw_only=True):
+    """What no policy can surpass, even if it knew the churn in advance: all seeds together."""
+
+    purchase_price: float
+    """How many core hours a purchase may cost to be avoided."""
+    core_hours_over_autoscaler: float
+    """The fewest core hours with so many purchases, divided by those of the stand-in alone with the threshold 0.5."""
+    bought_over_without: float | None
+    """The nodes that are added then, divided by those of the stand-in alone; null if it added none."""
 
 
 class ChurnReport(ReportPart, frozen=True, kw_only=True):
@@ -73,17 +87,21 @@ class ChurnReport(ReportPart, frozen=True, kw_only=True):
     """Whether sizes and lifetimes of pods are those of the trace; otherwise they are generated."""
     variants: list[ChurnVariantReport]
     comparisons: list[ChurnComparison]
+    attainable: list[ChurnAttainable]
     notes: list[str]
 
 
-def build_churn_report(options: ChurnOptions, runs: Sequence[ChurnRun], *, is_from_trace: bool) -> ChurnReport:
-    """Returns the report of all variants of all seeds."""
+def build_churn_report(
+    options: ChurnOptions, runs: Sequence[ChurnRun], frontier: Sequence[FrontierPoint], *, is_from_trace: bool
+) -> ChurnReport:
+    """Returns the report of all variants of all seeds. `frontier`: what was attainable in these seeds together."""
     alone = {run.seed: run for run in runs if run.variant is ALONE}
     return ChurnReport(
         hours=options.hours,
         is_from_trace=is_from_trace,
         variants=[_report_variant(run, alone[run.seed]) for run in runs],
-        comparisons=list(_compare_variants(runs, alone)),
+        comparisons=list(_compare_variants(runs, alone, frontier)),
+        attainable=list(_report_frontier(alone, frontier)),
         notes=[
             f"The stand-in for the cluster autoscaler runs with {' '.join(StandInFlags().format_arguments())}.",
             "The hours before the first half hour, and the rest after the last event, are not measured."
@@ -114,7 +132,20 @@ def _report_variant(run: ChurnRun, alone: ChurnRun) -> ChurnVariantReport:
     )
 
 
-def _compare_variants(runs: Sequence[ChurnRun], alone: dict[int, ChurnRun]) -> Iterator[ChurnComparison]:
+def _report_frontier(alone: dict[int, ChurnRun], frontier: Sequence[FrontierPoint]) -> Iterator[ChurnAttainable]:
+    core_hours = sum(run.outcome.core_hours for run in alone.values())
+    bought = sum(run.outcome.bought for run in alone.values())
+    for point in frontier:
+        yield ChurnAttainable(
+            purchase_price=point.price,
+            core_hours_over_autoscaler=round(point.core_hours / core_hours, 3),
+            bought_over_without=round(point.bought / bought, 3) if bought else None,
+        )
+
+
+def _compare_variants(
+    runs: Sequence[ChurnRun], alone: dict[int, ChurnRun], frontier: Sequence[FrontierPoint]
+) -> Iterator[ChurnComparison]:
     alone_07 = sum(run.outcome.core_hours for run in runs if run.variant is ALONE_07)
     core_hours = sum(run.outcome.core_hours for run in alone.values())
     bought = sum(run.outcome.bought for run in alone.values())
@@ -128,6 +159,9 @@ def _compare_variants(runs: Sequence[ChurnRun], alone: dict[int, ChurnRun]) -> I
             core_hours_over_autoscaler_07=round(total / alone_07, 3),
             worst_seed=round(
                 max(outcome.core_hours / alone[seed].outcome.core_hours for seed, outcome in outcomes.items()), 3
+            ),
+            attainable_core_hours=round(
+                least_core_hours(frontier, sum(outcome.bought for outcome in outcomes.values())) / core_hours, 3
             ),
             bought_without=bought,
             bought_over_without=(
@@ -162,9 +196,16 @@ _COMPARISON_COLUMNS: tuple[Column[ChurnComparison], ...] = (
     number_column("core hours, relative", lambda row: row.core_hours_over_autoscaler, "{:.3f}"),
     number_column("relative to 0.7", lambda row: row.core_hours_over_autoscaler_07, "{:.3f}", rank=1),
     number_column("worst seed", lambda row: row.worst_seed, "{:.3f}", rank=2),
+    number_column("attainable", lambda row: row.attainable_core_hours, "{:.3f}", rank=4),
     number_column("bought, relative", lambda row: row.bought_over_without, "{:.2f}"),
     number_column("moved twice", lambda row: row.twice_share, "{:.1%}"),
     number_column("p99 wait, more", lambda row: row.wait_p99_over_seconds, "{:+.0f} s", rank=3),
+)
+
+_ATTAINABLE_COLUMNS: tuple[Column[ChurnAttainable], ...] = (
+    number_column("a purchase counts", lambda row: row.purchase_price, "{:g} core hours"),
+    number_column("core hours, relative", lambda row: row.core_hours_over_autoscaler, "{:.3f}"),
+    number_column("bought, relative", lambda row: row.bought_over_without, "{:.2f}"),
 )
 
 
@@ -180,6 +221,12 @@ VIEW: ReportView[ChurnReport] = ReportView(
     sections=(
         Section(key="variants", rows=lambda report: report.variants, columns=_VARIANT_COLUMNS),
         Section(key="comparisons", rows=lambda report: report.comparisons, columns=_COMPARISON_COLUMNS),
+        Section(
+            key="attainable",
+            rows=lambda report: report.attainable,
+            columns=_ATTAINABLE_COLUMNS,
+            before=lambda _: [Text("No policy can surpass these, even if it knew what comes:")],
+        ),
     ),
     after=lambda report: [Text(note) for note in report.notes],
 )

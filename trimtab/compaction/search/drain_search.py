@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.reasons import NEEDED_AGAIN, NO_HEADROOM
 from trimtab.compaction.search.pool_limits import PoolLimits
@@ -150,7 +151,7 @@ class Search:
         if any(limits.forecast_decides):
             return NEEDED_AGAIN(
                 f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, of which the free capacity will be "
-                "requested again within the hour"
+                f"requested again within {format_count(limits.pool.payback // 60, 'minute')}"
             )
         return NO_HEADROOM(
             f"pod {pod_key} fits only on nodes of pool {limits.pool.name}, which would then have less free "

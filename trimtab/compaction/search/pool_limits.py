@@ -319,7 +319,8 @@ class PoolLimits:
                     )
                 if self.forecast_decides[i]:
                     return NEEDED_AGAIN(
-                        f"the pods of pool {self.pool.name} will request the free {resource} again within the hour"
+                        f"the pods of pool {self.pool.name} will request the free {resource} again within "
+                        f"{format_count(self.pool.payback // 60, 'minute')}"
                     )
                 return NO_HEADROOM(f"pool {self.pool.name} would have less free {resource} than its headroom")
         return None

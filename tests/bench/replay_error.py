@@ -31,9 +31,9 @@ BEGIN = FIRST_ROUND_SECONDS
 class ReplayError:
     """One seed: what was saved and disturbed, in the run and in the replay."""
 
-    node_hours_without: float
+    core_hours_without: float
     saved: float
-    """Node-hours, here and below."""
+    """Core hours, here and below. Nodes have two sizes, and which an autoscaler buys differs from run to run."""
     predicted: float
     evictions: int
     predicted_evictions: int
@@ -61,9 +61,9 @@ def measure_error(churn: Churn, every: int) -> ReplayError:
         replay_variant(recorded.world, variant, ReplaySteps()).outcome
         for variant in (ReplayVariant(name="alone"), ReplayVariant(name="with", pools=(POOL,)))
     ]
-    hours = [one.sum_pools().node_seconds / HOUR for one in (without, with_trimtab, *replayed)]
+    hours = [one.sum_pools().core_seconds / HOUR for one in (without, with_trimtab, *replayed)]
     return ReplayError(
-        node_hours_without=hours[0],
+        core_hours_without=hours[0],
         saved=hours[0] - hours[1],
         predicted=hours[2] - hours[3],
         evictions=with_trimtab.sum_pods().evictions,

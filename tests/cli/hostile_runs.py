@@ -280,6 +280,7 @@ WITHOUT_SNAPSHOT: dict[str, str] = {
     "compactor resume": _LIVE,
     "compactor status": _LIVE,
     "savings": _LIVE,
+    "replay": "it reads captures of many times and no snapshot; its texts go through the printers of every report",
     "top": _LIVE,
     "capture": _LIVE,
     "doctor": _LIVE,

@@ -247,7 +247,12 @@ CASES: dict[str, Sequence[tuple[str, ...]]] = {
     "pools": [("pools", "import", "{pod}", "--take-over")],
     "runtimeclass": [("runtimeclass", "measure", *LIVE, "--summary", "{pod}")],
     "policies": [("policies", "list"), ("policies", "check", "{pod}"), ("policies", "rollout", "x", *LIVE)],
-    "capture": [("capture",), ("capture", "--hash-names")],
+    "capture": [
+        ("capture",),
+        ("capture", "--hash-names"),
+        ("capture", "--every", "1s", "--for", "1s", "-O", "{certs}/rounds"),
+    ],
+    "replay": [("replay", "--captures", "{pod}")],
     "certs": [("certs", "status", "--live"), ("certs", "rotate"), ("certs", "status", "{certs}")],
     "install": [("install",), ("install", "--apply", "--dry-run")],
     "doctor": [("doctor",), ("doctor", "-o", "json")],

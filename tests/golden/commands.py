@@ -119,6 +119,7 @@ LEFT_OUT: Mapping[str, str] = {
     "compactor pause": "it changes a cluster: tests/cli/test_compactor_pause.py, tests/e2e/test_compactor_asked.py",
     "compactor resume": "it changes a cluster: tests/cli/test_compactor_pause.py, tests/e2e/test_compactor_asked.py",
     "policies schema": "its output is deploy/schemas/podpolicy.schema.json and deploy/crd.yaml",
+    "replay": "it reads captures of many times, which no snapshot has: tests/cli/test_replay.py",
     "policies test": "it runs the user's cases: tests/cli/test_policy_cases.py",
     "certs issue": "a new key is different each time: tests/certs",
     "certs rotate": "a new key is different each time: tests/e2e/test_secrets.py",

@@ -2,7 +2,9 @@
 
 import gzip
 import secrets
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import click
@@ -10,15 +12,17 @@ import click
 from trimtab.cli.options import takes
 from trimtab.cli.output import OUTPUT_FILE
 from trimtab.cli.print_text import print_document, print_text
+from trimtab.cli.since import parse_age
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.control_characters import escape_in_json
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.snapshot import SHAPES_BY_KIND
 from trimtab.inputs import live_cluster
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import Login
 from trimtab.inputs.option import option
 from trimtab.inputs.private_file import write_private_file
+from trimtab.runtime import clock
 
 
 class _FormatOrFile(click.Choice[str]):
@@ -41,6 +45,19 @@ class CaptureOptions:
     hash_names: Annotated[
         bool, option("--hash-names", help="Replace names and label values by hashes; plans stay the same.")
     ] = False
+    every: Annotated[
+        str | None,
+        option(
+            "--every",
+            metavar="DURATION",
+            help="Capture again and again, such as every 5m: -O names a folder, to which only what changed is written. "
+            "`trimtab replay` reads it.",
+        ),
+    ] = None
+    duration: Annotated[
+        str | None,
+        option("--for", metavar="DURATION", help="With --every: how long, such as 7d. Default: until it is stopped."),
+    ] = None
     login: Login
 
 
@@ -56,7 +73,12 @@ def verb(options: CaptureOptions) -> None:
     pods use now (PodMetrics) is included if the cluster has a metrics API that the user may read.
     Hashed names are the same everywhere in a snapshot, but differ between captures; PodPolicies, which contain names,
     are then left out, so a plan counts pods with their present requests.
+    With --every, the command writes a folder: a file for each day and each start, of rounds that are complete or not
+    there at all. A round that could not be read is left out, and the next one is tried.
     """
+    if options.every is not None or options.duration is not None:
+        _capture_series(options)
+        return
     output_file = _choose_file(options.form, options.output_file)
     salt = secrets.token_bytes(32) if options.hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)
@@ -94,3 +116,49 @@ def _choose_file(output: str, output_file: str | None) -> str | None:
         return output
     todo = "the option for the file is -O"
     raise UsageError([ConfigError(file="--output", expected="json", got=repr(output), todo=todo)])
+
+
+def _capture_series(options: CaptureOptions) -> None:
+    """Captures until the time is over. Raises UsageError for options that do not go together, and RuntimeFailure if
+    no round at all could be read."""
+    every, seconds = _read_durations(options)
+    if options.output_file is None or options.hash_names:
+        expected = "-O FOLDER" if options.output_file is None else "real names, which are the same in every round"
+        got = "none" if options.output_file is None else "--hash-names"
+        raise UsageError([ConfigError(file="--every", expected=expected, got=got)])
+    # Imported here: a single capture needs no files of a series.
+    from trimtab.inputs.capture_series import SeriesFolder
+
+    folder = SeriesFolder(Path(options.output_file), every)
+    begin, rounds = clock.elapsed_seconds(), 0
+    due = begin
+    while True:
+        try:
+            capture = live_cluster.capture_cluster(options.login, live_cluster.WITH_POLICIES, templates=True)
+        except RuntimeFailure as error:
+            if not rounds:
+                raise
+            print_text(f"A round is left out: {error}", err=True)
+        else:
+            changed = folder.append_round(int(clock.utc_now().timestamp()), capture.content)
+            rounds += 1
+            print_text(f"{folder.file}: {format_count(changed, 'object')}", err=True)
+        due = max(due + every, clock.elapsed_seconds())
+        if seconds is not None and due - begin >= seconds:
+            return
+        time.sleep(max(0.0, due - clock.elapsed_seconds()))
+
+
+def _read_durations(options: CaptureOptions) -> tuple[int, int | None]:
+    """Returns (the seconds between two rounds, the seconds of the whole series; None: without an end)."""
+    mistakes = []
+    every = parse_age(options.every) if options.every is not None else None
+    if not every:
+        got = "none" if options.every is None else options.every
+        mistakes.append(ConfigError(file="--every", expected="a duration such as 5m", got=got))
+    seconds = parse_age(options.duration) if options.duration is not None else None
+    if options.duration is not None and not seconds:
+        mistakes.append(ConfigError(file="--for", expected="a duration such as 7d", got=options.duration))
+    if mistakes or every is None:
+        raise UsageError(mistakes)
+    return every, seconds

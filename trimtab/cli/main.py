@@ -53,6 +53,7 @@ VERBS = {
     ),
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
     "autoscaler": ("trimtab.cli.autoscaler.command", "Replay the cluster autoscaler, and propose its flags."),
+    "replay": ("trimtab.cli.replay.command", "Replay recorded days: what they would have cost with other settings."),
     "savings": ("trimtab.cli.savings.command", "Show what removed nodes saved, by pool and by team."),
     "top": (
         "trimtab.cli.top.command",

@@ -24,6 +24,26 @@ def write_private_file(name: str, content: bytes) -> None:
         raise UsageError([ConfigError(file=name, expected="a file that can be written", got=got)]) from None
 
 
+def create_private_file(path: Path) -> bool:
+    """Creates an empty file that only its owner may read, and returns whether it did: False if there is one already.
+    Raises OSError."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
+def append_private_bytes(path: Path, content: bytes) -> None:
+    """Appends the content to a file of `create_private_file`, and returns once it is on the disk. Raises OSError."""
+    # No link is followed: the file is one of ours.
+    descriptor = os.open(path, os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "ab") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 _OPEN_FILES = re.compile(r"/dev/(stdin|stdout|stderr|fd/[0-9]+)|/proc/self/fd/[0-9]+")
 """Names of the files that the process has open already. They are links, and the shell has chosen their targets."""
 

@@ -80,6 +80,8 @@ class ChurnCluster:
     times: ClusterTimes = field(default_factory=ClusterTimes)
     now: int = 0
     """Seconds since the beginning."""
+    epoch: int = EPOCH
+    """The second, since 1970, at which it begins."""
     nodes: dict[str, NodeInfo] = field(default_factory=dict)
     pods: dict[str, PodInfo] = field(default_factory=dict)
     workloads: dict[str, ChurningWorkload] = field(default_factory=dict)
@@ -255,7 +257,7 @@ class ChurnCluster:
         self._created += 1
         uid = f"{workload.name}-{self._created:06d}"
         owner = workload.owner(workload.generation)
-        pod = objects.create_pod(uid, workload.requirements, owner, EPOCH + self.now, workload.number)
+        pod = objects.create_pod(uid, workload.requirements, owner, self.epoch + self.now, workload.number)
         self.scheduler.know(pod)
         workload.pods[uid] = workload.generation
         self._waiting[uid] = None
@@ -265,7 +267,7 @@ class ChurnCluster:
     def _make_ready(self, uid: str) -> None:
         pod = self.pods.get(uid)
         if pod is not None and pod.deletion_requested_at is None:
-            self._set_pod(change(pod, is_ready=True, started=EPOCH + self.now))
+            self._set_pod(change(pod, is_ready=True, started=self.epoch + self.now))
             self._reconcile(self._workload_of(pod))
 
     def _delete_pod(self, uid: str, *, is_evicted: bool = False) -> None:
@@ -275,7 +277,7 @@ class ChurnCluster:
         if name in self.workloads:
             self.workloads[name].pods.pop(uid, None)
         self._set_pod(
-            change(pod, deletion_requested_at=EPOCH + self.now, is_ready=False, likeness=-1), is_evicted=is_evicted
+            change(pod, deletion_requested_at=self.epoch + self.now, is_ready=False, likeness=-1), is_evicted=is_evicted
         )
         if pod.node:
             self._after(self.times.stop, self._remove_pod, uid)
@@ -298,8 +300,7 @@ class ChurnCluster:
         if name in self.workloads and self.workloads[name].pods.pop(uid, None) is not None:
             self._reconcile(name)
 
-    @staticmethod
-    def _workload_of(pod: PodInfo) -> str:
+    def _workload_of(self, pod: PodInfo) -> str:
         return pod.requirements.labels[objects.APP_LABEL]
 
     def _set_pod(self, pod: PodInfo, *, is_evicted: bool = False) -> None:
@@ -335,12 +336,15 @@ class ChurnCluster:
                 self.now,
                 node.name,
                 allocatable.get("cpu", 0),
-                int(node.labels["trimtab.dev/price"]),
+                self._price_of(node),
                 is_cordoned=node.is_cordoned,
                 is_cordoned_by_user=node.name in self._user_cordons,
                 is_lost=node.name in self._lost,
             )
         )
+
+    def _price_of(self, node: NodeInfo) -> int:
+        return int(node.labels["trimtab.dev/price"])
 
     def order_node(self, group: str) -> None:
         """Buys a machine; its node is there and ready after a while."""
@@ -354,7 +358,7 @@ class ChurnCluster:
     def _add_node(self, group: str) -> None:
         machine = next(one for one in self.churn.machines if one.group == group)
         self._ordered += 1
-        node = objects.create_node(machine, f"{group}-{self._ordered:04d}", EPOCH + self.now)
+        node = objects.create_node(machine, f"{group}-{self._ordered:04d}", self.epoch + self.now)
         self._pods_on[node.name] = {}
         self.set_node(node)
 

@@ -39,7 +39,7 @@ class ChurnStandIn:
         cluster, scheduler = self.cluster, self.cluster.scheduler
         capacity = scheduler.refresh(cluster.nodes, cluster.pods.values())
         view = StandInView(
-            now=EPOCH + cluster.now,
+            now=cluster.epoch + cluster.now,
             capacity=capacity,
             class_of={pod.uid: scheduler.class_of(pod) for pod in cluster.pods.values()},
             pods_on={name: cluster.pods_on(name) for name in cluster.nodes},

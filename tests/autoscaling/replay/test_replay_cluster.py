@@ -1,0 +1,107 @@
+"""The cluster in memory of a replay, at its beginning and when something happens."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.autoscaling.replay.test_recording import MONDAY, Object, node, pod, record
+from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
+from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
+from trimtab.autoscaling.replay.demand import list_events
+from trimtab.autoscaling.replay.recording import Stretch
+from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, make_templates, with_counts
+from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler
+from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.pdb import Pdb
+
+BUDGET = Pdb(
+    namespace="shop",
+    name="web",
+    selector=LabelSelector(),
+    allowed=0,
+    max_allowed=0,
+    is_healthy=False,
+    is_stale=True,
+    selector_problem="",
+    always_evictable=False,
+)
+
+
+def replay(*rounds: list[Object]) -> ReplayCluster:
+    (stretch,) = record(*rounds).stretches
+    return start(stretch)
+
+
+def start(stretch: Stretch) -> ReplayCluster:
+    churn = Churn(options=ChurnOptions(), workloads=(), events=list_events(stretch))
+    return ReplayCluster(churn, ClusterTimes(), epoch=stretch.begin, scheduler=ReplayScheduler(), stretch=stretch)
+
+
+def places(cluster: ReplayCluster) -> list[str]:
+    return sorted(one.node for one in cluster.pods.values() if not one.is_daemon)
+
+
+def test_it_begins_with_the_recorded_places() -> None:
+    cluster = replay([node("a"), node("b"), pod("p1", "a"), pod("p2", "a")])
+    assert places(cluster) == ["a", "a"]
+    assert cluster.epoch == MONDAY
+
+
+def test_a_new_pod_gets_the_place_of_the_scheduler_and_not_the_recorded_one() -> None:
+    first = [node("a"), node("b"), pod("p1", "a")]
+    cluster = replay(first, [*first, pod("p2", "a", created=100)])
+    cluster.advance_to(200)
+    assert places(cluster) == ["a", "b"]
+
+
+def test_each_node_has_its_daemons_and_a_new_node_those_of_its_group() -> None:
+    cluster = replay([node("a"), pod("p1", "a"), pod("log", "a", owner=("DaemonSet", "log"))])
+    cluster.order_node("web")
+    cluster.advance_to(200)
+    assert [sum(one.is_daemon for one in cluster.pods_on(name)) for name in sorted(cluster.nodes)] == [1, 1]
+
+
+def test_a_node_is_not_found_with_the_taint_of_its_end() -> None:
+    rounds = [node("a"), pod("p1", "a")], [node("a", taint="spot/gone"), pod("p1", "a")]
+    cluster = replay(*rounds)
+    assert cluster.nodes["a"].taints == ()
+    assert make_templates(cluster.stretch)["web"].taints == ()
+
+
+def test_a_lost_machine_that_the_replay_does_not_have_is_another_one_of_its_group() -> None:
+    cluster = replay(
+        [node("a"), node("b"), node("c", group="other"), pod("p1", "b")],
+        [node("a"), node("c", group="other"), pod("p2", "a", created=200)],
+    )
+    cluster.delete_node("b")
+    cluster.advance_to(299)
+    assert sorted(cluster.nodes) == ["c"]
+
+
+def test_an_evicted_pod_comes_back_elsewhere() -> None:
+    cluster = replay([node("a"), node("b"), pod("p1", "a")])
+    (uid,) = cluster.pods
+    cluster.set_node(replace(cluster.nodes["a"], is_cordoned=True))
+    assert cluster.evict_pod(uid)
+    cluster.advance_to(60)
+    assert places(cluster) == ["b"]
+    assert cluster.count_evictions().total() == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "ready", "allowed"),
+    [
+        ({"min_available": 2}, 3, 1),
+        ({"min_available": "50%"}, 3, 1),
+        ({"max_unavailable": 1}, 3, 1),
+        ({"max_unavailable": 1}, 2, 0),
+        ({"max_unavailable": "34%"}, 3, 2),
+        ({"max_unavailable": 0}, 3, 0),
+    ],
+)
+def test_a_budget_allows_what_the_disruption_controller_allows(
+    rule: dict[str, int | str], ready: int, allowed: int
+) -> None:
+    budget = with_counts(replace(BUDGET, **rule), expected=3, ready=ready)  # type: ignore[arg-type]
+    assert budget.allowed == allowed
+    assert not budget.is_stale

@@ -1,0 +1,117 @@
+"""How far is a replay from a run, and what does it cost to read a week? `make bench-replay`, about ten minutes.
+
+The same churn of ten hours is simulated without and with Trimtab. A replay from captures of the run without, one each
+minute, predicts what the run with Trimtab saves and evicts. Then half a million states of pods are read in a process of
+their own, whose largest memory is measured.
+
+It ends with `RESULT saved_error=… eviction_error=… pod_states=… read_s=… read_mib=…`, where the errors are the largest
+of all seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from tests.autoscaling.replay.simulated_captures import CLUSTER_UID, encode_capture_file, namespace_object
+from tests.bench.replay_error import measure_error
+from tests.bench.results import choose_size, read_knob, report_result
+from trimtab.autoscaling.churn.churn_script import ChurnOptions, draw_churn
+from trimtab.autoscaling.churn.pod_shapes import generate_shapes
+from trimtab.cli.replay.recorded_world import read_recording
+from trimtab.inputs.capture_series import SeriesFolder, find_series_files
+from trimtab.machines.prices import PriceFile
+
+HOURS, EVERY_SECONDS = choose_size(10.0, 2.0), 60
+SEEDS = tuple(map(int, read_knob("BENCH_REPLAY_SEEDS", choose_size("1,2,3", "1")).split(",")))
+ROUNDS, PODS, NODES = choose_size((100, 5000, 300), (10, 5000, 300))
+"""Captures, pods in each of them, nodes: each pod is another one in each capture."""
+MAX_SAVED_ERROR, MAX_EVICTION_ERROR, MAX_READ_MIB = 0.15, 0.20, 1024
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["read"]:
+        _read_folder(sys.argv[2])
+        return
+    errors = []
+    for seed in SEEDS:
+        one = measure_error(draw_churn(ChurnOptions(seed=seed, hours=HOURS), generate_shapes()), EVERY_SECONDS)
+        errors.append(one)
+        print(
+            f"seed {seed}: {one.saved:.1f} of {one.core_hours_without:.0f} core hours saved, {one.predicted:.1f} "
+            f"predicted ({one.saved_error:+.1%}); {one.evictions} evictions, {one.predicted_evictions} predicted "
+            f"({one.eviction_error:+.1%})",
+            flush=True,
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        _write_pods(Path(folder))
+        line = [sys.executable, "-m", "tests.bench.bench_replay", "read", folder]
+        cost = json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+    saved = max(abs(one.saved_error) for one in errors)
+    evictions = max(abs(one.eviction_error) for one in errors)
+    report_result(
+        "replay",
+        f"saved_error={saved:.3f} eviction_error={evictions:.3f} pod_states={cost['states']} "
+        f"read_s={cost['seconds']:.0f} read_mib={cost['mib']:.0f}",
+        broken={
+            f"saved_error <= {MAX_SAVED_ERROR}": saved > MAX_SAVED_ERROR and HOURS >= 10,
+            f"eviction_error <= {MAX_EVICTION_ERROR}": evictions > MAX_EVICTION_ERROR and HOURS >= 10,
+            f"read_mib <= {MAX_READ_MIB}": cost["mib"] > MAX_READ_MIB,
+        },
+    )
+
+
+def _write_pods(path: Path) -> None:
+    """Writes captures in which each pod is another one each time."""
+    folder, begin = SeriesFolder(path, 300), 1_772_409_600
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    nodes = [
+        {"kind": "Node", "metadata": {"name": f"n{n}", "uid": f"n{n}"}, "status": {"allocatable": amounts, **ready}}
+        for n in range(NODES)
+    ]
+    for number in range(ROUNDS):
+        pods = [_make_pod(number, index) for index in range(PODS)]
+        content = encode_capture_file([namespace_object("kube-system", CLUSTER_UID), *nodes, *pods])
+        folder.append_round(begin + 300 * number, content)
+
+
+def _make_pod(number: int, index: int) -> dict[str, object]:
+    name, owner = f"web-{number}-{index}", f"web-{index % 500}"
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
+    resources = {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "512Mi"}}
+    container = {"name": "app", "image": "registry.example.com/web:1", "resources": resources}
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "namespace": "shop",
+            "name": name,
+            "uid": f"8f14e45f-{number:04d}-{index:06d}",
+            "labels": {"app": owner, "pod-template-hash": "6d4b75cb6d"},
+            "ownerReferences": [reference],
+        },
+        "spec": {"nodeName": f"n{index % NODES}", "containers": [container]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def _read_folder(folder: str) -> None:
+    begin = time.monotonic()
+    recorded = read_recording(find_series_files([folder]), PriceFile({}, {}))
+    cost = {
+        "states": recorded.pod_states,
+        "seconds": time.monotonic() - begin,
+        "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    print(msgspec.json.encode(cost).decode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,410 @@
+"""What a series of captures shows: the lives of pods and nodes, in stretches of time without a gap.
+
+Times are seconds since 1970. A pod's creation is known to the second; the end of a pod or a node lies between two
+rounds, and counts in the middle of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
+from trimtab.cluster.api.core import Node as NodeShape
+from trimtab.cluster.api.meta import ApiObject, change, value_or
+from trimtab.cluster.api.pod import MountingPod
+from trimtab.cluster.api.pod import Pod as PodShape
+from trimtab.cluster.api.workload import PodDisruptionBudget, Workload
+from trimtab.cluster.capture_series import ClusterChange, ObjectKey
+from trimtab.cluster.kinds import JOB, REPLICA_SET, STATEFUL_SET
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo, node_from_api
+from trimtab.cluster.owner import OwnerKey, controller_key
+from trimtab.cluster.pdb import Pdb, pdb_from_api
+from trimtab.cluster.pod import PodInfo, PodReader
+from trimtab.cluster.pool import pool_name
+from trimtab.cluster.timestamps import Seconds, parse_timestamp
+
+_OWN_LABELS = frozenset(
+    {
+        "controller-uid",
+        "batch.kubernetes.io/controller-uid",
+        "job-name",
+        "batch.kubernetes.io/job-name",
+        "batch.kubernetes.io/job-completion-index",
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+    }
+)
+"""Labels that each Job, or each pod, has for itself. Without them, the pods of a CronJob have equal requirements."""
+NO_GROUP = "nodes"
+"""The group of nodes that name neither a pool nor an instance type."""
+
+
+S = TypeVar("S", bound=ApiObject)
+_PODS, _NODES = msgspec.json.Decoder(MountingPod), msgspec.json.Decoder(NodeShape)
+_BUDGETS, _OWNERS = msgspec.json.Decoder(PodDisruptionBudget), msgspec.json.Decoder(Workload)
+
+
+class PodLife(msgspec.Struct, gc=False, kw_only=True):
+    """One pod from its creation to its end, within a stretch."""
+
+    slot: str
+    """The workload whose number of pods it counts for; a Job's pod, a pod of a StatefulSet and a pod without an owner
+    are workloads of their own."""
+    begin: Seconds
+    begin_round: int
+    """The number of the round, within the stretch, in which it was first seen; here and below."""
+    node: str = ""
+    bound: Seconds | None = None
+    """When it had a node, or when that was first seen; None if it never had one."""
+    end: Seconds | None = None
+    """When it was asked to go, had finished or was gone; None if it was still there at the end."""
+    end_round: int = 0
+    is_end_known: bool = False
+    """Whether a capture shows when it was asked to go; otherwise, its end is the middle between two captures."""
+    is_initial: bool = False
+    """Whether it was there in the first round."""
+    was_evicted: bool = False
+    """Whether its end was seen as an eviction (the condition DisruptionTarget)."""
+
+
+class NodeLife(msgspec.Struct, kw_only=True):
+    """One node from its creation to its end, within a stretch."""
+
+    node: NodeInfo
+    """The node as it was seen last."""
+    first: NodeInfo
+    """The node as it was seen first in the stretch: later, it may have the taint of its end."""
+    group: str
+    begin: Seconds
+    end: Seconds | None = None
+    is_initial: bool = False
+    is_lost: bool = False
+    """Whether it went with pods on it that no autoscaler had moved: a spot machine, or one that died."""
+    cordons: list[tuple[Seconds, Seconds]] = []
+    """(begin, end) of each time for which a user had cordoned it."""
+    cordoned_since: Seconds | None = None
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A time without gaps."""
+
+    begin: Seconds
+    end: Seconds
+    rounds: int = 0
+    pods: list[PodLife] = field(default_factory=list)
+    nodes: list[NodeLife] = field(default_factory=list)
+    budgets: list[tuple[Seconds, str, Pdb | None]] = field(default_factory=list)
+    """(since when, namespace/name, the budget; None: it is gone)."""
+    samples: dict[str, PodInfo] = field(default_factory=dict)
+    """Slot → one of its pods, on no node."""
+    daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
+    """Node → its pods that every node has, or that its kubelet runs by itself."""
+
+
+@dataclass(slots=True)
+class RecordedPod:
+    """A pod that is there now."""
+
+    uid: str
+    life: PodLife | None
+    """None for a pod that is no demand: of a DaemonSet, static, finished, or waiting at a gate."""
+    info: PodInfo
+
+
+@dataclass(slots=True)
+class SeriesRecorder:
+    """Reads changes in their order, and makes stretches of them."""
+
+    own_cordon: str = ""
+    """The annotation of nodes that Trimtab has cordoned."""
+    stretches: list[Stretch] = field(default_factory=list)
+    objects: dict[ObjectKey, bytes] = field(default_factory=dict)
+    """The last text of each object that is neither a pod nor a node."""
+    top_owners: dict[OwnerKey, OwnerKey] = field(default_factory=dict)
+    """ReplicaSet → Deployment."""
+    renamed: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(former group, new group) → how many nodes changed from one to the other."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Object → why it could not be decoded."""
+    pod_count: int = 0
+    """How many states of pods were read."""
+    _reader: PodReader = field(default_factory=PodReader)
+    _pods: dict[ObjectKey, RecordedPod] = field(default_factory=dict)
+    _nodes: dict[str, NodeLife] = field(default_factory=dict)
+    _budgets: dict[str, Pdb] = field(default_factory=dict)
+    _movable: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _now: Seconds = 0
+    _is_open: bool = False
+
+    @property
+    def _stretch(self) -> Stretch:
+        return self.stretches[-1]
+
+    def apply_change(self, one: ClusterChange) -> None:
+        """Takes what changed with a round."""
+        is_first = not self._is_open
+        if is_first:
+            self.stretches.append(Stretch(one.at, one.at))
+        before, self._now = (one.at if is_first else self._stretch.end), one.at
+        self._stretch.end = one.at
+        middle = (before + one.at) // 2
+        # Nodes first: whether a node was lost depends on the pods that were on it until now.
+        for key in one.gone:
+            if key[0] == "Node":
+                self._lose_node(key[2], middle)
+        for key in one.gone:
+            if key[0] == "Pod":
+                self._lose_pod(key, middle)
+            elif key[0] != "Node":
+                self._lose_object(key)
+        for key, text in one.changed.items():
+            match key[0]:
+                case "Pod":
+                    self._see_pod(key, text, middle)
+                case "Node":
+                    self._see_node(key[2], text)
+                case _:
+                    self._see_object(key, text)
+        if is_first:
+            self._open_stretch()
+        self._stretch.rounds += 1
+
+    def end_stretch(self) -> None:
+        """Ends the stretch: what follows is after a gap."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        for node, infos in self._daemons_by_node().items():
+            self._stretch.daemons[node] = infos
+        for life in self._nodes.values():
+            if life.cordoned_since is not None:
+                life.cordons.append((life.cordoned_since, self._stretch.end))
+        for pod in self._pods.values():
+            pod.life = None
+
+    def _open_stretch(self) -> None:
+        """Begins the lives, in this stretch, of what was there before it."""
+        self._is_open = True
+        stretch = self._stretch
+        for pod in self._pods.values():
+            pod.life = self._begin_life(pod.info, is_initial=True) if _is_demand(pod.info) else None
+        for name, life in self._nodes.items():
+            self._nodes[name] = NodeLife(
+                node=life.node, first=life.node, group=life.group, begin=stretch.begin, is_initial=True
+            )
+        stretch.nodes += self._nodes.values()
+        for life in stretch.nodes:
+            self._follow_cordon(life)
+        stretch.budgets += [(stretch.begin, key, budget) for key, budget in self._budgets.items()]
+        stretch.daemons = self._daemons_by_node()
+
+    def _daemons_by_node(self) -> dict[str, tuple[PodInfo, ...]]:
+        daemons: dict[str, list[PodInfo]] = defaultdict(list)
+        for pod in self._pods.values():
+            info = pod.info
+            if (info.is_daemon or info.is_static) and info.node and not info.is_finished:
+                daemons[info.node].append(info)
+        return {node: tuple(infos) for node, infos in daemons.items()}
+
+    # ── pods ─────────────────────────────────────────────────────────────────────────────────────────
+    def _see_pod(self, key: ObjectKey, text: bytes, middle: Seconds) -> None:
+        shape = self._decode(key, text, _PODS)
+        if shape is None:
+            return
+        self.pod_count += 1
+        info = self._reader.read_pod(_without_own_labels(shape))
+        known = self._pods.get(key)
+        if known is not None and known.uid != info.uid:
+            self._lose_pod(key, middle)
+            known = None
+        if known is None:
+            is_wanted = self._is_open and _is_demand(info)
+            known = self._pods[key] = RecordedPod(info.uid, None, info)
+            if is_wanted:
+                known.life = self._begin_life(info, is_initial=False)
+        else:
+            self._count_movable(known.info, -1)
+            known.info = info
+        self._count_movable(info, 1)
+        life = known.life
+        if life is None:
+            return
+        if info.node and life.bound is None:
+            bound = _bound_at(shape) or info.started or self._now
+            life.node, life.bound = info.node, min(self._now, max(life.begin, bound))
+        if info.deletion_requested_at is not None or info.is_finished:
+            asked = info.deletion_requested_at
+            # The API server's deletion timestamp is the end of the grace period.
+            at = middle if asked is None else min(self._now, max(life.begin, asked - info.grace_seconds))
+            life.is_end_known = asked is not None
+            life.was_evicted = any(
+                one.type == "DisruptionTarget" and one.reason == "EvictionByEvictionAPI"
+                for one in shape.status.conditions
+            )
+            self._end_life(known, at)
+
+    def _begin_life(self, info: PodInfo, *, is_initial: bool) -> PodLife:
+        stretch = self._stretch
+        created = info.created if info.created is not None else self._now
+        life = PodLife(
+            slot=_slot_of(info),
+            begin=stretch.begin if is_initial else min(self._now, max(stretch.begin, created)),
+            begin_round=stretch.rounds,
+            node=info.node if is_initial else "",
+            bound=stretch.begin if is_initial and info.node else None,
+            is_initial=is_initial,
+        )
+        stretch.pods.append(life)
+        stretch.samples[life.slot] = info
+        return life
+
+    def _lose_pod(self, key: ObjectKey, middle: Seconds) -> None:
+        known = self._pods.pop(key, None)
+        if known is None:
+            return
+        self._count_movable(known.info, -1)
+        if known.life is not None:
+            self._end_life(known, max(known.life.begin, middle))
+
+    def _end_life(self, known: RecordedPod, at: Seconds) -> None:
+        assert known.life is not None
+        known.life.end, known.life.end_round = at, self._stretch.rounds
+        known.life = None
+
+    def _count_movable(self, info: PodInfo, amount: int) -> None:
+        if info.node and not (info.is_daemon or info.is_static or info.is_finished):
+            self._movable[info.node] += amount
+
+    # ── nodes and the rest ───────────────────────────────────────────────────────────────────────────
+    def _see_node(self, name: str, text: bytes) -> None:
+        shape = self._decode(("Node", "", name), text, _NODES)
+        if shape is None:
+            return
+        node = node_from_api(shape, None)
+        group, known = group_of(node), self._nodes.get(name)
+        if known is not None and known.node.uid != node.uid:
+            self._lose_node(name, self._now)
+            known = None
+        if known is not None:
+            if known.group != group:
+                change_of = known.group, group
+                self.renamed[change_of] = self.renamed.get(change_of, 0) + 1
+            known.node, known.group = node, group
+            self._follow_cordon(known)
+            return
+        begin = min(self._now, max(self._stretch.begin, node.created or self._now))
+        life = self._nodes[name] = NodeLife(node=node, first=node, group=group, begin=begin)
+        if self._is_open:
+            self._stretch.nodes.append(life)
+            self._follow_cordon(life)
+
+    def _follow_cordon(self, life: NodeLife) -> None:
+        node = life.node
+        is_cordoned = node.is_cordoned and node.removal_taint is None and self.own_cordon not in node.annotations
+        if is_cordoned and life.cordoned_since is None:
+            life.cordoned_since = self._now
+        elif not is_cordoned and life.cordoned_since is not None:
+            life.cordons.append((life.cordoned_since, self._now))
+            life.cordoned_since = None
+
+    def _lose_node(self, name: str, at: Seconds) -> None:
+        life = self._nodes.pop(name, None)
+        if life is None:
+            return
+        if life.cordoned_since is not None:
+            life.cordons.append((life.cordoned_since, at))
+        node = life.node
+        was_leaving = node.is_cordoned or node.removal_taint is not None or node.autoscaler_candidate
+        life.end, life.is_lost = max(life.begin, at), self._movable.pop(name, 0) > 0 and not was_leaving
+
+    def _see_object(self, key: ObjectKey, text: bytes) -> None:
+        self.objects[key] = text
+        if key[0] == "PodDisruptionBudget":
+            shape = self._decode(key, text, _BUDGETS)
+            if shape is not None:
+                budget = pdb_from_api(shape)
+                known = self._budgets.get(budget.key)
+                self._budgets[budget.key] = budget
+                if self._is_open and (known is None or _rule_of(known) != _rule_of(budget)):
+                    self._stretch.budgets.append((self._now, budget.key, budget))
+        elif key[0] == REPLICA_SET:
+            owner_shape = self._decode(key, text, _OWNERS)
+            if owner_shape is not None:
+                meta = owner_shape.metadata
+                top = controller_key(meta, meta.namespace) if meta.owner_references else None
+                if top is not None:
+                    self.top_owners[OwnerKey(meta.namespace, REPLICA_SET, meta.name)] = top
+
+    def _lose_object(self, key: ObjectKey) -> None:
+        self.objects.pop(key, None)
+        if key[0] == "PodDisruptionBudget":
+            name = f"{key[1]}/{key[2]}"
+            if self._budgets.pop(name, None) is not None and self._is_open:
+                self._stretch.budgets.append((self._now, name, None))
+
+    def _decode(self, key: ObjectKey, text: bytes, decoder: msgspec.json.Decoder[S]) -> S | None:
+        try:
+            return decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            self.unreadable[f"{key[0]} {key[1]}/{key[2]}".replace(" /", " ")] = str(error)
+            return None
+
+
+def group_of(node: NodeInfo) -> str:
+    """Returns the pool that the node names; without one, its instance type."""
+    return node.labels.get(GROUP_LABEL, "") or pool_name(node) or node.labels.get(INSTANCE_TYPE_LABEL, "") or NO_GROUP
+
+
+def _rule_of(budget: Pdb) -> tuple[object, ...]:
+    selector = budget.selector
+    return (
+        budget.min_available,
+        budget.max_unavailable,
+        budget.always_evictable,
+        None if selector is None else (tuple(sorted(selector.match_labels.items())), selector.match_expressions),
+    )
+
+
+def _without_own_labels(shape: PodShape) -> PodShape:
+    labels = value_or(shape.metadata.labels, {})
+    if _OWN_LABELS.isdisjoint(labels):
+        return shape
+    rest = {key: text for key, text in labels.items() if key not in _OWN_LABELS}
+    return change(shape, metadata=change(shape.metadata, labels=rest))
+
+
+def _bound_at(shape: PodShape) -> Seconds | None:
+    """Returns when the scheduler bound the pod (condition PodScheduled); None if the pod does not say it."""
+    for one in shape.status.conditions:
+        if one.type == "PodScheduled" and one.status == "True":
+            return parse_timestamp(one.last_transition_time)
+    return None
+
+
+def _is_demand(info: PodInfo) -> bool:
+    """Returns whether the pod is one that a controller or a user wants somewhere. False if any of these holds:
+
+    - every node has one, or the kubelet runs it by itself;
+    - it has finished, or was asked to go;
+    - it has scheduling gates."""
+    return not (
+        info.is_daemon
+        or info.is_static
+        or info.is_finished
+        or info.deletion_requested_at is not None
+        or (info.is_gated and not info.node)
+    )
+
+
+def _slot_of(info: PodInfo) -> str:
+    owner = info.owner
+    if owner is None:
+        return f"Pod {info.key}"
+    if owner.kind in (JOB, STATEFUL_SET):
+        return f"{owner.kind} {owner.namespace}/{owner.name}/{info.name}"
+    return f"{owner.kind} {owner.namespace}/{owner.name}"

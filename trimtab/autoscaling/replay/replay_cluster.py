@@ -1,0 +1,339 @@
+"""The cluster in memory of a replay: the recorded nodes and pods at its beginning, and then the recorded demand."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil
+
+from trimtab.autoscaling.churn.churn_cluster import ChurnCluster, ChurningWorkload
+from trimtab.autoscaling.churn.churn_history import PodSeen
+from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
+from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
+from trimtab.autoscaling.replay.recording import Stretch
+from trimtab.cluster.api.meta import change
+from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
+from trimtab.cluster.kinds import JOB
+from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, NodeInfo
+from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.pdb import Pdb, PdbIndex
+from trimtab.cluster.pod import PodInfo, SchedulingRequirements
+from trimtab.cluster.reason import Unreadable
+
+
+@dataclass(slots=True)
+class ReplayCluster(ChurnCluster):
+    """The cluster at one time of the replay. Its demand is that of a recorded stretch, whatever its nodes are."""
+
+    stretch: Stretch = field(default_factory=lambda: Stretch(0, 0))
+    base: Inventory = field(default_factory=lambda: Inventory(nodes=(), pods=()))
+    """What is neither node, pod nor budget, as it was last."""
+    recorded_top_owners: Mapping[OwnerKey, OwnerKey] = field(default_factory=dict)
+    prices: Mapping[str, int] = field(default_factory=dict)
+    """Group → micro-dollars an hour of a node of it; 0 for a group without a known price."""
+    templates: dict[str, NodeInfo] = field(default_factory=dict)
+    """Group → a new node of it."""
+    group_of_node: dict[str, str] = field(default_factory=dict)
+    """Each node that there ever was → its group."""
+    _slots: dict[str, str] = field(default_factory=dict)
+    """Uid → slot."""
+    _rules: dict[str, Pdb] = field(default_factory=dict)
+    _budgets_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Slot → the budgets that select its pods."""
+    _next_budget: int = 0
+    _daemon_requirements: dict[OwnerKey | str, SchedulingRequirements] = field(default_factory=dict)
+    _group_daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        stretch = self.stretch
+        self.templates = make_templates(stretch)
+        for life in stretch.nodes:
+            if life.is_initial and life.node.name not in self.nodes:
+                self._pods_on[life.node.name] = {}
+                self.group_of_node[life.node.name] = life.group
+                self.set_node(_as_found(life.first, life.group))
+        names = {life.node.name: life.group for life in stretch.nodes}
+        for node, daemons in stretch.daemons.items():
+            group = names.get(node, "")
+            if len(daemons) > len(self._group_daemons.get(group, ())):
+                self._group_daemons[group] = daemons
+        for node in list(self.nodes):
+            self._add_daemons(node, stretch.daemons.get(node, ()))
+        self._take_budgets()
+        for pod in stretch.pods:
+            if pod.is_initial:
+                self._create_pod(self._workload(pod.slot), pod.node if pod.node in self.nodes else "")
+        for workload in self.workloads.values():
+            workload.wanted = len(workload.pods)
+        self.settle()
+
+    # ── the demand ───────────────────────────────────────────────────────────────────────────────────
+    def _happen(self, event: ChurnEvent) -> None:
+        self._take_budgets()
+        if event.kind is ChurnKind.SCALE:
+            workload = self._workload(event.workload)
+            workload.wanted = event.amount
+            self._reconcile(workload.name)
+            if not workload.wanted and not workload.pods:
+                self.workloads.pop(workload.name, None)
+        elif name := self._choose_node(event):
+            if event.kind is ChurnKind.CORDON:
+                self._user_cordons.add(name)
+                self.set_node(replace(self.nodes[name], is_cordoned=True))
+                self._after(event.amount, self._uncordon, name)
+            else:
+                self._lost.add(name)
+                self.set_node(self.nodes[name])
+                self.delete_node(name)
+
+    def _choose_node(self, event: ChurnEvent) -> str:
+        """Returns the node to which it happens: the recorded one, or another one of its group that takes pods."""
+        if event.workload in self.nodes:
+            return event.workload
+        group = next((life.group for life in self.stretch.nodes if life.node.name == event.workload), "")
+        alike = [
+            name
+            for name, node in sorted(self.nodes.items())
+            if node.is_staying and node.labels.get(GROUP_LABEL) == group
+        ]
+        return alike[int(event.share * len(alike))] if alike else ""
+
+    def _workload(self, slot: str) -> ChurningWorkload:
+        workload = self.workloads.get(slot)
+        if workload is None:
+            sample = self.stretch.samples[slot]
+            is_job = sample.owner is not None and sample.owner.kind == JOB
+            workload = self.workloads[slot] = ChurningWorkload(
+                slot, sample.requirements, len(self._budgets_of), wanted=0, is_job=is_job
+            )
+            self.scheduler.know(sample)
+            self._budgets_of[slot] = self._find_budgets(sample)
+        return workload
+
+    def _create_pod(self, workload: ChurningWorkload, node: str = "") -> None:
+        self._created += 1
+        sample = self.stretch.samples[workload.name]
+        uid = f"{sample.namespace}/{workload.name.rpartition('/')[2]}-{self._created}"
+        created = self.epoch + self.now
+        pod = change(
+            sample,
+            name=uid.partition("/")[2],
+            uid=uid,
+            node=node,
+            created=created,
+            started=created if node else None,
+            deletion_requested_at=None,
+            phase="Running" if node else "Pending",
+            is_ready=bool(node),
+            likeness=workload.number if sample.likeness >= 0 else -1,
+            is_unschedulable=False,
+            nominated_node="",
+        )
+        self._slots[uid] = workload.name
+        workload.pods[uid] = workload.generation
+        if node:
+            self._pods_on[node][uid] = None
+        else:
+            self._waiting[uid] = None
+            self._has_room = True
+        self._set_pod(pod)
+
+    def _workload_of(self, pod: PodInfo) -> str:
+        return self._slots.get(pod.uid, "")
+
+    def _remove_pod(self, uid: str) -> None:
+        ChurnCluster._remove_pod(self, uid)
+        self._slots.pop(uid, None)
+
+    # ── nodes ────────────────────────────────────────────────────────────────────────────────────────
+    def _add_node(self, group: str) -> None:
+        self._ordered += 1
+        name = f"replayed-{group}-{self._ordered}"
+        template = self.templates[group]
+        node = replace(
+            template,
+            name=name,
+            uid=name,
+            labels={**template.labels, HOSTNAME_LABEL: name},
+            created=self.epoch + self.now,
+            provider_id="",
+        )
+        self._pods_on[name] = {}
+        self.group_of_node[name] = group
+        self.set_node(node)
+        self._add_daemons(name, self._group_daemons.get(group, ()))
+
+    def _add_daemons(self, node: str, daemons: tuple[PodInfo, ...]) -> None:
+        for number, daemon in enumerate(daemons):
+            uid = f"daemon {number} of {node}"
+            # The pods of a DaemonSet differ only in the node that their affinity names.
+            plain = change(daemon.requirements, node_affinity=None)
+            requirements = self._daemon_requirements.setdefault(daemon.owner or daemon.key, plain)
+            pod = change(daemon, name=f"{daemon.name}-{node}-{number}", uid=uid, node=node, requirements=requirements)
+            self.pods[uid] = pod
+            self._pods_on[node][uid] = None
+            self.scheduler.know(pod)
+        self.scheduler.is_outdated = True
+
+    def _price_of(self, node: NodeInfo) -> int:
+        return node.price or self.prices.get(node.labels.get(GROUP_LABEL, ""), 0)
+
+    # ── budgets ──────────────────────────────────────────────────────────────────────────────────────
+    def _take_budgets(self) -> None:
+        """Takes over what budgets said until now."""
+        changes, has_changed = self.stretch.budgets, False
+        while self._next_budget < len(changes) and changes[self._next_budget][0] <= self.epoch + self.now:
+            _, key, budget = changes[self._next_budget]
+            self._next_budget += 1
+            has_changed = True
+            if budget is None:
+                self._rules.pop(key, None)
+            else:
+                self._rules[key] = budget
+        if has_changed:
+            self.version += 1
+            self._budgets_of = {slot: self._find_budgets(self.stretch.samples[slot]) for slot in self._budgets_of}
+
+    def _find_budgets(self, sample: PodInfo) -> tuple[str, ...]:
+        index = PdbIndex.from_pdbs(self._rules.values())
+        numbers = index.matching_numbers(sample.namespace, sample.requirements.labels)
+        return tuple(index.pdbs[number].key for number in numbers)
+
+    def _see_budget(self, workload: ChurningWorkload) -> None:
+        pass
+
+    @property
+    def budgets(self) -> tuple[Pdb, ...]:
+        """The budgets in the order of their names."""
+        expected: Counter[str] = Counter()
+        ready: Counter[str] = Counter()
+        for workload in self.workloads.values():
+            if keys := self._budgets_of.get(workload.name, ()):
+                healthy = self._count_ready(workload)
+                for key in keys:
+                    expected[key] += workload.wanted
+                    ready[key] += healthy
+        return tuple(
+            with_counts(self._rules[key], expected=expected[key], ready=ready[key]) for key in sorted(self._rules)
+        )
+
+    def _count_ready(self, workload: ChurningWorkload) -> int:
+        return sum(self.pods[uid].is_ready for uid in workload.pods)
+
+    def evict_pod(self, uid: str) -> bool:
+        """Evicts the pod as the eviction API does; returns False if a budget refuses it."""
+        pod = self.pods.get(uid)
+        if pod is None or pod.deletion_requested_at is not None:
+            return True
+        name = self._workload_of(pod)
+        keys = self._budgets_of.get(name, ())
+        if len(keys) > 1:
+            # The eviction API answers 500 for a pod of several budgets.
+            return False
+        if keys and not all(
+            budget.allows_eviction(pod_is_ready=pod.is_ready) for budget in self.budgets if budget.key in keys
+        ):
+            return False
+        self._delete_pod(uid, is_evicted=True)
+        self._reconcile(name)
+        self.settle()
+        return True
+
+    # ── what others see ──────────────────────────────────────────────────────────────────────────────
+    def read_inventory(self) -> Inventory:
+        """Returns the cluster as a planner reads it."""
+        if self._inventory is None or self._inventory[0] != self.version:
+            wanted: dict[OwnerKey, list[int]] = defaultdict(lambda: [0, 0, 0])
+            kinds: dict[OwnerKey, bool] = {}
+            for slot, workload in self.workloads.items():
+                owner = self.stretch.samples[slot].owner
+                if owner is None:
+                    continue
+                ready = self._count_ready(workload)
+                for key in (owner, self.recorded_top_owners.get(owner)):
+                    if key is not None:
+                        kinds[key] = workload.is_job
+                        counts = wanted[key]
+                        counts[0] += workload.wanted
+                        counts[1] += len(workload.pods)
+                        counts[2] += ready
+            owners = {
+                key: ReplicaCounts(wanted=None if kinds[key] else counts[0], have=counts[1], ready=counts[2])
+                for key, counts in wanted.items()
+            }
+            inventory = replace(
+                self.base,
+                nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
+                pods=tuple(self.pods[uid] for uid in sorted(self.pods)),
+                pdbs=self.budgets,
+                owners={**self.base.owners, **owners},
+                missing_daemons=(),
+            )
+            self._inventory = (self.version, inventory)
+        return self._inventory[1]
+
+    @property
+    def top_owners(self) -> dict[OwnerKey, OwnerKey]:
+        """ReplicaSet → Deployment."""
+        return dict(self.recorded_top_owners)
+
+    def count_evictions(self) -> Counter[str]:
+        """Returns workload → how many of its pods were evicted. A ReplicaSet counts for its Deployment."""
+        evicted: Counter[str] = Counter()
+        seen: set[str] = set()
+        for record in self.history:
+            if isinstance(record, PodSeen) and record.is_evicted and record.uid not in seen:
+                seen.add(record.uid)
+                evicted[describe_slot(self.stretch, record.workload, self.recorded_top_owners)] += 1
+        return evicted
+
+
+def describe_slot(stretch: Stretch, slot: str, top_owners: Mapping[OwnerKey, OwnerKey]) -> str:
+    """Returns the workload to which the slot belongs, as text: the topmost owner that is known."""
+    sample = stretch.samples.get(slot)
+    if sample is None or sample.owner is None:
+        return slot
+    return top_owners.get(sample.owner, sample.owner).described
+
+
+def with_counts(budget: Pdb, *, expected: int, ready: int) -> Pdb:
+    """Returns the budget as the disruption controller would keep it for so many pods."""
+    if budget.max_unavailable is not None:
+        desired = max(0, expected - _share_of(budget.max_unavailable, expected))
+    else:
+        desired = _share_of(budget.min_available if budget.min_available is not None else 0, expected)
+    return replace(
+        budget,
+        allowed=max(0, ready - desired),
+        max_allowed=max(0, expected - desired),
+        is_healthy=ready >= desired > 0,
+        is_stale=False,
+        expected=expected,
+        healthy=ready,
+    )
+
+
+def _share_of(amount: int | str, whole: int) -> int:
+    """Returns a number or a percentage of the whole, rounded up as by the disruption controller."""
+    if isinstance(amount, int):
+        return amount
+    percent = amount.removesuffix("%")
+    return ceil(int(percent) * whole / 100) if percent.isdecimal() else whole
+
+
+def make_templates(stretch: Stretch) -> dict[str, NodeInfo]:
+    """Returns group → a new node of it: like the latest one that was seen, without what it got later."""
+    return {life.group: _as_new(life.first, life.group) for life in sorted(stretch.nodes, key=lambda one: one.begin)}
+
+
+def _as_found(node: NodeInfo, group: str) -> NodeInfo:
+    """Returns the node as the replay finds it: without what recorded autoscalers had in mind for it."""
+    taints = tuple(taint for taint in node.taints if taint.key not in AUTOSCALER_TAINTS)
+    return replace(node, taints=taints, labels={GROUP_LABEL: group, **node.labels}, is_cordoned=False)
+
+
+def _as_new(node: NodeInfo, group: str) -> NodeInfo:
+    taints = tuple(taint for taint in node.taints if not taint.key.startswith("node.kubernetes.io/"))
+    found = _as_found(replace(node, taints=taints), group)
+    return replace(found, is_ready=not isinstance(node.allocatable, Unreadable), annotations={}, lifecycle=())

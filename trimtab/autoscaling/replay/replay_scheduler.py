@@ -1,0 +1,73 @@
+"""The scheduler of a replay: like that of the churn, for pods with all their requirements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trimtab.autoscaling.churn.churn_scheduler import ChurnScheduler
+from trimtab.cluster.api.meta import change
+from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pod import PodInfo
+from trimtab.scheduling.cluster_model import FreeCapacity, build_cluster_model
+from trimtab.scheduling.pod_class import PodClass
+
+
+@dataclass(slots=True)
+class ReplayScheduler(ChurnScheduler):
+    """Knows a pod for each set of requirements, of which the pods of a workload share one object."""
+
+    base: Inventory = field(default_factory=lambda: Inventory(nodes=(), pods=()))
+    """What else of the cluster decides about nodes: claims and namespaces."""
+    _known: dict[int, PodInfo] = field(default_factory=dict)
+    _class_of: dict[int, PodClass] = field(default_factory=dict)
+
+    def know(self, pod: PodInfo) -> None:
+        """Adds the requirements of this pod to those that are known."""
+        key = _key_of(pod)
+        if key not in self._known:
+            # As one that waits, so that the model has its class.
+            self._known[key] = change(
+                pod,
+                node="",
+                phase="Pending",
+                priority=0,
+                deletion_requested_at=None,
+                is_gated=False,
+                is_daemon=False,
+                is_static=False,
+            )
+            self.is_outdated = True
+
+    def refresh(self, nodes: Mapping[str, NodeInfo], pods: Iterable[PodInfo]) -> FreeCapacity:
+        """Counts the free capacity anew if a node has changed, and returns it."""
+        if self.is_outdated:
+            samples = tuple(self._known.values())
+            inventory = Inventory(
+                nodes=tuple(nodes[name] for name in sorted(nodes)),
+                pods=samples,
+                claims=self.base.claims,
+                namespaces=self.base.namespaces,
+                schedulers=self.base.schedulers,
+                runtime_handlers=self.base.runtime_handlers,
+                preventing_drivers=self.base.preventing_drivers,
+            )
+            model = build_cluster_model(inventory)
+            self._class_of = {_key_of(pod): pod_class for pod, pod_class in model.pending_pods}
+            self._taints = [sum(taint.effect == "PreferNoSchedule" for taint in node.taints) for node in model.nodes]
+            self.capacity = FreeCapacity(model)
+            for pod in pods:
+                if pod.node:
+                    self.capacity.add_pod(self.class_of(pod), model.node_numbers[pod.node])
+            self.is_outdated = False
+        return self.capacity
+
+    def class_of(self, pod: PodInfo) -> PodClass:
+        """Returns the class of a pod whose requirements are known."""
+        return self._class_of[_key_of(pod)]
+
+
+def _key_of(pod: PodInfo) -> int:
+    # The pods that are known keep their requirements alive, so that no other object gets this number.
+    return id(pod.requirements)

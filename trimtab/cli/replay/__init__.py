@@ -1,0 +1,1 @@
+"""The `replay` verb: what recorded days would have cost with other settings."""

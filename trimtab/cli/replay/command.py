@@ -1,0 +1,88 @@
+"""The command line of `trimtab replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import click
+
+from trimtab.cli.options import takes
+from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cluster.config_error import ConfigError
+from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.flags import PRICES
+from trimtab.inputs.option import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """The options of `trimtab replay`."""
+
+    captures: Annotated[
+        tuple[str, ...],
+        option(
+            "--captures",
+            metavar="FOLDER",
+            help="The captures of `trimtab capture --every`: a folder, or its files.",
+        ),
+    ] = ()
+    presets: Annotated[
+        tuple[str, ...],
+        option(
+            "--preset",
+            metavar="PRESET",
+            help="Replay only these presets of pools: careful, balanced or keen. Default: all three.",
+        ),
+    ] = ()
+    thresholds: Annotated[
+        tuple[int, ...],
+        option(
+            "--autoscaler-threshold",
+            metavar="PERCENT",
+            minimum=1,
+            maximum=100,
+            help="The utilization thresholds of the cluster autoscaler; the first is the present one, with which all "
+            "others are compared. Default: 50 and 70.",
+        ),
+    ] = (50, 70)
+    price_paths: Annotated[tuple[str, ...], PRICES] = ()
+    output: ReportOutput
+
+
+@click.command("replay")
+@takes(ReplayOptions)
+def verb(options: ReplayOptions) -> None:
+    """Replay recorded days, and show what they would have cost with other settings.
+
+    The command reads what `trimtab capture --every` wrote. It runs the recorded demand again in a simulated cluster,
+    with a stand-in for the cluster autoscaler alone, and with the compactor in addition: for each preset, and for the
+    pools as they are configured. It shows node hours, money, evictions, waits and purchases for each day, next to what
+    really was, and what the captures do not show. It reads files only, and changes nothing.
+    """
+    mistakes = list(_find_mistakes(options))
+    if mistakes:
+        raise UsageError(mistakes)
+    # Imported here: the compactor's loop and its client take longer to import than the help takes to print.
+    from trimtab.cli.replay.replay_captures import replay_captures
+    from trimtab.cli.replay.table import VIEW
+
+    report = replay_captures(
+        options.captures, options.presets, [percent / 100 for percent in options.thresholds], options.price_paths
+    )
+    write_report(options.output, report, replace(VIEW))
+
+
+def _find_mistakes(options: ReplayOptions) -> Sequence[ConfigError]:
+    mistakes = []
+    if not options.captures:
+        expected = "--captures FOLDER: what `trimtab capture --every 5m --for 7d -O FOLDER` writes"
+        mistakes.append(ConfigError(file="command line", expected=expected, got="none"))
+    presets = ("careful", "balanced", "keen")
+    mistakes += [
+        ConfigError(file="--preset", expected=f"one of {', '.join(presets)}", got=name)
+        for name in options.presets
+        if name not in presets
+    ]
+    return mistakes

@@ -1,0 +1,136 @@
+"""Reads a series of captures into what every variant of a replay starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
+from trimtab.autoscaling.replay.recording import SeriesRecorder, Stretch
+from trimtab.cli.replay.run import ReplayWorld
+from trimtab.cluster.capture_series import ObjectKey
+from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
+from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.pool import Pool, pool_from_preset, pool_name, schedulers_of
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.timestamps import Seconds, format_timestamp
+from trimtab.cluster.yaml_documents import Document, read_documents
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.inputs.capture_series import SeriesGap, SeriesReader
+from trimtab.inputs.pools import WHOLE_CLUSTER, build_whole_cluster_pool, find_pools
+from trimtab.machines.prices import PriceFile, price_of
+
+MIN_STRETCH_SECONDS = 1800
+"""A shorter stretch is left out: a node must have been unneeded for ten minutes before an autoscaler removes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedWorld:
+    """A recording that can be replayed."""
+
+    world: ReplayWorld
+    nodes: tuple[NodeInfo, ...]
+    """Each node that was seen, as it was last."""
+    pools: tuple[Pool, ...]
+    """The pools as the cluster configures them; empty if it has none."""
+    cluster: str
+    begin: Seconds
+    end: Seconds
+    rounds: int
+    pod_states: int
+    every_seconds: int
+    notes: tuple[str, ...]
+
+    @property
+    def seconds(self) -> int:
+        """How long all stretches are together."""
+        return sum(stretch.end - stretch.begin for stretch in self.world.stretches)
+
+
+def read_recording(
+    files: tuple[Path, ...], price_file: PriceFile, on_round: Callable[[int], None] = lambda rounds: None
+) -> RecordedWorld:
+    """Returns the recording in these files. Raises UsageError if they are of two clusters, or have no round."""
+    reader, recorder, rounds = SeriesReader(files), SeriesRecorder(own_cordon=CORDONED_BY_US), 0
+    for one in reader.iterate_changes():
+        if isinstance(one, SeriesGap):
+            recorder.end_stretch()
+            continue
+        recorder.apply_change(one)
+        rounds += 1
+        on_round(rounds)
+    recorder.end_stretch()
+    stretches, notes = _choose_stretches(recorder.stretches)
+    documents = _list_documents(recorder.objects)
+    built = build_snapshot(documents)
+    base = snapshot_inventory(built.snapshot, ())
+    nodes = _list_nodes(stretches, price_file)
+    node_prices = {node.name: price for node in nodes if isinstance(price := price_of(node, {}), int)}
+    reading = find_pools(None, documents, replace(base, nodes=nodes), ())
+    pools = () if reading.assumed else reading.pools
+    base = replace(base, assumed_requests=ASSUMED_REQUESTS, schedulers=schedulers_of(pools, base.schedulers))
+    return RecordedWorld(
+        world=ReplayWorld(
+            stretches=stretches,
+            base=base,
+            top_owners=recorder.top_owners,
+            prices={life.group: node_prices.get(life.node.name, 0) for s in stretches for life in s.nodes},
+            node_prices=node_prices,
+        ),
+        nodes=nodes,
+        pools=pools,
+        cluster=reader.cluster,
+        begin=stretches[0].begin if stretches else 0,
+        end=stretches[-1].end if stretches else 0,
+        rounds=rounds,
+        pod_states=recorder.pod_count,
+        every_seconds=reader.every_seconds,
+        notes=(*reader.notes, *notes, *_list_notes(recorder), *map(str, built.mistakes)),
+    )
+
+
+def _choose_stretches(stretches: list[Stretch]) -> tuple[tuple[Stretch, ...], list[str]]:
+    long = tuple(one for one in stretches if one.end - one.begin >= MIN_STRETCH_SECONDS and one.nodes)
+    notes = [
+        f"the rounds from {format_timestamp(one.begin)} to {format_timestamp(one.end)} are left out: between two gaps, "
+        f"less than {MIN_STRETCH_SECONDS // 60} minutes say too little"
+        for one in stretches
+        if one not in long
+    ]
+    return long, notes
+
+
+def _list_notes(recorder: SeriesRecorder) -> list[str]:
+    notes = [
+        f"{format_count(count, 'node')} of the node group {former} became nodes of {new}: the group was renamed, and "
+        "they count for the new one"
+        for (former, new), count in sorted(recorder.renamed.items())
+    ]
+    if recorder.unreadable:
+        names = sorted(recorder.unreadable)
+        notes.append(f"{format_count(len(names), 'object')} cannot be read and are left out: {join_first(names, 3)}")
+    return notes
+
+
+def _list_documents(objects: dict[ObjectKey, bytes]) -> list[Document]:
+    content = b'{"apiVersion":"v1","kind":"List","items":[' + b",".join(objects.values()) + b"]}"
+    return list(read_documents("captures", content).documents)
+
+
+def _list_nodes(stretches: tuple[Stretch, ...], price_file: PriceFile) -> tuple[NodeInfo, ...]:
+    by_name: dict[str, NodeInfo] = {}
+    for stretch in stretches:
+        for life in stretch.nodes:
+            price = price_file.price_of(life.node)
+            life.node, life.first = replace(life.node, price=price), replace(life.first, price=price)
+            by_name[life.node.name] = replace(life.node, labels={**life.node.labels, GROUP_LABEL: life.group})
+    return tuple(by_name[name] for name in sorted(by_name))
+
+
+def preset_pools(preset: str, nodes: tuple[NodeInfo, ...]) -> tuple[Pool, ...]:
+    """Returns a pool with this preset for each pool that nodes name; without any, one of the whole cluster."""
+    names = sorted({name for node in nodes if (name := pool_name(node))})
+    pools = [pool_from_preset(preset, name) for name in names if name != WHOLE_CLUSTER]
+    return tuple(replace(pool, dry_run=False) for pool in pools or [build_whole_cluster_pool(preset)])

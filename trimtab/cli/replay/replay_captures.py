@@ -1,0 +1,88 @@
+"""Replays a series of captures in all variants, and reports what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+
+from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history, recorded_history
+from trimtab.cli.replay.missing_inputs import list_missing_inputs
+from trimtab.cli.replay.recorded_world import RecordedWorld, preset_pools, read_recording
+from trimtab.cli.replay.report import ReplayReport, build_replay_report
+from trimtab.cli.replay.run import ReplaySteps, ReplayVariant, choose_steps, replay_variant
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.pool import PRESETS
+from trimtab.inputs.capture_series import find_series_files
+from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.price_sources import read_price_sources
+from trimtab.inputs.progress import progress
+
+CONFIGURED = "Trimtab as configured"
+
+
+def replay_captures(
+    paths: Sequence[str],
+    presets: Sequence[str],
+    thresholds: Sequence[float],
+    price_paths: Sequence[str] = (),
+    steps: ReplaySteps | None = None,
+) -> ReplayReport:
+    """Returns the report of all variants. `thresholds`: those of the autoscaler, the present one first. Raises
+    UsageError if the captures cannot be used."""
+    prices, mistakes = read_price_sources(price_paths)
+    if mistakes:
+        raise UsageError(mistakes)
+    files = find_series_files(paths)
+    with progress().show_work("Reading captures"):
+        recorded = read_recording(files, prices)
+    if not recorded.world.stretches:
+        raise UsageError(
+            [
+                ConfigError(
+                    file=", ".join(paths),
+                    expected="captures of at least half an hour without a gap",
+                    got="; ".join(recorded.notes) or f"{recorded.rounds} rounds",
+                )
+            ]
+        )
+    was = DailyOutcome()
+    for stretch in recorded.world.stretches:
+        groups = {life.node.name: life.group for life in stretch.nodes}
+        history = recorded_history(stretch, recorded.world.node_prices)
+        add_history(was, history, stretch.begin, stretch.end, groups)
+    steps = steps or choose_steps(was.sum_pools().node_seconds / HOUR)
+    variants = list(list_variants(recorded, presets, thresholds))
+    with progress().show_parts(recorded.seconds * len(variants), "Replaying") as show:
+        replayed = [
+            replay_variant(
+                recorded.world,
+                variant,
+                steps,
+                lambda second, number=number: show(number * recorded.seconds + second),  # type: ignore[misc]
+            )
+            for number, variant in enumerate(variants)
+        ]
+    with_trimtab = [variant.name for variant in variants if variant.pools]
+    details = (
+        CONFIGURED
+        if CONFIGURED in with_trimtab
+        else next((name for name in with_trimtab if name == "Trimtab balanced"), with_trimtab[0])
+    )
+    return build_replay_report(
+        recorded, was, replayed, steps, list(list_missing_inputs(recorded)), details=details, version=version("trimtab")
+    )
+
+
+def list_variants(
+    recorded: RecordedWorld, presets: Sequence[str], thresholds: Sequence[float]
+) -> Iterator[ReplayVariant]:
+    """Yields the variants: the autoscaler alone with each threshold, each preset, and the pools as configured."""
+    for threshold in dict.fromkeys(thresholds):
+        yield ReplayVariant(name=f"autoscaler at {threshold:.0%}".replace("%", " %"), threshold=threshold)
+    for preset in presets or PRESETS:
+        pools = preset_pools(preset, recorded.nodes)
+        yield ReplayVariant(name=f"Trimtab {preset}", threshold=thresholds[0], pools=pools)
+    if recorded.pools:
+        pools = tuple(replace(pool, dry_run=False) for pool in recorded.pools)
+        yield ReplayVariant(name=CONFIGURED, threshold=thresholds[0], pools=pools)

@@ -10,7 +10,7 @@ PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --co
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-quick test-all fuzz check audit generate golden docs image clean
+.PHONY: help demo test test-slow test-quick test-all fuzz check audit generate golden docs image release clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,8 +39,8 @@ test-quick: $(READY) ## the tests of the decisions, in less than a minute
 test: $(READY) ## all tests that need no cluster (PYTEST_ARGS="-x --durations=60": further options of pytest)
 	@$(PYTHON) -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
 
-test-slow: $(READY) ## what `make test` leaves out: every output format of every verb on a large cluster
-	@$(PYTHON) -m pytest -n auto -m slow tests/golden $(PYTEST_ARGS)
+test-slow: $(READY) ## what `make test` leaves out: every output format of every verb on a large cluster, a release twice
+	@$(PYTHON) -m pytest -n auto -m slow tests/golden tests/deploy $(PYTEST_ARGS)
 
 fuzz: $(READY) ## 100 000 damaged reviews, as many pods of each kind of owner, certificate rotations (FUZZ_SEED=2: others)
 	@FUZZ_LONGER=1 $(PYTHON) -m pytest -n auto tests/webhook/test_fuzz.py tests/webhook/test_cert_manager.py tests/admission/test_warm_equals_cold.py
@@ -70,6 +70,11 @@ IMAGE ?= trimtab:0.1.0
 
 image: ## the container image (BUILDER=docker, IMAGE=registry.example.com/trimtab:0.1.0)
 	$(BUILDER) build --file deploy/image/Containerfile --tag $(IMAGE) .
+
+REPOSITORY ?= https://code.example.com/trimtab
+
+release: $(READY) ## all files of a release, in dist; the same commit gives the same bytes (REPOSITORY=https://… IMAGE=…)
+	@$(PYTHON) -m deploy.release build dist --repository $(REPOSITORY) --image $(IMAGE) $(RELEASE_ARGS)
 
 $(VENV)/.docs: $(READY)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

@@ -4,6 +4,7 @@
     notes VERSION                             its section of the changelog
     render FOLDER --version --repository --image   source, chart and manifests with addresses
     krew FOLDER --version --archives DIST     krew's manifest with the digest of the source archive
+    build FOLDER [--repository] [--image] [--without-image]   all files of the release: what `make release` calls
 
 The addresses of the repository and of the image stand nowhere in the source: whoever releases gives them.
 """
@@ -13,11 +14,15 @@ import hashlib
 import re
 import shutil
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from deploy.release.archives import digest_of
+from deploy.release.build import build_wheel_and_source, complete_release, has_local_changes, read_origin
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = (
@@ -34,6 +39,8 @@ SOURCE = (
     "docs",
 )
 """What the published archives are built from. The last three are what `trimtab/cli/catalog.json` is generated from."""
+EXAMPLE_REPOSITORY = "https://code.example.com/trimtab"
+EXAMPLE_IMAGE = "registry.example.com/trimtab"
 _RELATIVE_LINK = re.compile(r"(!?\[[^\]]*\]\()(?![a-z]+:|#)([^)]+\))")
 
 
@@ -48,17 +55,50 @@ def main(arguments: list[str] | None = None) -> None:
         command.add_argument("folder", type=Path)
         for option in options:
             command.add_argument(option, required=True)
+    build = commands.add_parser("build")
+    build.add_argument("folder", type=Path)
+    build.add_argument("--repository", default=EXAMPLE_REPOSITORY)
+    build.add_argument("--image", default=EXAMPLE_IMAGE)
+    build.add_argument("--without-image", action="store_true")
     given = parser.parse_args(arguments)
     if given.command == "check":
         if problems := find_problems(given.version):
             sys.exit("\n".join(problems))
     elif given.command == "notes":
         print(release_notes(given.version))
+    elif given.command == "build":
+        image = re.sub(r":[^:/]+$", "", given.image)
+        build_release(given.folder, given.repository.rstrip("/"), image, not given.without_image)
     elif given.command == "render":
         render(given.folder, given.version, given.repository.rstrip("/"), given.image)
     else:
         [archive] = Path(given.archives).glob(f"trimtab-{given.version}.tar.gz")
         pin_krew(given.folder, hashlib.sha256(archive.read_bytes()).hexdigest())
+
+
+def build_release(target: Path, repository: str, image: str, has_image: bool) -> None:
+    """Write all files of a release of this version into the folder, and print their names.
+
+    A release that is there already is replaced; of any other folder nothing is removed.
+    """
+    if target.exists() and any(target.iterdir()) and not (target / "SHA256SUMS").exists():
+        sys.exit(f"{target} is not empty and holds no release: remove it, or name another folder")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as folder:
+        rendered = Path(folder)
+        render(rendered, version, repository, image)
+        origin = read_origin(version, repository)
+        build_wheel_and_source(rendered / "source", target, origin.epoch_seconds)
+        pin_krew(rendered, digest_of((target / f"trimtab-{version}.tar.gz").read_bytes()))
+        print("\n".join(complete_release(target, rendered, origin, image, has_image)))
+    if has_local_changes():
+        print("The source has changes that are in no commit: the provenance names the commit below them.")
+    if repository == EXAMPLE_REPOSITORY:
+        print(
+            "The addresses are examples. Name yours: make release REPOSITORY=https://… IMAGE=registry.example.com/name"
+        )
 
 
 def find_problems(version: str, root: Path = ROOT) -> list[str]:

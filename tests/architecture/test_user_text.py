@@ -38,6 +38,9 @@ FOREIGN_FLAGS = {
     *("runtime-cgroups", "name", "kubelet-config"),  # kubelet, az
     *("namespace", "raw", "server-side", "force-conflicts", "field-manager", "show-managed-fields"),  # kubectl
     "set",  # helm
+    *("format", "porcelain", "untracked-files", "no-isolation", "outdir"),  # git, build
+    *("no-deps", "require-hashes", "requirement", "quiet", "no-build-isolation", "wheel-dir"),  # pip
+    *("invalidation-mode", "build-id", "strip-debug"),  # compileall, ld
     *("recommendation-margin-fraction", "min-replicas", "pod-recommendation-min-cpu-millicores"),  # VPA
     *("cpu-histogram-decay-half-life", "target-cpu-percentile"),  # VPA recommender
     "autoscaling-profile",  # gcloud

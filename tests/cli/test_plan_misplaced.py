@@ -89,6 +89,6 @@ def test_pods_of_kube_system_are_named_without_a_policy_that_would_change_nothin
 
 def test_the_table_names_them_and_prints_the_policy(tmp_path: Path) -> None:
     items = [*SCATTERED, *(pod(f"web-{n}", n, **HELD) for n in "abcd")]
-    shown = trimtab("plan", "--cluster", snapshot(tmp_path, *items)).stdout
+    shown = trimtab("plan", "--cluster", snapshot(tmp_path, *items), "--details").stdout
     assert has_facts(shown, "4 pods", "may not be moved")
     assert "kind: PodPolicy" in shown

@@ -109,3 +109,10 @@ def test_a_case_needs_only_its_before(folder: Path) -> None:
 def test_the_shipped_cases_hold() -> None:
     result = run(ROOT / "policies" / "examples")
     assert (result.exit_code, result.stdout.splitlines()[:-1]) == (0, [])
+
+
+def test_every_shipped_example_passes_by_the_verb_itself() -> None:
+    result = run(Path(__file__).resolve().parents[2] / "policies" / "examples")
+    assert result.exit_code == 0, result.output
+    passed, _, total, *_ = result.stdout.split()
+    assert int(passed) == int(total) > 90

@@ -117,7 +117,11 @@ def test_a_runtime_that_is_not_reported_takes_the_fallback_and_says_so(tmp_path:
 
 
 def test_without_any_summary_nothing_is_guessed(tmp_path: Path) -> None:
-    report, _ = measured(tmp_path, Cluster([worker(name) for name in names(3)], {}))
+    with serving(Cluster([worker(name) for name in names(3)], {})) as server:
+        config = kubeconfig(tmp_path, server.url)
+        result = trimtab("reserved", "measure", "--cluster", "live", "--kubeconfig", config, "-o", "json")
+    assert (result.exit_code, "Nothing was measured" in result.stderr) == (1, True)
+    report = json.loads(result.stdout)
     (pool,) = report["pools"]
     assert pool["missing"]["reason"]["code"] == "overhead-not-measured"
     assert (pool["cpu"], pool["recommended"], pool["change"]) == (None, None, "unknown")
@@ -302,6 +306,8 @@ def test_the_nodes_of_a_snapshot_give_pools_and_prices(tmp_path: Path) -> None:
 
 def test_a_prometheus_without_kubelets_says_what_it_needs() -> None:
     with serving(lambda request: (200, labels() if "label" in request[0] else matrix())) as server:
-        report = told("reserved", "measure", "--prometheus", server.url, "--now", NOW)
+        result = trimtab("reserved", "measure", "--prometheus", server.url, "--now", NOW, "-o", "json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
     assert report["pools"] == []
     assert "the label `node`" in report["notes"][0]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.cli.snapshots import snapshot, trimtab
 from tests.cli.test_running import POLICY, WEBHOOK, pod
@@ -230,3 +231,16 @@ def test_a_placement_that_the_webhook_took_back_is_withheld_not_unpatched(tmp_pa
     }
     [finding] = why(tmp_path, pod(), spot, WEBHOOK, node)["findings"]
     assert (finding["what"], finding["reason"]["code"]) == ("withheld", "no-node-could-run-it")
+
+
+@pytest.mark.parametrize("name", ["single-replica", "keep.headroom", "L35"])
+def test_a_code_or_a_setting_is_explained_in_the_words_of_explain(name: str) -> None:
+    why, explained = (trimtab(verb, name) for verb in ("why", "explain"))
+    assert (why.exit_code, explained.exit_code) == (0, 0)
+    assert why.output == explained.output
+
+
+def test_a_word_that_is_neither_an_object_nor_a_code_is_a_mistake() -> None:
+    result = trimtab("why", "no-such-code")
+    assert result.exit_code == 2
+    assert has_facts(result.output, "node", "pod")

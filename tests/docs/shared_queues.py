@@ -221,6 +221,8 @@ SHARED: dict[str, Law] = {
 
 _ONE_TEXT = "the beginning of one text, or of the names in one sentence"
 _ONE_INPUT = "the limit of one document or one connection, which others do not fill"
+_NOTIFIED = "decisions about nodes and pools, which people read; drains do not wait for them"
+
 NOT_SHARED: dict[str, str] = {
     "trimtab/admission/missing_node.py [:_MAX_LABEL_TEXT]": _ONE_TEXT,
     "trimtab/admission/missing_node.py [:_MAX_NAMED_GROUPS]": _ONE_TEXT,
@@ -252,6 +254,10 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/compaction/pool_status.py [:MAX_NAMED_NODES]": _ONE_TEXT,
     "trimtab/compaction/pool_status.py [:MAX_PLAN_NODES]": _ONE_TEXT,
     "trimtab/compaction/pool_status.py [:MAX_TEXT]": _ONE_TEXT,
+    "trimtab/compactor/notifications/messages.py [-MAX_LINES:]": _NOTIFIED,
+    "trimtab/compactor/notifications/sender.py PoolManager": "the connection to the one receiver of notifications",
+    "trimtab/compactor/notifications/sender.py _waiting >= MAX_WAITING": _NOTIFIED,
+    "trimtab/compactor/notifications/sender.py deque": _NOTIFIED,
     "trimtab/compactor/order/order_acceptance.py [:MAX_NAMESPACES]": "the namespaces of one order",
     "trimtab/compactor/order/order_keeper.py [:MAX_NEW_ORDERS]": "orders take turns, so each of them is considered",
     "trimtab/compactor/order/order_ledger.py entries >= MAX_ORDERS": "orders of those who may drain nodes, which say "

@@ -81,6 +81,31 @@ VERBS = {
 }
 """Verb → its module, and its help in one line."""
 
+GROUPS = {
+    "See what is there, and why": ("why", "explain", "top", "savings", "idle", "fleet", "capture"),
+    "Size pods": ("admit", "policies", "recommend", "lint", "vpa", "runtimeclass"),
+    "Compact nodes": (
+        "plan",
+        "simulate",
+        "drain",
+        "pools",
+        "machines",
+        "reserved",
+        "autoscaler",
+        "scheduler",
+    ),
+    "Operate Trimtab": ("install", "doctor", "certs", "demo", "completion", "version", "help"),
+    "Serve: run a process in a cluster": ("webhook", "compactor", "recommender", "watchdog", "metrics-api"),
+}
+"""Title of a group in the help → its verbs."""
+
+EXTRAS = {
+    "advice": ("machines", "reserved", "lint", "vpa", "autoscaler", "idle"),
+    "metrics": ("metrics-api",),
+    "fleet": ("fleet",),
+}
+"""Extra of the package → the verbs that it has. The other verbs and all processes need none of their modules."""
+
 VERB_ATTRIBUTES = {"version": "print_version", "help": "print_help"}
 """Verb → the name of its command in its module; `verb` for all verbs that are not here."""
 
@@ -145,8 +170,18 @@ class Verbs(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        module, _ = VERBS[cmd_name]
-        verb = getattr(importlib.import_module(module), VERB_ATTRIBUTES.get(cmd_name, "verb"))
+        name, _ = VERBS[cmd_name]
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            extra = next((extra for extra, verbs in EXTRAS.items() if cmd_name in verbs), None)
+            if extra is None or not str(error.name).startswith("trimtab."):
+                raise
+            raise click.UsageError(
+                f"The verb {cmd_name!r} is in the extra {extra}, which is not installed: run "
+                f"`pip install 'trimtab[{extra}]'`"
+            ) from None
+        verb = getattr(module, VERB_ATTRIBUTES.get(cmd_name, "verb"))
         assert isinstance(verb, click.Command)
         return verb
 
@@ -161,8 +196,9 @@ class Verbs(SuggestingGroup):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, does) for name, (_, does) in VERBS.items()])
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, VERBS[name][1]) for name in names])
 
 
 @click.group(cls=Verbs, context_settings={"max_content_width": 110})

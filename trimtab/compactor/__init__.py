@@ -23,5 +23,6 @@ everything else is in one ConfigMap per pool.
     node_signatures          the signing keys of the compactor
     loop, error_guard        runs round after round; an unexpected error in one pool does not stop the others
     decision_events, metrics  history entries as Events, and as metrics
+    notifications            what the compactor did and wants, for a chat room or another program
     process                  connects all parts: leader election, signals, shutdown
 """

@@ -22,6 +22,7 @@ from trimtab.compactor.loop import Loop
 from trimtab.compactor.metrics import Metrics
 from trimtab.compactor.node_signatures import NodeSigner
 from trimtab.compactor.node_signatures import open_signer as opened_keys
+from trimtab.compactor.notifications.sender import NotificationTerms, Notifier
 from trimtab.compactor.order.order_keeper import OrderKeeper
 from trimtab.compactor.order.order_source import KubeOrderSource
 from trimtab.compactor.planner import CompactionPlanner
@@ -92,7 +93,7 @@ class Process:
         with create_informers(client, self.settings) as watch, ReadmissionWatcher(client, state) as admitting:
             self.watch = watch
             loop = self._create_loop(watch, admitting, signing)
-            with closing_resizes(loop):
+            with closing_resizes(loop), sending_notifications(loop, self.settings.notification_terms, self.log):
                 self._lead_with(loop, signing)
             self.watch = None
 
@@ -253,6 +254,20 @@ def closing_resizes(loop: Loop) -> Iterator[None]:
     finally:
         if loop.resizer is not None:
             loop.resizer.source.stop()
+
+
+@contextmanager
+def sending_notifications(loop: Loop, terms: NotificationTerms | None, log: Logger) -> Iterator[None]:
+    """A context manager in which decisions are also sent as notifications, unless `terms` is None."""
+    if terms is None:
+        yield
+        return
+    notifier = Notifier(terms, log, clock.elapsed_seconds)
+    loop.pool_states.sinks = (*loop.pool_states.sinks, notifier.record_decision)
+    try:
+        yield
+    finally:
+        notifier.close()
 
 
 def _now() -> Seconds:

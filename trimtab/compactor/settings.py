@@ -12,6 +12,8 @@ from trimtab.cluster.pool import Pool
 from trimtab.cluster.processes import COMPACTOR
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.resize.types import ResizeSettings
+from trimtab.compactor.notifications.messages import NotificationFormat
+from trimtab.compactor.notifications.sender import NotificationTerms
 from trimtab.policy.pod_context import AdmissionSettings as AdmissionTerms
 from trimtab.workers.leader_process import LeaderProcessSettings
 
@@ -181,6 +183,33 @@ class Settings(LeaderProcessSettings):
     """The flags of the cluster autoscaler, as on its command line. If several autoscalers run, the flags of each,
     separated by semicolons; an autoscaler with a status of its own names it with `--status-config-map-name`. Flags that
     name no status hold for all autoscalers if there are no others. None: the defaults of the autoscaler."""
+
+    notification_url_file: Path | None = None
+    """The path of a file with the URL to which notifications of what the compactor did and wants are sent. The URL is a
+    secret: it is read again for each message, and is in no log line. None: nothing is sent."""
+
+    notification_format: NotificationFormat = "slack"
+    """`slack`: a text for Slack, Mattermost and Rocket.Chat. `json`: a list of decisions. `cloudevents`: a
+    CloudEvent for each decision."""
+
+    notification_source: str = "cluster"
+    """The name of the cluster in notifications."""
+
+    notification_max_per_hour: int = 30
+    """The largest number of messages within an hour. Further decisions wait, and are in the first message after it; of
+    more than 20 in one message, the rest is a number."""
+
+    @property
+    def notification_terms(self) -> NotificationTerms | None:
+        """Where notifications go and in which form, or None if none are to be sent."""
+        if self.notification_url_file is None:
+            return None
+        return NotificationTerms(
+            url_file=self.notification_url_file,
+            form=self.notification_format,
+            source=self.notification_source,
+            max_per_hour=self.notification_max_per_hour,
+        )
 
     @property
     def drain_timeouts(self) -> DrainTimeouts:

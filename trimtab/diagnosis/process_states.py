@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from trimtab.cluster.processes import COMPACTOR, METRICS_API, RECOMMENDER, WATCHDOG, WEBHOOK
+from trimtab.cluster.reason import Unreadable
 from trimtab.diagnosis.observed import DeploymentState, ObservedCluster
 
 T = TypeVar("T")
@@ -39,6 +40,16 @@ def is_recommender_only(cluster: ObservedCluster) -> bool:
     installed = {name for name, state in cluster.processes.items() if state is not None}
     state = cluster.processes.get(RECOMMENDER.name)
     return installed == {RECOMMENDER.name} and isinstance(state, DeploymentState) and state.writes_vpa_status
+
+
+def is_absent(cluster: ObservedCluster) -> bool:
+    """Returns whether nothing of an installation is in the cluster: no definition, no process and no webhook
+    configuration. What cannot be read may be there."""
+    has_process = any(state is not None for state in cluster.processes.values())
+    if has_process or cluster.crd is not None or cluster.validating is not None:
+        return False
+    mutating = cluster.mutating
+    return not isinstance(mutating, Unreadable) and not any(one.name.startswith("trimtab") for one in mutating)
 
 
 def is_webhook(process: str) -> bool:

@@ -3,15 +3,17 @@
 from dataclasses import replace
 from io import StringIO
 
+import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
 from tests.cli.doctor.worlds import HIDDEN, OURS, WELL
 from tests.reasons import has_facts
-from trimtab.cli.doctor.command import VIEW, build_report, judge_cluster
+from trimtab.cli.doctor.command import ABSENT_VIEW, VIEW, build_report, judge_cluster
 from trimtab.cli.main import cli
 from trimtab.cli.reporting.draw import draw_report
 from trimtab.diagnosis.observed import NamespaceState, ObservedCluster
+from trimtab.diagnosis.process_states import is_absent
 
 
 def drawn(seen: ObservedCluster) -> str:
@@ -43,3 +45,25 @@ def test_a_check_that_does_not_exist_cannot_be_skipped() -> None:
     result = CliRunner().invoke(cli, ["doctor", "--without", "clocks"])
     assert result.exit_code == 2
     assert has_facts(result.output, "autoscaling", "clocks", "clock")
+
+
+def test_a_cluster_without_an_installation_is_said_in_three_lines() -> None:
+    nothing = replace(
+        WELL, crd=None, validating=None, mutating=(), processes=dict.fromkeys(WELL.processes), policies=(), secret=None
+    )
+    assert is_absent(nothing)
+    console = Console(record=True, width=80, file=StringIO())
+    report = build_report(judge_cluster(nothing), server="https://x", namespace=OURS, at="", without=(), strict=False)
+    draw_report(console, report, ABSENT_VIEW)
+    lines = console.export_text().splitlines()
+    assert len(lines) <= 3
+    assert has_facts(" ".join(lines), "not installed", "trimtab install --apply")
+    assert not report.well
+
+
+@pytest.mark.parametrize("part", ["crd", "validating", "mutating", "processes"])
+def test_what_is_left_or_cannot_be_read_is_checked(part: str) -> None:
+    nothing = replace(WELL, crd=None, validating=None, mutating=(), processes=dict.fromkeys(WELL.processes))
+    hidden = dict.fromkeys(WELL.processes, HIDDEN) if part == "processes" else HIDDEN
+    assert not is_absent(replace(nothing, **{part: hidden}))
+    assert not is_absent(replace(nothing, **{part: getattr(WELL, part)}))

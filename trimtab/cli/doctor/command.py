@@ -5,7 +5,7 @@ A check comes after those that it depends on. In the table the fix follows the f
 
 import sys
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import click
@@ -14,7 +14,7 @@ from rich.text import Text
 from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, no_paragraphs
 from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.diagnosis import (
@@ -30,7 +30,7 @@ from trimtab.diagnosis import (
 )
 from trimtab.diagnosis.finding import Check, DoctorFinding, FindingSeverity, report_unknown
 from trimtab.diagnosis.observed import ObservedCluster
-from trimtab.diagnosis.process_states import is_recommender_only
+from trimtab.diagnosis.process_states import is_absent, is_recommender_only
 from trimtab.diagnosis.vpa import check_recommendations
 from trimtab.inputs import flags
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
@@ -205,6 +205,18 @@ VIEW: ReportView[DoctorReport] = ReportView(
 )
 
 
+ABSENT_VIEW: ReportView[DoctorReport] = replace(
+    VIEW,
+    before=lambda report: [
+        Text(f"Trimtab is not installed: {report.server}, namespace {report.namespace}", style="bold"),
+        "Install it: trimtab install --apply, or the chart. Every check: trimtab doctor -o wide",
+    ],
+    sections=(),
+    after=no_paragraphs,
+)
+"""Of a cluster without anything of Trimtab, one fact is worth reading."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorOptions:
     """The options of `trimtab doctor`."""
@@ -252,13 +264,23 @@ def verb(options: DoctorOptions) -> None:
     ]
     if mistakes:
         raise UsageError(mistakes)
-    doctor_report = _check_cluster(options)
-    write_report(options.output, doctor_report, VIEW)
+    cluster, server = _read_cluster(options)
+    doctor_report = build_report(
+        judge_cluster(cluster, without=options.without),
+        server=server,
+        namespace=options.namespace,
+        at=cluster.local_time.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        without=options.without,
+        strict=options.strict,
+    )
+    is_short = options.output.form == "table" and is_absent(cluster)
+    write_report(options.output, doctor_report, ABSENT_VIEW if is_short else VIEW)
     if not doctor_report.well:
         sys.exit(EXIT_FOUND)
 
 
-def _check_cluster(options: DoctorOptions) -> DoctorReport:
+def _read_cluster(options: DoctorOptions) -> tuple[ObservedCluster, str]:
+    """Returns the state of the cluster, and the address of its API server."""
     from trimtab.diagnosis.cluster_reader import read_cluster
     from trimtab.kube.client import connect_to_cluster
     from trimtab.kube.errors import KubeFault, NotConfigured
@@ -268,18 +290,8 @@ def _check_cluster(options: DoctorOptions) -> DoctorReport:
     except NotConfigured as error:
         raise LoginError(str(error)) from None
     try:
-        cluster = read_cluster(client, options.namespace, options.ask_in)
+        return read_cluster(client, options.namespace, options.ask_in), client.server_url
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
     finally:
         client.close()
-    results = judge_cluster(cluster, without=options.without)
-    at = cluster.local_time.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return build_report(
-        results,
-        server=client.server_url,
-        namespace=options.namespace,
-        at=at,
-        without=options.without,
-        strict=options.strict,
-    )

@@ -11,6 +11,7 @@ from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reports import plan_explanation as explain
 from trimtab.cli.reports.plan import PlanReport, build_report
 from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
+from trimtab.cli.reports.plan_screen import view_on_screen
 from trimtab.cli.reports.plan_table import VIEW
 from trimtab.cli.reports.replacements import report_replacements
 from trimtab.cli.reports.resizes import plan_resizes
@@ -82,6 +83,9 @@ class PlanVerbOptions:
             help="With --for and its siblings: also print the commands that evict these pods, or drain the node.",
         ),
     ] = False
+    details: Annotated[
+        bool, option("--details", help="Also show targets, prices, presets, pools and notes, as -o wide does.")
+    ] = False
     output: ReportOutput
 
 
@@ -125,7 +129,8 @@ def verb(options: PlanVerbOptions) -> None:
     with show_spinner("Comparing with new nodes"):
         replacements = report_replacements(plan_inputs, draining_plan) if not subjects else None
     plan_report = build_report(plan_inputs, cluster_model, draining_plan, chains, comparison, resize, replacements)
-    write_report(options.output, plan_report, _VIEW)
+    is_short = options.output.form == "table" and not options.details
+    write_report(options.output, plan_report, view_on_screen(plan_report) if is_short else _VIEW)
 
 
 def _show_room(options: PlanVerbOptions) -> None:

@@ -95,7 +95,8 @@ def _describe_plan(report: PlanReport) -> Iterator[Paragraph]:
         yield Text(describe_unknown_load(report.evictions_without_requests, report.evictions), style="yellow")
     if report.left_to_autoscaler.nodes:
         yield describe_left_to_autoscaler(report.left_to_autoscaler)
-    yield Text(report.bound.text, style=GREY)
+    if report.bound.text:
+        yield Text(report.bound.text, style=GREY)
 
 
 def describe_left_to_autoscaler(nodes: LeftToAutoscalerReport) -> str:

@@ -3,12 +3,14 @@ snippets."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 import click
 
+from trimtab.cli.main import EXIT_FOUND
 from trimtab.cli.options import takes
 from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
@@ -100,7 +102,7 @@ def measure_reservations(options: ReservedMeasureOptions) -> None:
     With --cluster live the kubelet of every node is read once, and one kubelet of each pool for its configuration; both
     need `get` on nodes/proxy. --prometheus reads days of history instead. With a snapshot, give the kubelets' --summary
     files. Memory is never recommended below its measured maximum; a lower reservation needs seven days; differences
-    below 10 percent, 20m and 128Mi change nothing.
+    below 10 percent, 20m and 128Mi change nothing. Exits with 1 if nothing was measured.
     """
     server = _connect_to_prometheus(options)
     seconds, mistakes = parse_now(options.now)
@@ -116,6 +118,9 @@ def measure_reservations(options: ReservedMeasureOptions) -> None:
         return
     report = build_report(assessed, measurements.sources, measurements.notes)
     write_report(options.output, report, VIEW)
+    if all(pool.cpu is None for pool in report.pools):
+        print_text("Nothing was measured: no kubelet gave the use of its own processes.", err=True)
+        sys.exit(EXIT_FOUND)
 
 
 def _connect_to_prometheus(options: ReservedMeasureOptions) -> Prometheus | None:

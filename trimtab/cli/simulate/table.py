@@ -39,7 +39,7 @@ def _describe_simulation(report: SimulateReport) -> Iterator[Text]:
     any_plan = "drains alone" if any(one.new_nodes for one in report.rounds) else "any plan"
     yield Text(
         f"At least {format_count(report.nodes_bound, 'node remains', 'nodes remain')} after {any_plan}. "
-        f"{report.bound.text}",
+        f"{report.bound.text}".rstrip(),
         style=GREY,
     )
 

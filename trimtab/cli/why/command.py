@@ -9,6 +9,7 @@ from typing import Annotated
 import click
 import msgspec
 
+from trimtab.cli.catalog import find_entries, load_catalog
 from trimtab.cli.complete_names import complete_nodes
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.options import takes
@@ -66,9 +67,25 @@ class WhyNodeOptions:
     output: ReportOutput
 
 
-@click.group("why", cls=SuggestingGroup)
+class WhyGroup(SuggestingGroup):
+    """The group `why`: what is neither a pod nor a node is a code or a setting, which `trimtab explain` explains."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        root = ctx.find_root().command
+        is_name = args[0] not in self.commands and not args[0].startswith("-")
+        if is_name and isinstance(root, click.Group) and find_entries(load_catalog(), args[0]):
+            return "explain", root.get_command(ctx, "explain"), args
+        return super().resolve_command(ctx, args)
+
+
+@click.group("why", cls=WhyGroup)
 def verb() -> None:
-    """Show why an object is as it is."""
+    """Show why an object is as it is.
+
+    With a reason code or a setting in place of a command, it explains that, as `trimtab explain` does.
+    """
 
 
 @verb.command("pod")

@@ -244,7 +244,17 @@ PROCESS = InstalledProcess(
     may_resize=True,
     environment=_environment,
     # When it stops, it still writes the states of pools.
-    worker=WorkerDeployment(grace_seconds=60),
+    worker=WorkerDeployment(
+        grace_seconds=60,
+        # An empty folder until the Secret is created, so that the Deployment needs no change for it.
+        volumes=(
+            {
+                "name": "notifications",
+                "secret": {"secretName": "trimtab-notifications", "defaultMode": 0o440, "optional": True},
+            },
+        ),
+        volume_mounts=({"name": "notifications", "mountPath": "/var/run/trimtab/notifications", "readOnly": True},),
+    ),
 )
 
 

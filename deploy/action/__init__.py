@@ -1,0 +1,1 @@
+"""The comment that the GitHub action writes on a pull request."""

@@ -3,7 +3,7 @@
 import pytest
 
 from trimtab.cluster.api.meta import Metadata
-from trimtab.cluster.pool import PAUSED_MARK, pause_reason
+from trimtab.cluster.pause_mark import PAUSED_MARK, pause_reason
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,10 @@ from trimtab.compaction.drain.actions import Evict, SetReplicas
 from trimtab.compaction.drain.annotation import DrainAnnotations
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.order.next_round import (
-    CordonForOrder,
-    DrainOrder,
-    OrderRound,
-    WriteRecord,
-    drains_of,
-    next_round,
-)
+from trimtab.compaction.order.next_round import drains_of, next_round
 from trimtab.compaction.order.node_history import OrderNodeHistory, extend_history
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
+from trimtab.compaction.order.order_round import CordonForOrder, DrainOrder, OrderRound, WriteRecord
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.record import ORDER_ANNOTATION, OrderRecord, encode_record, read_record
 from trimtab.compactor.actuator import EvictionResult

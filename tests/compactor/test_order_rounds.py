@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.compactor.ordered import OrderedDrain
 from tests.compactor.played import Played
 from trimtab.compaction.drain.annotation import DrainAnnotation
-from trimtab.compaction.order.next_round import OrderPhase
+from trimtab.compaction.order.order_round import OrderPhase
 from trimtab.compaction.order.reasons import STOPPED
 from trimtab.compaction.order.record import ORDER_ANNOTATION, encode_record
 

@@ -10,7 +10,7 @@ import pytest
 from tests.compactor.ordered import OrderedDrain
 from tests.compactor.test_order_rounds import world
 from trimtab.cluster.reason import NotYet
-from trimtab.compaction.order.next_round import OrderPhase, OrderRound
+from trimtab.compaction.order.order_round import OrderPhase, OrderRound
 from trimtab.compaction.order.record import ORDER_MANAGER
 from trimtab.compactor.order.order_reader import OrderView
 from trimtab.compactor.order.order_runner import OrderRunner

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.compactor.ordered import OrderedDrain
 from tests.compactor.played import Played
 from tests.compactor.played_autoscaler import PlayedAutoscaler
-from trimtab.compaction.order.next_round import OrderRound
+from trimtab.compaction.order.order_round import OrderRound
 from trimtab.compaction.order.reasons import STOPPED
 from trimtab.compaction.order.record import ORDER_ANNOTATION, encode_record
 

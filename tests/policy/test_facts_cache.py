@@ -6,7 +6,7 @@ from tests.build import namespace, node, owner_key, usage, vpa, workload
 from trimtab.cluster.api.autoscaling import ContainerRecommendation, VPARecommendation, VPAStatus
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import Metadata, change
-from trimtab.cluster.pool import PAUSED_MARK
+from trimtab.cluster.pause_mark import PAUSED_MARK
 from trimtab.cluster.recommendation import PAYLOAD_KEY
 from trimtab.policy.cluster_facts import OWN_NAMESPACE
 from trimtab.policy.watched_facts import FactsCache, projections_by_kind

@@ -11,7 +11,7 @@ from tests.policy.test_policy_store import stored
 from trimtab.cluster.api.admissionregistration import EndpointSlice, MutatingWebhookConfiguration
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import ApiObject, Metadata
-from trimtab.cluster.pool import PAUSED_MARK
+from trimtab.cluster.pause_mark import PAUSED_MARK
 from trimtab.kube.watch_state import ChangeType, WatchEvent
 from trimtab.policy.cluster_facts import NO_FACTS
 from trimtab.policy.load import load_policies

@@ -369,12 +369,9 @@ class Planner:
                 for number, turn in zip(*self._eviction_turns(node), strict=True)
             ]
         )
-        count = format_count(len(moves), "pod")
-        says = (
-            f"node {name} has {count} to move, and the other nodes have room"
-            if moves
-            else f"node {name} has no pods to move"
-        )
+        says = f"node {name} has no pods to move"
+        if moves:
+            says = f"node {name} has {format_count(len(moves), 'pod')} to move, and the other nodes have room"
         if extra := problem.surge_counts.get(node, 0) if surge_of else 0:
             says += f", also for {format_count(extra, 'more pod')} that must run first"
         reason = r.GOES(says)

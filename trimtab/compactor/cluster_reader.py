@@ -20,8 +20,9 @@ from trimtab.cluster.cluster_autoscaler import parse_status as read_autoscaler
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, Inventory, snapshot_inventory
 from trimtab.cluster.kinds import REPLICA_SET
 from trimtab.cluster.owner import OwnerKey, controller_key
+from trimtab.cluster.pause_mark import pause_reason_in
 from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.pool import pause_reason_in, schedulers_of
+from trimtab.cluster.pool import schedulers_of
 from trimtab.cluster.pool_config import PoolReading, read_pools
 from trimtab.cluster.pool_labels import POOL_LABEL
 from trimtab.cluster.reason import NotYet, Unreadable

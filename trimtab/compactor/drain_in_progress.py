@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from trimtab.cluster.node import NodeInfo
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.order_entry import OrderEntry
 from trimtab.compaction.drain.pool_state import PoolState
 
 
@@ -72,6 +74,21 @@ def drains_in(view: ClusterView) -> list[DrainInProgress]:
         for node, annotation in view.annotated_nodes()
         if isinstance(annotation, DrainAnnotation)
     ]
+
+
+def drains_of_orders(entries: Mapping[str, OrderEntry], view: ClusterView) -> dict[str, DrainAnnotation]:
+    """Returns node → annotation, for the nodes that DrainOrders in progress still have to empty. They count towards the
+    limits of their pools.
+
+    entries: uid of a DrainOrder → what is known of it."""
+    return {
+        node: annotation
+        for node, annotation in view.annotations.ordered.items()
+        if annotation.emptied is None
+        and annotation.order is not None
+        and (entry := entries.get(annotation.order.order)) is not None
+        and not entry.ended
+    }
 
 
 def count_evictions(name: str, view: ClusterView) -> int:

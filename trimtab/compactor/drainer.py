@@ -37,7 +37,7 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
 from trimtab.compaction.long_graces import is_only_stopping
 from trimtab.compaction.terms.reasons import TERM_CODES
 from trimtab.compactor.actuator import Actuator, ErrorCollector, EvictionResponse, EvictionResult
-from trimtab.compactor.drain_in_progress import DrainInProgress, count_evictions, drains_in
+from trimtab.compactor.drain_in_progress import DrainInProgress, count_evictions, drains_in, drains_of_orders
 from trimtab.compactor.error_guard import ErrorGuard, Failed
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED, SCALED
@@ -92,7 +92,7 @@ class Drainer:
                 pod for move in drain.annotation.moves if (pod := pods.get(move.uid)) and pod.node == drain.node.name
             )
         )
-        ordered = self._ordered_drains(view)
+        ordered = drains_of_orders(self.pool_states.state_of(ORDERS).orders, view)
         # Pool → the number of pods that its drains still have to evict.
         is_moving = bool(emptying or ordered)
         uids = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if is_moving else set()
@@ -107,19 +107,6 @@ class Drainer:
             deleted=view.autoscaler_deletions,
             owed=Counter(one.pool for one in annotations for move in (*one.moves, *one.companions) if move.uid in uids),
         )
-
-    def _ordered_drains(self, view: ClusterView) -> dict[str, DrainAnnotation]:
-        """Returns node → annotation, for the nodes that DrainOrders in progress still have to empty. They count towards
-        the limits of their pools."""
-        entries = self.pool_states.state_of(ORDERS).orders
-        return {
-            node: annotation
-            for node, annotation in view.annotations.ordered.items()
-            if annotation.emptied is None
-            and annotation.order is not None
-            and (entry := entries.get(annotation.order.order)) is not None
-            and not entry.ended
-        }
 
     def executed_seconds(self, view: ClusterView, now: float) -> dict[str, float]:
         """Returns drain → seconds for which this process has executed it."""

@@ -9,9 +9,9 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.reason import NotYet
 from trimtab.compaction.drain.cluster_view import ClusterView
+from trimtab.compaction.drain.merged_states import merge_terms
 from trimtab.compaction.drain.moves_by_others import MovesByOthers
 from trimtab.compaction.drain.order_entry import ORDERS
-from trimtab.compaction.drain.pool_state import merge_terms
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.drain.state_machine import DrainPlanner
 from trimtab.compaction.reasons import DOUBTFUL_CORDON as DOUBTFUL

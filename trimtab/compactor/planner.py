@@ -18,7 +18,7 @@ from trimtab.compaction.candidates import CandidateChecker, PlanningContext
 from trimtab.compaction.drain import start
 from trimtab.compaction.drain.annotation import DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
-from trimtab.compaction.drain.pool_state import merge_observations, moved_pods
+from trimtab.compaction.drain.merged_states import merge_observations, moved_pods
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.drain.timeouts import DrainTimeouts, removal_timeout
 from trimtab.compaction.drain.waiting import differ_much

@@ -334,7 +334,7 @@ class DoctorReader:
 
     def read_namespace(self) -> NamespaceState | None:
         from trimtab.cluster.api.meta import Metadata
-        from trimtab.cluster.pool import pause_reason
+        from trimtab.cluster.pause_mark import pause_reason
 
         shape = self._probe.get_object("Namespace", self._namespace)
         return (

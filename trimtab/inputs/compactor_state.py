@@ -18,7 +18,7 @@ from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node import node_from_api as node_of
-from trimtab.cluster.pool import pause_reason_in
+from trimtab.cluster.pause_mark import pause_reason_in
 from trimtab.cluster.pool_config import PoolReading
 from trimtab.cluster.reason import Reason, Unreadable
 from trimtab.cluster.signature import SigningKeys

@@ -27,6 +27,7 @@ from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain import pool_state as memories
+from trimtab.compaction.drain.merged_states import merge_observations, moved_pods
 from trimtab.compaction.drain.order_entry import ORDERS
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
@@ -193,8 +194,8 @@ def read_observations(inventory: Inventory) -> PastObservations:
         "contains no signing key"
     )
     return PastObservations(
-        observations=memories.merge_observations(valid_states, {}),
-        moved=memories.moved_pods(valid_states.values()),
+        observations=merge_observations(valid_states, {}),
+        moved=moved_pods(valid_states.values()),
         histories={name: state.demand for name, state in valid_states.items()},
         notes=(note, *notes),
     )

@@ -42,7 +42,7 @@ from trimtab.cluster.cluster_autoscaler import growing_groups
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node_shapes import daemon_spec, shaped_node
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.pool import pause_reason
+from trimtab.cluster.pause_mark import pause_reason
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.recommendation import Workloads
 from trimtab.cluster.replicas import Replicas, replicas_from_annotations, replicas_of, updated_pods_of

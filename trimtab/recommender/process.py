@@ -11,7 +11,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from trimtab.cluster.api.core import Namespace
-from trimtab.cluster.pool import pause_reason_in
+from trimtab.cluster.pause_mark import pause_reason_in
 from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.live_history import LiveHistory
 from trimtab.kube.objects import read_object

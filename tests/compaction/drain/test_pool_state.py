@@ -5,6 +5,7 @@ import pytest
 from tests.cluster_of import NOW
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.backoff import PoolBackoff
+from trimtab.compaction.drain.merged_states import merge_observations
 from trimtab.compaction.drain.pool_state import (
     MAX_HISTORY_ENTRIES,
     MAX_STATE_LENGTH,
@@ -13,7 +14,6 @@ from trimtab.compaction.drain.pool_state import (
     PoolState,
     decode_state,
     encode_state,
-    merge_observations,
 )
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 

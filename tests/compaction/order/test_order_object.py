@@ -7,9 +7,9 @@ import msgspec
 from trimtab.cluster.reason import Unreadable
 from trimtab.compaction.drain.order_entry import OrderEntry
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.next_round import OrderPhase, OrderRound
 from trimtab.compaction.order.order_definition import build_drain_order_crd
 from trimtab.compaction.order.order_object import OrderSpec, OrderStatus, read_order_objects
+from trimtab.compaction.order.order_round import OrderPhase, OrderRound
 from trimtab.compaction.order.order_status import differs, progress_status, to_document
 
 

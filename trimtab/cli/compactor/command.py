@@ -20,7 +20,7 @@ from trimtab.cli.reports import compactor_status as report_module
 from trimtab.cli.run_process import report_start_faults, run_process
 from trimtab.cli.since import parse_since
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.pool import PAUSED_MARK
+from trimtab.cluster.pause_mark import PAUSED_MARK
 from trimtab.cluster.snapshot import ConfigMap
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain import pool_state as memories

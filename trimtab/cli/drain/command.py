@@ -28,9 +28,9 @@ from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.pool import MAX_SURGE
 from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.order.next_round import DrainOrder, OrderPhase, OrderRound
 from trimtab.compaction.order.order_object import MAX_GROUPS, OrderSpec, Phase
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
+from trimtab.compaction.order.order_round import DrainOrder, OrderPhase, OrderRound
 from trimtab.compaction.order.order_rules import OrderRules
 from trimtab.compaction.order.record import MAX_TEXT, OrderRecord
 from trimtab.compactor.order.order_reader import OrderReader, create_order_informers

@@ -124,6 +124,9 @@ class ReplayActuator:
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return False
 
+    def set_min_replicas(self, autoscaler: str, before: int, minimum: int) -> bool:
+        return False
+
     def set_soft_taints(self, node: NodeInfo, version: str, keys: Sequence[str]) -> None:
         self.cluster.set_node(with_soft_taints(self.cluster.nodes[node.name], keys))
 

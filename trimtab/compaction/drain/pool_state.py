@@ -32,7 +32,6 @@ from trimtab.compaction.resize.records import ResizeRecords
 from trimtab.compaction.room_forecast import DemandHistory
 from trimtab.compaction.terms.term_ledger import (
     NodeDelay,
-    TermLedger,
     add_disruption,
     without_old_disruptions,
 )
@@ -425,40 +424,6 @@ def is_final(before: PoolState, after: PoolState) -> bool:
 def ended_orders(state: PoolState) -> set[tuple[str, str]]:
     """Returns the orders of the state, each with the reason for which it has ended."""
     return {(uid, entry.ended) for uid, entry in state.orders.items()}
-
-
-def merge_observations(states: Mapping[str, PoolState], emptying: Mapping[str, str]) -> Observations:
-    """Returns the observations of all pools together. Each node is in one pool, so nothing is counted twice."""
-    by_pool = [state.to_observations({}) for _, state in sorted(states.items())]
-    return Observations(
-        under_since={node: since for each in by_pool for node, since in each.under_since.items()},
-        failures={node: failure for each in by_pool for node, failure in each.failures.items()},
-        failing={
-            (pool, namespace): Failure(times=times, last=last)
-            for pool, state in states.items()
-            for namespace, (times, last) in state.failing.items()
-            if times >= MIN_NAMESPACE_FAILURES
-        },
-        evictions=tuple(sorted(when for each in by_pool for when in each.evictions)),
-        draining=emptying,
-        terms=merge_terms(states.values()),
-    )
-
-
-def merge_terms(states: Iterable[PoolState]) -> TermLedger:
-    """Returns what the pools together recorded about the terms of pods. A workload may have pods in several pools."""
-    delays: dict[str, NodeDelay] = {}
-    disruptions: dict[str, tuple[Seconds, ...]] = {}
-    for state in states:
-        delays |= state.delays
-        for workload, times in state.disruptions.items():
-            disruptions[workload] = (*disruptions.get(workload, ()), *times)
-    return TermLedger(delays, disruptions)
-
-
-def moved_pods(states: Iterable[PoolState]) -> frozenset[str]:
-    """Returns the pods (namespace/name) that were moved recently and must not be moved again."""
-    return frozenset(pod for state in states for pod in state.moved)
 
 
 def encode_state(state: PoolState) -> str:

@@ -16,8 +16,8 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, is_any_open
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.next_round import OrderWrite, WriteRecord
 from trimtab.compaction.order.order_object import Override
+from trimtab.compaction.order.order_round import OrderWrite, WriteRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import msgspec
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.drain.order_entry import OrderEntry
-from trimtab.compaction.order.next_round import OrderPhase, OrderRound
 from trimtab.compaction.order.order_object import (
     NodePlan,
     NodeRemark,
@@ -18,6 +17,7 @@ from trimtab.compaction.order.order_object import (
     Phase,
 )
 from trimtab.compaction.order.order_plan import OrderPlan
+from trimtab.compaction.order.order_round import OrderPhase, OrderRound
 
 MAX_PLAN, MAX_REMARKS, MAX_OVERRIDES = 50, 20, 20
 MAX_NODE_TEXT, MAX_MESSAGE = 300, 1000

@@ -122,7 +122,11 @@ class OrderedEvictionChecker(EvictionChecker):
 
     def _term_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         reason = None if self.order_rules.overrides_protection else EvictionChecker._term_reason(self, pod, pool)
-        return o.PROTECTED_POD(f"{reason} ({self.order_rules.words.overrides_protection} evicts it)") if reason is not None else None
+        return (
+            o.PROTECTED_POD(f"{reason} ({self.order_rules.words.overrides_protection} evicts it)")
+            if reason is not None
+            else None
+        )
 
     def _local_data_reason(self, pod: PodInfo, pool: Pool) -> Reason | None:
         for name, claim in zip(pod.claims, self.inventory.claims_of(pod), strict=True):

@@ -19,7 +19,7 @@ from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.order_entry import ORDERS, OrderEntry
 from trimtab.compaction.drain.start import ActiveDrains
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.next_round import CordonForOrder, DrainOrder, OrderRound, WriteRecord, drains_of
+from trimtab.compaction.order.next_round import drains_of
 from trimtab.compaction.order.node_history import OrderNodeHistory
 from trimtab.compaction.order.order_limits import (
     PoolPace,
@@ -29,6 +29,7 @@ from trimtab.compaction.order.order_limits import (
     permit_writes,
 )
 from trimtab.compaction.order.order_object import OrderObject, OrderSpec, OrderStatus, Override
+from trimtab.compaction.order.order_round import CordonForOrder, DrainOrder, OrderRound, WriteRecord
 from trimtab.compaction.order.order_status import progress_status
 from trimtab.compaction.order.record import OrderRecord, read_record
 from trimtab.compactor.drainer import Drainer

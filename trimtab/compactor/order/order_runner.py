@@ -14,7 +14,7 @@ from trimtab.compaction.drain.actions import SetReplicas
 from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.next_round import DrainOrder, OrderPhase, OrderRound
+from trimtab.compaction.order.order_round import DrainOrder, OrderPhase, OrderRound
 from trimtab.compaction.order.record import OrderRecord, order_of_taint
 from trimtab.compactor.order import order_rights, order_writes
 from trimtab.compactor.order.order_reader import OrderReader, OrderView

@@ -17,17 +17,17 @@ from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compaction.drain.timeouts import DrainTimeouts
 from trimtab.compaction.order import reasons as o
-from trimtab.compaction.order.next_round import (
+from trimtab.compaction.order.next_round import next_round
+from trimtab.compaction.order.node_history import OrderNodeHistory, extend_history
+from trimtab.compaction.order.order_plan import OrderPlan, plan_order
+from trimtab.compaction.order.order_round import (
     CordonForOrder,
     DrainOrder,
     OrderPhase,
     OrderRound,
     OrderWrite,
     WriteRecord,
-    next_round,
 )
-from trimtab.compaction.order.node_history import OrderNodeHistory, extend_history
-from trimtab.compaction.order.order_plan import OrderPlan, plan_order
 from trimtab.compaction.order.order_surges import SurgeMark, records_without_surges, without_surges
 from trimtab.compaction.order.record import OrderRecord
 from trimtab.compactor.actuator import ActuatorConflict, ActuatorNotFound, ActuatorUnavailable

@@ -13,7 +13,7 @@ from trimtab.admission.handler import answer_review
 from trimtab.admission.response_cache import ResponseCache
 from trimtab.policy.decision_reads import FactDependencies, Freshness
 
-COUNT, SEEDS = 600, range(1, 7)
+COUNT, SEEDS = 600, range(1, 13)
 
 
 class Fault(NamedTuple):
@@ -54,7 +54,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_what_is_shared_wrongly_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most are found by the first 600 arrivals of a seed, all by 3 600."""
+    """Most are found by the first 600 arrivals of a seed, all by 7 200."""
 
     def is_found_by(seed: int) -> bool:
         memory, arrivals = ResponseCache(), Arrivals(fault.kind, seed).draw(COUNT)

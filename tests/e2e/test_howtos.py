@@ -123,7 +123,7 @@ def test_every_code_that_the_page_names_is_one() -> None:
 
 def test_coexist(desk: Desk) -> None:
     by_request, karpenters, order = desk.page("live-with-others")
-    assert by_request == "team-a web\n"
+    assert "team-a web" in by_request.splitlines()  # beside those of other tests of this cluster
     assert karpenters == ""
     assert "trimtab" in order
 

@@ -37,12 +37,12 @@ BUDGETS: dict[str, tuple[tuple[str, ...], int, set[str]]] = {
     "--help": ((), 30, set()),
     "--version": ((), 30, set()),
     "explain": (("headroom",), 140, _PRINTED),
-    "machines rank": ((*_CLUSTER, "--pool", "batch", "--region", "us-east-1"), 280, _PRINTED),
-    "recommend": ((*_CLUSTER, "--usage", "usage.csv", *_TIMED), 325, _PRINTED),
+    "machines rank": ((*_CLUSTER, "--pool", "batch", "--region", "us-east-1"), 285, _PRINTED),
+    "recommend": ((*_CLUSTER, "--usage", "usage.csv", *_TIMED), 330, _PRINTED),
     "lint": (_CLUSTER, 355, {*_PRINTED, "pydantic"}),
     "admit": (("-f", "manifests.yaml", "--policies", "policies.yaml", *_CLUSTER), 360, {*_PRINTED, "pydantic"}),
-    "policies check": (("policies.yaml",), 425, {*_PRINTED, "pydantic"}),
-    "plan": ((*_CLUSTER, *_TIMED), 450, {*_PRINTED, "pydantic"}),
+    "policies check": (("policies.yaml",), 430, {*_PRINTED, "pydantic"}),
+    "plan": ((*_CLUSTER, *_TIMED), 455, {*_PRINTED, "pydantic"}),
     "simulate": ((*_CLUSTER, *_TIMED), 480, {*_PRINTED, "pydantic", "jinja2"}),
 }
 """Command → its arguments, how many modules it may import beside those of Python, and which heavy packages. The cluster

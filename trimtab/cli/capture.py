@@ -20,7 +20,7 @@ from trimtab.cluster.snapshot import SHAPES_BY_KIND
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import Login
-from trimtab.inputs.option import option
+from trimtab.inputs.option import duration_option, option
 from trimtab.inputs.private_file import write_private_file
 from trimtab.runtime import clock
 
@@ -47,16 +47,15 @@ class CaptureOptions:
     ] = False
     every: Annotated[
         str | None,
-        option(
+        duration_option(
             "--every",
-            metavar="DURATION",
             help="Capture again and again, such as every 5m: -O names a folder, to which only what changed is written. "
             "`trimtab replay` reads it.",
         ),
     ] = None
     duration: Annotated[
         str | None,
-        option("--for", metavar="DURATION", help="With --every: how long, such as 7d. Default: until it is stopped."),
+        duration_option("--for", help="With --every: how long, such as 7d. Default: until it is stopped."),
     ] = None
     login: Login
 

@@ -61,6 +61,11 @@ def quantity_option(name: str, *, help: str) -> Option:  # noqa: A002 - the word
     return Option((name,), help, metavar="QUANTITY")
 
 
+def duration_option(name: str, *, help: str, **more: Any) -> Option:  # noqa: A002 - the word of click
+    """Returns an option that takes a time, such as 30m or 7d."""
+    return Option((name,), help, metavar="DURATION", **more)
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """What stands in the command line without a name. A field of the type tuple takes any number of them."""

@@ -27,7 +27,6 @@ from trimtab.cluster.timestamps import Seconds, parse_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.drain import pool_state as memories
-from trimtab.compaction.drain.merged_states import merge_observations, moved_pods
 from trimtab.compaction.drain.order_entry import ORDERS
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.plan_types import Observations
@@ -188,6 +187,8 @@ def read_observations(inventory: Inventory) -> PastObservations:
     )
     if not valid_states:
         return PastObservations(notes=notes)
+    from trimtab.compaction.drain.merged_states import merge_observations, moved_pods
+
     pools = ", ".join(sorted(valid_states))
     note = (
         f"the compactor's stored observations of {pools} are used, but not verified, because the snapshot "

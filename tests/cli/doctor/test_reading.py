@@ -220,7 +220,10 @@ def test_the_right_to_scale_is_asked_for_where_the_compactor_was_told_that_it_ha
     assert isinstance(request, tuple)
     assert isinstance(without, tuple)
     assert {right.partition(" (")[0] for right in set(request) - set(without)} == {
-        f"{verb} deployments/scale.apps in {namespace}" for verb in ("get", "patch") for namespace in ("team", "other")
+        f"{verb} {resource} in {namespace}"
+        for verb in ("get", "patch")
+        for resource in ("deployments/scale.apps", "horizontalpodautoscalers.autoscaling")
+        for namespace in ("team", "other")
     }
 
 

@@ -100,6 +100,7 @@ def world(applied: Installed) -> Iterator[World]:
     yield World(applied, admin)
     for manifest in (*_more_rights(values), *more):
         admin.delete(manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace"))
+    admin.delete("CustomResourceDefinition", real_vpa.definitions()[0]["metadata"]["name"])
 
 
 def _is_accepted(attempt: Callable[[], object]) -> bool:

@@ -287,6 +287,7 @@ def right_to_patch_statuses(applied: Installed, ours: Cluster) -> Iterator[None]
     yield
     for manifest in manifests:
         ours.delete(manifest["kind"], manifest["metadata"]["name"])
+    ours.delete("CustomResourceDefinition", real_vpa.definitions()[0]["metadata"]["name"])
 
 
 @pytest.mark.usefixtures("right_to_patch_statuses")

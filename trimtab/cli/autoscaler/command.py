@@ -21,7 +21,7 @@ from trimtab.inputs.autoscaler_history import parse_duration, read_cluster_histo
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import AUTOSCALER_FLAGS, PRICES, USAGE
 from trimtab.inputs.live_cluster import ClusterOptions
-from trimtab.inputs.option import option
+from trimtab.inputs.option import duration_option, option
 from trimtab.inputs.price_sources import read_price_sources
 from trimtab.inputs.stated_quantities import QUANTITY
 from trimtab.inputs.usage_series import read_usage_series
@@ -59,13 +59,11 @@ class AutoscalerProposeOptions:
     price_paths: Annotated[tuple[str, ...], PRICES] = ()
     replay_step: Annotated[
         str,
-        option("--replay-step", metavar="DURATION", former="--step", help="The time between two steps of the replay."),
+        duration_option("--replay-step", former="--step", help="The time between two steps of the replay."),
     ] = "5m"
     provision_time: Annotated[
         str,
-        option(
-            "--provision-time", metavar="DURATION", help="The time from a scale-up until the new node accepts pods."
-        ),
+        duration_option("--provision-time", help="The time from a scale-up until the new node accepts pods."),
     ] = "2m"
     min_nodes: Annotated[
         int,

@@ -42,7 +42,7 @@ from trimtab.compactor.settings import Settings
 from trimtab.inputs import flags, order_records, plan_inputs
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.live_cluster import LIVE, ClusterOptions, connect_live
-from trimtab.inputs.option import Argument, option
+from trimtab.inputs.option import Argument, duration_option, option
 from trimtab.inputs.order_records import OrderedNode
 from trimtab.inputs.order_targets import choose_order_nodes
 from trimtab.inputs.plan_inputs import PlanInputs, PlanOptions
@@ -97,13 +97,12 @@ class DrainOptions:
     ] = None
     timeout: Annotated[
         str | None,
-        option("--timeout", metavar="DURATION", help="Evict nothing after this time, such as 30m. Default: no limit."),
+        duration_option("--timeout", help="Evict nothing after this time, such as 30m. Default: no limit."),
     ] = None
     pod_timeout: Annotated[
         str,
-        option(
+        duration_option(
             "--pod-timeout",
-            metavar="DURATION",
             help="How long a pod may still exist after its grace period, and a successor may take until it is ready.",
         ),
     ] = "5m"

@@ -87,6 +87,7 @@ GROUPS = {
     "Compact nodes": (
         "plan",
         "simulate",
+        "replay",
         "drain",
         "pools",
         "machines",

@@ -7,7 +7,7 @@ from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.installation.deployments import render_guards, render_workers
 from trimtab.installation.installed_processes import ALWAYS_INSTALLED, render_account_policies
 from trimtab.installation.names import POLICIES_MODE, VPA_MODE, InstallValues, Manifest, component_labels
-from trimtab.installation.processes.compactor import render_order_quota, render_order_role
+from trimtab.installation.processes.compactor import render_order_role
 from trimtab.installation.processes.metrics_api import render_metrics_api
 from trimtab.installation.processes.recommender import render_access_on_request
 from trimtab.installation.processes.webhook import render_webhook, render_webhook_configurations
@@ -31,7 +31,6 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
         *render_accounts(ALWAYS_INSTALLED, values),
         *render_account_policies(values),
         *render_order_role(values),
-        *render_order_quota(values),
         *render_access_on_request(values),
         *(guard for process in PROCESSES if not process.is_optional for guard in render_guards(process, values)),
         *render_webhook(values),

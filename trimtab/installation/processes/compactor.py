@@ -315,20 +315,3 @@ def render_order_role(values: InstallValues) -> Iterator[Manifest]:
         component=_NAME,
         rules=[rule.to_manifest() for rule in rules],
     )
-
-
-MAX_DRAIN_ORDERS = 500
-"""How many DrainOrders Trimtab's namespace may have, whatever their phase. The compactor lists all of them every few
-seconds."""
-
-
-def render_order_quota(values: InstallValues) -> Iterator[Manifest]:
-    """Yields the ResourceQuota that limits the number of DrainOrders."""
-    yield build_manifest(
-        "v1",
-        "ResourceQuota",
-        ORDER_ROLE,
-        values,
-        component=_NAME,
-        spec={"hard": {f"count/{DRAIN_ORDERS}.{GROUP}": str(MAX_DRAIN_ORDERS)}},
-    )

@@ -271,7 +271,8 @@ class Played:
         answer = EvictionResponse(became=EvictionResult.EVICTED)
         if result is not None and not _ending(result):
             app = result["metadata"]["labels"]["app"]
-            if (app in self.budgets or app in self.minimums) and not self.room(app):
+            has_budget = app in self.budgets or app in self.minimums
+            if has_budget and result["status"]["phase"] != "Pending" and not self.room(app):
                 self.refused += 1
                 answer = EvictionResponse(became=EvictionResult.REFUSED, message="no room")
             else:

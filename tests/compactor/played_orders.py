@@ -42,6 +42,8 @@ class PlayedOrders:
     """The namespaces in which no author may evict."""
     lost: dict[str, str] = field(default_factory=dict)
     """Author → what they may not do."""
+    blind: set[str] = field(default_factory=set)
+    """Authors who may not list nodes and pods."""
     covered: list[set[str]] = field(default_factory=list)
     """The namespaces of each review, in order."""
     silent: bool = False
@@ -76,6 +78,9 @@ class PlayedOrders:
 
     def begin_round(self) -> None:
         self.rounds += 1
+
+    def sight_problem(self, spec: OrderSpec) -> Reason | None:
+        return o.AUTHOR_MAY_NOT(f"{spec.by} may not list nodes") if spec.by in self.blind else None
 
     def rights_problem(
         self, spec: OrderSpec, nodes: Iterable[str], namespaces: Iterable[str], *, reads: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -306,5 +307,45 @@ def test_an_error_in_the_release_of_one_order_does_not_stop_the_others() -> None
         real(node, version, uncordon=uncordon)
 
     orders.played.release_node = release_node  # type: ignore[method-assign]
+    orders.run(60, loop)
+    assert orders.phase("u-2") == "Done"
+
+
+@pytest.mark.parametrize(
+    "wish", [{"nodes": ["a"]}, {"nodes": ["zz"]}, {"selector": "kubernetes.io/hostname=a"}, {"pool": "all"}]
+)
+def test_an_author_who_may_not_list_nodes_learns_nothing_of_them_from_a_refusal(wish: dict[str, Any]) -> None:
+    orders = world()
+    orders.blind.add("ann")
+    orders.order(**wish)
+    orders.run(3)
+    assert (orders.phase(), orders.status()["reason"]) == ("Refused", "order-author-not-permitted")
+    assert orders.status()["message"].endswith("list nodes")
+
+
+def test_an_order_that_has_lost_its_rights_keeps_no_order_of_another_author_from_the_nodes() -> None:
+    orders = world()
+    orders.order("a", "b")
+    loop = begun(orders)
+    orders.lost["ann"] = "create pods/eviction"
+    orders.run(20, loop)
+    assert orders.phase() == "Failed"
+    assert not orders.played.cordoned
+    orders.order("a", uid="u-2", by="bob")
+    orders.run(60, loop)
+    assert orders.phase("u-2") == "Done"
+    orders.objects.pop("u-1")
+    orders.run(5, loop)
+    assert orders.played.cordoned == ["a"]
+    is_sound(orders)
+
+
+def test_an_order_that_has_cordoned_nothing_keeps_no_later_one_from_its_nodes() -> None:
+    orders = world()
+    orders.played.with_app("big", "c", "d", cpu="3800m")
+    orders.order("a", "b")
+    loop = orders.run(until="Failed")
+    orders.played.with_nodes("e", "f")
+    orders.order("a", uid="u-2")
     orders.run(60, loop)
     assert orders.phase("u-2") == "Done"

@@ -191,3 +191,14 @@ def test_orders_that_have_ended_and_are_not_known_are_left_out_and_their_time_co
     assert [order.name for order in listed.orders] == ["new"]
     assert listed.newest == 1_769_904_000
     assert len(source.list_orders({"u-old"}).orders) == 2
+
+
+def test_an_author_needs_to_see_nodes_and_pods_before_anything_names_them() -> None:
+    assert Server().source().sight_problem(SPEC) is None
+    for resource in ("nodes", "pods"):
+        problem = Server(may=lambda right, hidden=resource: right["resource"] != hidden).source().sight_problem(SPEC)
+        assert problem is not None
+        assert problem.code.name == "order-author-not-permitted"
+    unknown = Server(fails=True).source().sight_problem(SPEC)
+    assert unknown is not None
+    assert unknown.code.name == "order-rights-unknown"

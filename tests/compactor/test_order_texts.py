@@ -8,6 +8,7 @@ import pytest
 
 from tests.compactor.played_orders import PlayedOrders
 from tests.compactor.test_drain_orders import world
+from tests.compactor.test_order_surges import three
 from trimtab.cluster.timestamps import format_timestamp
 
 
@@ -39,10 +40,18 @@ def with_local_data() -> PlayedOrders:
     return orders
 
 
+def with_budget_that_more_pods_would_satisfy() -> PlayedOrders:
+    orders = PlayedOrders(three())
+    orders.played.pools = ()
+    orders.order("a")
+    return orders
+
+
 @pytest.mark.parametrize(
     "orders",
     [
         with_bare_pod(),
+        with_budget_that_more_pods_would_satisfy(),
         with_limit(until=format_timestamp(world().played.now + 3)),
         with_limit(timeout="3s"),
         with_protected_node(),

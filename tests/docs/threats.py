@@ -217,6 +217,11 @@ WHAT: dict[str, tuple[str, ...]] = {
         "::test_permissions_for_single_nodes_and_namespaces_suffice_and_no_others_count",
         "tests/compactor/test_drain_orders.py::test_each_eviction_is_in_a_namespace_that_a_review_covers",
     ),
+    "a DrainOrder that is created to learn from its refusal": (
+        "tests/compactor/test_order_rights_kept.py"
+        "::test_an_author_who_may_not_list_nodes_learns_nothing_of_them_from_a_refusal",
+        "tests/compactor/test_order_source.py::test_an_author_needs_to_see_nodes_and_pods_before_anything_names_them",
+    ),
     "a user who deletes the DrainOrder of another user": (
         f"{_ADVERSARY}/test_orders_of_others.py"
         "::test_an_order_is_deleted_by_its_author_by_who_may_patch_nodes_and_with_its_namespace",

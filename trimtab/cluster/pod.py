@@ -168,6 +168,12 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False, gc=False):
         return self.phase in FINISHED_PHASES
 
     @property
+    def is_outside_budgets(self) -> bool:
+        """Whether the eviction API evicts the pod whatever its budgets say: its phase is Pending
+        (registry/core/pod/storage/eviction.go, `canIgnorePDB`)."""
+        return self.phase == "Pending"
+
+    @property
     def needs_node(self) -> bool:
         """Whether the pod waits for a node. False if any of these holds:
 

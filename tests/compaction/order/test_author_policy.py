@@ -97,6 +97,14 @@ def test_a_sighting_is_of_both_objects_and_of_their_generations() -> None:
     assert PolicyReading({}, {}).sighting is None
 
 
+def test_another_owner_needs_what_a_delete_needs() -> None:
+    """The garbage collector deletes an order whose owner does not exist, and may."""
+    policy, _ = stored()
+    delete, owners = (validation["expression"] for validation in policy["spec"]["validations"][4:6])
+    assert "ownerReferences" in owners
+    assert owners.endswith(delete.removeprefix("request.operation != 'DELETE' || "))
+
+
 def test_a_delete_is_decided_by_the_policy() -> None:
     policy, _ = stored()
     [rule] = policy["spec"]["matchConstraints"]["resourceRules"]

@@ -176,3 +176,10 @@ def test_nodes_of_the_control_plane_and_of_karpenter_are_no_targets() -> None:
     labels = [{"node-role.kubernetes.io/control-plane": ""}, {"karpenter.sh/nodepool": "default"}, {HOST: "a"}]
     nodes = [cluster(node("a", labels=each)).nodes[0] for each in labels]
     assert [bool(wrong_target_reason(one)) for one in nodes] == [True, True, False]
+
+
+@pytest.mark.parametrize("budgets", [[budget("web", 0)], [budget("web", 1), budget("web", 1, name="other")]])
+def test_a_pod_that_has_not_started_needs_no_budget(budgets: list[Item]) -> None:
+    planned = plan(node("a"), pod("web-0", "a", phase="Pending", ready=False), *budgets)
+    assert planned.may_begin(OrderRules())
+    assert "order-budget-waits" not in warnings(planned)

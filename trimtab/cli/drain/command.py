@@ -28,7 +28,7 @@ from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.pool import MAX_SURGE
 from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.compaction.drain.timeouts import DrainTimeouts
-from trimtab.compaction.order.order_object import MAX_GROUPS, OrderSpec, Phase
+from trimtab.compaction.order.order_object import OrderSpec, Phase
 from trimtab.compaction.order.order_plan import OrderPlan, plan_order
 from trimtab.compaction.order.order_round import DrainOrder, OrderPhase, OrderRound
 from trimtab.compaction.order.order_rules import OrderRules
@@ -357,13 +357,8 @@ def _hand_over(options: DrainOptions, name: str, nodes: Sequence[str]) -> None:
         print_event(event, order, as_json=options.output.form == "json")
 
     with connect_live(options.live_cluster) as client:
-        left_out = create_order(client, namespace, order, spec, now())
-        if left_out:
-            print_text(
-                f"The order names {MAX_GROUPS} of the login's groups. Permissions that come from one of the other "
-                f"{left_out} do not count.",
-                err=True,
-            )
+        if note := create_order(client, namespace, order, spec, now()):
+            print_text(note, err=True)
         ends = describe_release(namespace, order)
         report(OrderEvent(at=now(), what="planned", text=f"DrainOrder {namespace}/{order} was created; {ends}"))
         try:

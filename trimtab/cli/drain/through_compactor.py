@@ -37,9 +37,10 @@ MAX_ERRORS = 30
 """After this many readings in a row that failed, the command ends. The order goes on."""
 
 
-def create_order(client: Client, namespace: str, name: str, spec: OrderSpec, now: Seconds) -> int:
-    """Creates the order in the name of the login, and returns how many of its groups the order does not name, because
-    it names at most `MAX_GROUPS`. Raises RuntimeFailure if no compactor would carry it out, and KubeFault."""
+def create_order(client: Client, namespace: str, name: str, spec: OrderSpec, now: Seconds) -> str:
+    """Creates the order in the name of the login, and returns a note on the groups that it does not name; empty if it
+    names all. It names at most `MAX_GROUPS`, of at most `MAX_GROUP_LENGTH` characters. Raises RuntimeFailure if no
+    compactor would carry it out, and KubeFault."""
     leadership = read_leadership(client, namespace, now)
     if leadership.problem is not None:
         raise RuntimeFailure(f"{leadership.problem}\nWithout --through-compactor, the command drains the nodes itself.")
@@ -60,7 +61,12 @@ def create_order(client: Client, namespace: str, name: str, spec: OrderSpec, now
         raise RuntimeFailure(
             f"{error}: the cluster has no DrainOrders, or no namespace {namespace}; `trimtab install --apply` adds them"
         ) from None
-    return len(identity.groups) - len(groups)
+    if not (left_out := len(identity.groups) - len(groups)):
+        return ""
+    return (
+        f"The order names {len(groups)} of the login's {format_count(len(identity.groups), 'group')}. Permissions that "
+        f"come from the other {left_out} do not count."
+    )
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ def describe_budget_wait(moves: Iterable[PodToEvict], pods: Mapping[str, PodInfo
     """
     blocking: dict[str, Pdb] = {}
     for pod in (pods[move.uid] for move in moves if move.uid in pods):
-        if pod.deletion_requested_at is not None or pod.is_finished:
+        if pod.deletion_requested_at is not None or pod.is_finished or pod.is_outside_budgets:
             continue
         for number in index.matching_numbers(pod.namespace, pod.requirements.labels):
             budget = index.pdbs[number]

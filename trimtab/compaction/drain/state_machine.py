@@ -106,7 +106,7 @@ class DrainPlanner:
             if pod.node in self.pods_on_node and not pod.is_finished:
                 self.pods_on_node[pod.node].append(pod)
             if pod.deletion_requested_at is None and (pod.uid in self.view.evicted_uids or self._is_evicted_soon(pod)):
-                self.spent_disruptions.update(self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels))
+                self.spent_disruptions.update(self._budgets_of(pod))
 
     def next_actions(self, node: NodeInfo, annotation: DrainAnnotation) -> tuple[Action, ...]:
         """Returns the next actions of this drain. There is always at least one."""
@@ -131,6 +131,12 @@ class DrainPlanner:
         """Returns whether the autoscaler will soon evict the pod: its node belongs to a pool with `autoscaler: lead`,
         and the autoscaler is draining it."""
         return pod.node in self.deletions and not (pod.is_daemon or pod.is_static or pod.is_finished)
+
+    def _budgets_of(self, pod: PodInfo) -> tuple[int, ...]:
+        """Returns the budgets that the eviction of the pod needs."""
+        if pod.is_outside_budgets:
+            return ()
+        return self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
 
     def surges_of(self, annotation: DrainAnnotation) -> DrainSurges:
         """Returns the surges of the drain, which say how to undo them before its node is uncordoned."""
@@ -384,7 +390,7 @@ class DrainPlanner:
                 return Release(FORBIDDEN(str(forbidden)), FailureCause.NODE)
             if (terms := self._term_obstacle(pod, pool)) is not None:
                 return Release(terms)
-        budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
+        budgets = self._budgets_of(pod)
         if len(budgets) > 1:
             return Release(FORBIDDEN(f"{format_count(len(budgets), 'budget')} select pod {pod.key}"), FailureCause.NODE)
         refusal = self._budget_wait(pod, budgets[0]) if budgets else None
@@ -397,7 +403,7 @@ class DrainPlanner:
             return Release(FORBIDDEN(str(forbidden)), FailureCause.NODE)
         if pool is not None and (terms := self._term_obstacle(pod, pool)) is not None:
             return Release(terms)
-        budgets = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
+        budgets = self._budgets_of(pod)
         if len(budgets) > 1:
             return Release(FORBIDDEN(f"{format_count(len(budgets), 'budget')} select pod {pod.key}"), FailureCause.NODE)
         if (wait := self.critical_moves.wait_for_others(move)) is not None:

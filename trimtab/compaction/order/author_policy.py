@@ -52,6 +52,11 @@ _MAY_RELEASE = (
 _SAME_STATUS = (
     "has(object.status) == has(oldObject.status) && (!has(object.status) || object.status == oldObject.status)"
 )
+_OWNERS = "metadata.ownerReferences"
+_SAME_OWNERS = (
+    f"has(object.{_OWNERS}) == has(oldObject.{_OWNERS}) && "
+    f"(!has(object.{_OWNERS}) || object.{_OWNERS} == oldObject.{_OWNERS})"
+)
 VALIDATIONS: Sequence[tuple[str, str]] = (
     (
         "request.operation != 'CREATE' || object.spec.by == request.userInfo.username",
@@ -70,6 +75,11 @@ VALIDATIONS: Sequence[tuple[str, str]] = (
     (
         f"request.operation != 'DELETE' || {_MAY_RELEASE}",
         "to delete a DrainOrder uncordons its nodes: only its author deletes it, or a user who may patch nodes",
+    ),
+    # The garbage collector deletes an object whose owners do not exist.
+    (
+        f"request.operation != 'UPDATE' || ({_SAME_OWNERS}) || {_MAY_RELEASE}",
+        "only the author of a DrainOrder gives it another owner, or a user who may patch nodes",
     ),
 )
 """(expression in CEL, message if it is false)."""

@@ -12,6 +12,8 @@ class OrderWords:
     overrides_protection: str = "--override-protection"
     timeout: str = "--timeout"
     until: str = "--until"
+    surge_pods: str = "--surge-pods"
+    """Empty if the user cannot permit additional pods."""
     release: str = "as `trimtab drain --release` does"
     """How another client removes the record of an order from a node."""
 
@@ -22,6 +24,7 @@ FIELD_WORDS = OrderWords(
     overrides_protection="`overrideProtection: true`",
     timeout="`timeout`",
     until="`until`",
+    surge_pods="",
     release="as `trimtab compactor release` does",
 )
 """The fields of a DrainOrder."""

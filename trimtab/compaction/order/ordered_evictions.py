@@ -76,7 +76,8 @@ class OrderedEvictionChecker(EvictionChecker):
             yield o.TERMS_OVERRIDDEN(f"the order evicts pod {pod.key} against its own terms: {terms}")
         if pod.grace_seconds > LONG_GRACE_SECONDS:
             yield o.LONG_GRACE(f"pod {pod.key} may take {pod.grace_seconds} s to stop")
-        for number in self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels):
+        numbers = self.pdb_index.matching_numbers(pod.namespace, pod.requirements.labels)
+        for number in () if pod.is_outside_budgets else numbers:
             budget = self.inventory.pdbs[number]
             if not budget.allows_eviction(pod_is_ready=pod.is_ready):
                 cause = "its status is out of date" if budget.is_stale else "it allows 0 disruptions"
@@ -141,8 +142,8 @@ class OrderedEvictionChecker(EvictionChecker):
 
     def _budget_verdict(self, pod: PodInfo, pool: Pool, over: tuple[int, ...]) -> Verdict:
         """Returns the verdict by the budgets of the pod. A budget that allows none at present is waited for; one that
-        never allows an eviction blocks."""
-        if not over:
+        never allows an eviction blocks. A pod that has not started needs none."""
+        if not over or pod.is_outside_budgets:
             return UNRESTRICTED
         budget = self.inventory.pdbs[over[0]]
         if len(over) == 1 and not budget.selector_problem:
@@ -161,10 +162,11 @@ class OrderedEvictionChecker(EvictionChecker):
         permitted = self.order_rules.surge_pods
         verdict = EvictionChecker._budget_verdict(self, pod, replace(pool, surge=MAX_SURGE), over)
         if isinstance(verdict, Evictable) and verdict.surge is not None and verdict.surge.extra > permitted:
+            option = self.order_rules.words.surge_pods
+            surge = f"{option} {verdict.surge.extra} gives its Deployment more pods for a while, or " if option else ""
             return Blocked(
                 r.BUDGET_NEVER(
-                    f"budget {budget.key} allows no disruption of pod {pod.key}: --surge-pods {verdict.surge.extra} "
-                    "gives its Deployment more pods for a while, or raise its maxUnavailable"
+                    f"budget {budget.key} allows no disruption of pod {pod.key}: {surge}{_WAYS_OUT[r.BUDGET_NEVER]}"
                 )
             )
         if isinstance(verdict, Blocked) and not permitted:

@@ -258,7 +258,8 @@ TOO_MANY_ORDERS = Code(
 )
 SHARED_NODE = Code(
     "order-waits-for-order",
-    "Another DrainOrder has a node of this order. Two orders do not share a node, so this one waits.",
+    "Another DrainOrder has a node of this order: it is carried out, or has ended and keeps its nodes cordoned. Two "
+    "orders do not share a node, so this one waits.",
     "Wait until the other DrainOrder has ended, and delete it.",
 )
 WAITS_FOR_COMPACTOR = Code(

@@ -45,11 +45,16 @@ class OrderAcceptance:
             return o.TOO_OLD(f"the order is older than {MAX_AGE_TEXT}")
         if (unproven := self.witness.author_reason(order)) is not None:
             return unproven
+        # Before the nodes are looked for: whether a node or a label exists is nothing that an order tells a user.
+        if (blind := self.source.sight_problem(order.spec)) is not None:
+            return blind
         nodes = select_nodes(order.spec, view.inventory.nodes, view.pools)
         if isinstance(nodes, Reason):
             return nodes
         names = [node.name for node in nodes]
-        room = self.ledger.room_reason(order, names)
+        notes = view.annotations.ordered.values()
+        cordoning = frozenset(note.order.order for note in notes if note.order is not None)
+        room = self.ledger.room_reason(order, names, cordoning)
         namespaces = namespaces_on(view, names)
         # Also without room: an order of an author without permissions must not wait beside those of others.
         problem = self.source.rights_problem(order.spec, names, namespaces, reads=room is None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace as change
@@ -63,11 +63,15 @@ class OrderLedger:
         """Returns the nodes of orders that are carried out."""
         return frozenset(name for entry in self.entries.values() if not entry.ended for name in entry.nodes)
 
-    def room_reason(self, order: OrderObject, names: Iterable[str]) -> Reason | None:
-        """Returns why an order of these nodes is not accepted beside the others; None if it may be."""
+    def room_reason(self, order: OrderObject, names: Iterable[str], cordoning: Container[str]) -> Reason | None:
+        """Returns why an order of these nodes is not accepted beside the others; None if it may be.
+
+        cordoning: the uids of the orders for which a node is cordoned. An order that has ended and has released its
+        nodes, or has cordoned none, shares them."""
         members = frozenset(names)
         for uid, entry in self.entries.items():
-            if uid != order.uid and (shared := sorted(members & entry.nodes.keys())):
+            has_nodes = not entry.ended or entry.gives_back or uid in cordoning
+            if uid != order.uid and has_nodes and (shared := sorted(members & entry.nodes.keys())):
                 state = "has ended and was not deleted" if entry.ended else "is carried out"
                 return o.SHARED_NODE(f"node {shared[0]} belongs to DrainOrder {entry.name}, which {state}")
         total = sum(len(entry.nodes) for entry in self.entries.values())

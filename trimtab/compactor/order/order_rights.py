@@ -160,6 +160,8 @@ READ_RIGHTS: tuple[OrderRight, ...] = (
     ),
 )
 """What an order reads."""
+SIGHT_RIGHTS = tuple(OrderRight(verb="list", resource=resource) for resource in ("nodes", "pods"))
+"""What an author may do who may learn the names of nodes and namespaces from the reasons of an order."""
 CORDON = OrderRight(verb="patch", resource="nodes")
 EVICT = OrderRight(verb="create", resource="pods", subresource="eviction")
 
@@ -182,6 +184,11 @@ def list_missing_writes(access: AccessReviewer, nodes: Iterable[str], namespaces
 def list_missing_reads(access: AccessReviewer) -> Iterator[str]:
     """Yields the permissions to read that an order needs and the user lacks. Raises KubeFault."""
     yield from (str(right) for right in READ_RIGHTS if not access.is_allowed(right))
+
+
+def list_missing_sight(access: AccessReviewer) -> Iterator[str]:
+    """Yields the permissions to list nodes and pods that the user lacks. Raises KubeFault."""
+    yield from (str(right) for right in SIGHT_RIGHTS if not access.is_allowed(right))
 
 
 def list_missing_surges(access: AccessReviewer, surges: Iterable[Surge]) -> Iterator[str]:

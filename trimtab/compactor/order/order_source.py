@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Protocol
@@ -25,7 +25,12 @@ from trimtab.compaction.order.order_object import (
     sort_orders,
 )
 from trimtab.compaction.order.order_status import camel_case, to_document
-from trimtab.compactor.order.order_rights import AuthorReviews, list_missing_reads, list_missing_writes
+from trimtab.compactor.order.order_rights import (
+    AuthorReviews,
+    list_missing_reads,
+    list_missing_sight,
+    list_missing_writes,
+)
 from trimtab.kube import objects
 from trimtab.kube.errors import InvalidResponse, KubeFault, NotFound
 from trimtab.kube.events import About, Recorder
@@ -61,6 +66,10 @@ class OrderSource(Protocol):
 
     def begin_round(self) -> None:
         """Forgets what authors were permitted in the round before."""
+
+    def sight_problem(self, spec: OrderSpec) -> Reason | None:
+        """Returns why the author may not list nodes and pods, or why that is not known; None if the author may. The
+        reasons of an order name nodes and namespaces."""
 
     def rights_problem(
         self, spec: OrderSpec, nodes: Iterable[str], namespaces: Iterable[str], *, reads: bool
@@ -121,22 +130,15 @@ class KubeOrderSource:
     def begin_round(self) -> None:
         self.reviews.begin_round()
 
+    def sight_problem(self, spec: OrderSpec) -> Reason | None:
+        return _describe_missing(spec.by, list_missing_sight(self.reviews.access_of(spec.by, spec.groups)))
+
     def rights_problem(
         self, spec: OrderSpec, nodes: Iterable[str], namespaces: Iterable[str], *, reads: bool
     ) -> Reason | None:
         access = self.reviews.access_of(spec.by, spec.groups)
-        missing: list[str] = []
-        rights = chain(list_missing_writes(access, nodes, namespaces), list_missing_reads(access) if reads else ())
-        try:
-            # One more than is named: an author without permissions does not cost a review for each node.
-            missing.extend(islice(rights, MAX_NAMED_RIGHTS + 1))
-        except KubeFault as error:
-            # One permission that is missing suffices.
-            if not missing:
-                return o.RIGHTS_UNKNOWN(f"it is not known what {spec.by} may do: {error}")
-        if missing:
-            return o.AUTHOR_MAY_NOT(f"{spec.by} may not {join_first(missing, MAX_NAMED_RIGHTS)}")
-        return None
+        reading = list_missing_reads(access) if reads else ()
+        return _describe_missing(spec.by, chain(list_missing_writes(access, nodes, namespaces), reading))
 
     def write_status(self, order: OrderObject, status: OrderStatus) -> None:
         # With the uid: the status of an order that was deleted and created again is another one's.
@@ -150,3 +152,18 @@ class KubeOrderSource:
         self.recorder.record_event(
             about, camel_case(reason.code.name), reason.sentence, action="Drain", warning=is_warning
         )
+
+
+def _describe_missing(author: str, missing_rights: Iterator[str]) -> Reason | None:
+    """Returns the permissions that the author lacks, or why they are not known; None if there are none."""
+    missing: list[str] = []
+    try:
+        # One more than is named: an author without permissions does not cost a review for each node.
+        missing.extend(islice(missing_rights, MAX_NAMED_RIGHTS + 1))
+    except KubeFault as error:
+        # One permission that is missing suffices.
+        if not missing:
+            return o.RIGHTS_UNKNOWN(f"it is not known what {author} may do: {error}")
+    if missing:
+        return o.AUTHOR_MAY_NOT(f"{author} may not {join_first(missing, MAX_NAMED_RIGHTS)}")
+    return None

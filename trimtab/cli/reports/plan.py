@@ -435,9 +435,7 @@ def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> Ste
             )
             for move in step.moves
         ],
-        companions=[
-            CompanionReport(pod=one.pod, node=one.node, group=step.groups[one.uid]) for one in step.companions
-        ],
+        companions=[CompanionReport(pod=one.pod, node=one.node, group=step.groups[one.uid]) for one in step.companions],
         stated_cost=step.stated_cost,
         longest_grace_seconds=step.longest_grace_seconds,
     )

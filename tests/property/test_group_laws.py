@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.cluster_of import ALL, NOW, Item, budget, cluster, node, pod
 from tests.compactor.played import ACT, Played, run
+from tests.compactor.test_group_leaders import led, moved
 from trimtab.cluster.pool_values import GroupMode
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.plan import make_plan
@@ -67,3 +68,12 @@ def test_whatever_happens_to_the_process_all_of_a_group_follow_or_none(faults: d
     run(played, 150)
     first = {item["metadata"]["name"] for item in played.pods.values()} & {"web-0", "web-1", "web-2"}
     assert len(first) in (0, 3)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(st.integers(0, 25), st.sampled_from(("killed", "lost", "failed", "changed")), max_size=4))
+def test_the_same_holds_where_the_others_end_with_their_leader(faults: dict[int, str]) -> None:
+    played = led()
+    played.faults = faults
+    run(played, 150)
+    assert len(moved(played)) in (0, 3)

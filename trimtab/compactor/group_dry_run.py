@@ -44,12 +44,12 @@ def find_refused_groups(
     evicted: the uids of evicted pods. is_postponed: returns whether the pod with this uid waits after a refusal.
     try_eviction: evicts a pod as a dry run.
     """
-    moves: dict[str, list[PodToEvict]] = {}
-    for step in steps:
-        if isinstance(step, a.Evict) and step.move.group:
-            moves.setdefault(step.move.group, []).append(step.move)
+    names = dict.fromkeys(step.move.group for step in steps if isinstance(step, a.Evict) and step.move.group)
+    groups = DrainGroups.from_view(drain.annotation, drain.view)
     refused: list[RefusedGroup] = []
-    for group, members in moves.items():
+    for group in names:
+        # All pods of it, also those that end with another pod: a refusal of one is a reason to leave all alone.
+        members = groups.members_of(group)
         if has_begun(drain, group, evicted):
             continue
         if any(is_postponed(member.uid) for member in members):

@@ -261,6 +261,7 @@ MORE_RUNS: dict[str, Arguments] = {
     "plan --for-pending": _on_cluster("--as-order", "--now", NOW),
     "plan --for-node-of": _on_cluster("web", "--as-order", "--now", NOW),
     "plan --group": _on_cluster("small=m5.large,zone=z1,nodepool=small", "--now", NOW),
+    "drain --surge-pods": _on_cluster("a" + HOSTILE, "--surge-pods", "3", "--dry-run"),
     "simulate --replace": _on_cluster("--now", NOW),
 }
 """Verb with an option → the other arguments."""

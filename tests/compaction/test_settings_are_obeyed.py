@@ -130,6 +130,7 @@ OTHER_TESTS = {
     "goal": "tests/compaction/test_plan.py",
     "group_options": "tests/compaction/test_plan_autoscaler.py",
     "groups": "tests/compaction/groups/test_group_moves.py",
+    "group_labels": "tests/compaction/groups/test_label_groups.py",
     "jobs": "tests/compaction/test_blockers.py",
     "keeps_forecast": "tests/compactor/test_pool_demand.py",
     "payback": "tests/compactor/test_pool_demand.py",

@@ -281,6 +281,13 @@ class Played:
         self._after(fault, move.pod)
         return answer
 
+    def try_eviction(self, move: PodToEvict) -> EvictionResponse:
+        """A dry run is no write."""
+        result = self.pods.get(move.uid)
+        app = result["metadata"]["labels"]["app"] if result is not None and not _ending(result) else ""
+        is_closed = (app in self.budgets or app in self.minimums) and not self.room(app)
+        return EvictionResponse(became=EvictionResult.REFUSED if is_closed else EvictionResult.EVICTED)
+
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         fault = self._write(f"scale {deployment} {replicas}")
         app = deployment.partition("/")[2]

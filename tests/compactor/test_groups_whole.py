@@ -100,3 +100,34 @@ def test_what_is_refused_half_way_is_told_and_the_rest_waits_and_follows() -> No
     assert not played.writes[after + 1].startswith("evict")
     assert {record.code for record in played.records if record.what == "refused"} == {"group-rest-waits"}
     assert evictions(played) == ALL_THREE
+
+
+class Guarded(Played):
+    """A webhook in front of its API server refuses the last pod of the group a few times, dry runs included."""
+
+    answer = EvictionResponse(became=EvictionResult.REFUSED, message="a webhook says no", is_denied=True)
+    refusals = 3
+    tried = 0
+
+    def try_eviction(self, move: PodToEvict) -> EvictionResponse:
+        self.tried += 1
+        if move.pod == "default/web-2" and self.refusals:
+            self.refusals -= 1
+            assert evictions(self) == []
+            return self.answer
+        return super().try_eviction(move)
+
+
+def test_what_the_api_server_would_refuse_keeps_the_whole_group_until_it_permits_all() -> None:
+    played = Guarded()
+    run(two(played=played), 60)
+    assert {record.code for record in played.records if record.what == "refused"} == {"group-eviction-refused"}
+    assert (evictions(played), played.tried) == (ALL_THREE, 4 * 3)
+
+
+def test_what_can_never_be_evicted_ends_the_drain_and_none_is_evicted() -> None:
+    played = Guarded()
+    played.answer, played.refusals = EvictionResponse(became=EvictionResult.NEVER, message="two budgets"), 10**6
+    run(two(played=played), 60)
+    assert (evictions(played), played.cordoned) == ([], [])
+    assert "released" in {record.what for record in played.records}

@@ -67,6 +67,7 @@ QUOTA: Object = {
     "metadata": {"name": "full"},
     "spec": {"hard": {"pods": "9"}},
 }
+# `apply` is a server-side apply, by which a client says that it decides minReplicas.
 HPA: Object = {
     "apiVersion": "autoscaling/v2",
     "kind": "HorizontalPodAutoscaler",
@@ -87,7 +88,7 @@ HPA: Object = {
 
 @pytest.mark.parametrize(
     ("least", "more", "code"),
-    [("90%", None, "surge-too-large"), (3, QUOTA, "surge-without-quota"), (3, HPA, "surge-autoscaler-owns-count")],
+    [("90%", None, "surge-too-large"), (3, QUOTA, "surge-without-quota"), (3, HPA, "surge-autoscaler-managed")],
 )
 def test_what_keeps_the_pods_is_said_and_nothing_is_scaled(
     cluster: Cluster, tmp_path: Path, least: int | str, more: Object | None, code: str

@@ -232,6 +232,7 @@ CASES: dict[str, Sequence[tuple[str, ...]]] = {
     "drain": [
         ("drain", "no-such-node"),
         ("drain", "no-such-node", "--through-compactor"),
+        ("drain", "no-such-node", "--surge-pods", "3"),
         ("drain", "no-such-node", "--dry-run", "-o", "json"),
         ("drain", "--release"),
     ],

@@ -34,7 +34,11 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         (*_PLANNED, "--for", "cpu=2000,memory=1Gi"),
         (*_PLANNED, "--for-node-of", "{pool}", "--as-order"),
     ),
-    "drain": (("{node}", "--dry-run", *_CLUSTER), ("{node}", "--dry-run", "--force", "--keep-going", *_CLUSTER)),
+    "drain": (
+        ("{node}", "--dry-run", *_CLUSTER),
+        ("{node}", "--dry-run", "--force", "--keep-going", *_CLUSTER),
+        ("{node}", "--dry-run", "--surge-pods", "3", *_CLUSTER),
+    ),
     "simulate": (_PLANNED, (*_PLANNED, "--scheduler", "spread"), (*_PLANNED, "--replace")),
     "recommend": (
         (*_CLUSTER, *_USAGE, "--now", NOW),

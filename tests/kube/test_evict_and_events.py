@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from trimtab.compaction.drain.annotation import PodToEvict
+from trimtab.compactor.actuator import EvictionResult
+from trimtab.compactor.kube_actuator import KubeActuator
 from trimtab.kube.client import Deadlines
 from trimtab.kube.errors import ApiStatus, Conflict, NotFound, refusal_of_response
 from trimtab.kube.events import About, Recorder
@@ -22,6 +25,7 @@ class Answers:
         self.deadlines = Deadlines()
         self.uids, self.refusals = uids, refusals
         self.written: list[str] = []
+        self.bodies: list[Any] = []
 
     def request(self, method: str, path: str, *, deadline: float, doing: str) -> bytes:
         if not (uid := self.uids.pop(0)):
@@ -30,6 +34,7 @@ class Answers:
 
     def write(self, method: str, path: str, body: Any, *, doing: str, **_: Any) -> bytes:
         self.written.append(method)
+        self.bodies.append(body)
         refusal = self.refusals.pop(0) if self.refusals else None
         if isinstance(refusal, Exception):
             raise refusal
@@ -62,6 +67,15 @@ def test_who_denies_this_eviction_says_nothing_of_others(status: int) -> None:
         False,
         "denied the request: hands off",
     )
+
+
+def test_a_dry_run_is_the_same_request_that_changes_nothing() -> None:
+    client = Answers(["u1", "u1"], [])
+    actuator = KubeActuator(Writer(client=client), None, None)  # type: ignore[arg-type]
+    move = PodToEvict(pod="shop/web", uid="u1")
+    assert [actuator.try_eviction(move).became, actuator.evict_pod(move).became] == [EvictionResult.EVICTED] * 2
+    options = {"preconditions": {"uid": "u1"}}
+    assert [body["deleteOptions"] for body in client.bodies] == [{**options, "dryRun": ["All"]}, options]
 
 
 def test_an_event_the_server_has_forgotten_is_told_anew() -> None:

@@ -2,12 +2,12 @@
 
 A group shows itself in two ways. The controllers and schedulers that know groups mark the pods (`GROUP_MARKS`). And
 where a pod owns other pods, directly or through a controller, these end with it: all of them are one group, whoever
-made them (`PodLeaders`). A group is of one namespace.
+made them (`PodLeaders`). Pools may name further labels (`join_by_labels`). A group is of one namespace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -202,3 +202,29 @@ def find_groups(pods: Sequence[PodInfo], leaders: PodLeaders) -> dict[int, PodGr
         for pod in members:
             groups.setdefault(id(pod), marked or PodGroup(key.namespace, f"of pod {key.name}"))
     return groups
+
+
+def join_by_labels(
+    pods: Iterable[PodInfo], groups: Mapping[int, PodGroup], labels_of_nodes: Mapping[str, Collection[str]]
+) -> dict[int, PodGroup]:
+    """Returns the groups (`id` of a pod → its group), with those that the labels of pools add. Groups that such a label
+    connects are one group. Pods of DaemonSets and static pods are left out: they stay on their nodes.
+
+    labels_of_nodes: node → the labels that its pool names.
+    """
+    names = {label for labels in labels_of_nodes.values() for label in labels}
+    sharing: dict[tuple[str, str, str], list[PodInfo]] = {}
+    for pod in pods:
+        labels = pod.requirements.labels
+        for name in names & labels.keys():
+            if labels[name] and not (pod.is_daemon or pod.is_static):
+                sharing.setdefault((pod.namespace, name, labels[name]), []).append(pod)
+    joined = dict(groups)
+    for (namespace, name, value), members in sorted(sharing.items()):
+        if any(name in labels_of_nodes.get(pod.node, ()) for pod in members):
+            former = {joined[id(pod)] for pod in members if id(pod) in joined}
+            group = min(former, default=PodGroup(namespace, f"{name}={value}"))
+            if len(former) > 1:
+                joined = {number: group if own in former else own for number, own in joined.items()}
+            joined |= dict.fromkeys(map(id, members), group)
+    return joined

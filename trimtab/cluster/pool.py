@@ -255,6 +255,9 @@ class Pool:
     groups: Annotated[GroupMode, DocumentField("groups", one_of(GroupMode))] = GroupMode.STAY
     """pods that live and die together, on several nodes of the pool. `move`: one eviction of each at the same time
     ([how](../how-to/move-groups.md))"""
+    group_labels: Annotated[tuple[str, ...], DocumentField("groupLabels", NAMES)] = ()
+    """further labels of pods that live and die together: pods of a namespace with an equal value of one of them, if one
+    of these pods runs on a node of the pool ([how](../how-to/move-groups.md#pods-that-trimtab-does-not-recognise))"""
     resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
     """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
     verified wave doubles it ([how](../how-to/resize-running-pods.md))"""
@@ -373,6 +376,10 @@ class PoolIndex:
     def first_pool_of(self, node: NodeInfo) -> Pool | None:
         """Returns the first pool to which the node belongs, or None if it belongs to none."""
         return next(iter(self.pools_of(node)), None)
+
+    def labels_of_groups(self, nodes: Iterable[NodeInfo]) -> dict[str, set[str]]:
+        """Returns node → the labels by which its pools make groups of pods."""
+        return {node.name: {label for pool in self.pools_of(node) for label in pool.group_labels} for node in nodes}
 
 
 def pool_name(node: NodeInfo) -> str:

@@ -5,7 +5,7 @@ drained. The rules are checked in order, and the first one that blocks is the re
 refuses to evict is blocked here too, because the autoscaler would not remove its node.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.autoscaler_evictions import EvictionRules
@@ -16,8 +16,8 @@ from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.owner import TEMPLATE_HASH, OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import CRITICAL_PRIORITY, NODE_CRITICAL_PRIORITY, PodInfo
-from trimtab.cluster.pod_groups import PodGroup, find_groups
-from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, ProtectCritical, ProtectUnready
+from trimtab.cluster.pod_groups import PodGroup, find_groups, join_by_labels
+from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, PoolIndex, ProtectCritical, ProtectUnready
 from trimtab.cluster.pool_values import GroupMode
 from trimtab.cluster.processes import PROCESSES
 from trimtab.cluster.reason import Reason
@@ -87,6 +87,8 @@ class EvictionChecker:
     rules: RulesOfNodes
     """The rules of the cluster autoscaler, which would not remove a node that it does not empty itself."""
     term_ledger: TermLedger = EMPTY_LEDGER
+    pools: Sequence[Pool] = ()
+    """The pools whose labels make further groups of pods."""
     _replica_counts: dict[OwnerKey, int] = field(default_factory=dict)
     """Owner → the number of its pods without a deletion timestamp; computed when it is first needed."""
     _unready_by_owner: dict[OwnerKey, list[PodInfo]] | None = None
@@ -104,11 +106,12 @@ class EvictionChecker:
         now: Seconds | None,
         autoscaler: Autoscaler | None = None,
         ledger: TermLedger = EMPTY_LEDGER,
+        pools: Sequence[Pool] = (),
     ) -> "EvictionChecker":
         """Returns the checker for an inventory. `now` is None if the time is unknown; rules that need the time are then
         skipped."""
         rules = RulesOfNodes(inventory.nodes, autoscaler)
-        return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now, rules, ledger)
+        return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now, rules, ledger, pools)
 
     def count_replicas(self, pod: PodInfo) -> int:
         """Returns the number of existing pods of the pod's owner. It is used for owners that are not in the
@@ -349,6 +352,9 @@ class EvictionChecker:
         if self._groups is None:
             pods = [p for p in self.inventory.pods if p.deletion_requested_at is None and not p.is_finished]
             self._groups = find_groups(pods, self.inventory.leaders)
+            if any(pool.group_labels for pool in self.pools):
+                labels = PoolIndex(self.pools).labels_of_groups(self.inventory.nodes)
+                self._groups = join_by_labels(pods, self._groups, labels)
             for pod in pods:
                 if (group := self._groups.get(id(pod))) is not None:
                     self._nodes_by_group.setdefault(group, set()).add(pod.node)

@@ -382,6 +382,7 @@ class Planner:
             moves=moves,
             reason=reason,
             longest_grace_seconds=longest_grace(self._moving_pods(node)),
+            stated_cost=problem.term_costs.get(node, 0),
         )
         if not problem.companions.get(node):
             return step

@@ -60,6 +60,9 @@ class DrainStep:
     """Uid of a pod that moves or accompanies others → its group, as namespace/name."""
     longest_grace_seconds: int = 0
     """The longest termination grace period of the pods that move, in seconds: the drain may last that long."""
+    stated_cost: int = 0
+    """As how many further evictions the drain counts where nodes are put in order, because the pods' own annotations
+    say so; at most the ceiling of the pool."""
 
     @property
     def eviction_count(self) -> int:

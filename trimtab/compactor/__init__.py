@@ -14,6 +14,7 @@ everything else is in one ConfigMap per pool.
     pool_state_store         the state of each pool, in one ConfigMap per pool
     drainer                  executes the next step of every drain
     drain_in_progress        one drain: its node and annotation in the present view
+    group_dry_run            asks the API server about all evictions of a group before the first
     resizer, resize_reader   proposes and executes resizes of running pods, and reads what it needs for them
     step_runner              what holds for the next step of every drain and of every resize
     planner                  makes the plan, and starts drains

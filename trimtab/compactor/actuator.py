@@ -112,6 +112,9 @@ class Actuator(Protocol):
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         """Evicts this pod through the eviction API."""
 
+    def try_eviction(self, move: PodToEvict) -> EvictionResponse:
+        """Returns what the eviction API would respond now, admission included. Nothing is evicted."""
+
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         """Changes the number of replicas of a Deployment. Returns False if the present number is not `before`."""
 
@@ -140,6 +143,9 @@ class DryRunActuator:
         pass
 
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
+        return EvictionResponse(became=EvictionResult.EVICTED)
+
+    def try_eviction(self, move: PodToEvict) -> EvictionResponse:
         return EvictionResponse(became=EvictionResult.EVICTED)
 
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:

@@ -10,7 +10,7 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.reason import Code, Reason, Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.actions import Action, FailureCause
@@ -18,13 +18,13 @@ from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict, cla
 from trimtab.compaction.drain.backoff import Setback, emptied_node, find_setbacks
 from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
 from trimtab.compaction.drain.drain_order import order_drains
-from trimtab.compaction.drain.group_evictions import DrainGroups
 from trimtab.compaction.drain.order_entry import ORDERS
 from trimtab.compaction.drain.reasons import (
     AHEAD,
     CLOSED,
     FAULT,
     FORBIDDEN,
+    GROUP_REFUSED,
     GROUP_REST_WAITS,
     ODD_NOTE,
     ORDERED,
@@ -37,8 +37,9 @@ from trimtab.compaction.drain.timeouts import DrainTimeouts, delay_after_add
 from trimtab.compaction.long_graces import is_only_stopping
 from trimtab.compaction.terms.reasons import TERM_CODES
 from trimtab.compactor.actuator import Actuator, ErrorCollector, EvictionResponse, EvictionResult
-from trimtab.compactor.drain_in_progress import DrainInProgress, count_evictions, drains_in, drains_of_orders
+from trimtab.compactor.drain_in_progress import DrainInProgress, drains_in, drains_of_orders
 from trimtab.compactor.error_guard import ErrorGuard, Failed
+from trimtab.compactor.group_dry_run import find_refused_groups, has_begun
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import EVICTED, IS_EMPTY, REFUSED, SCALED
 from trimtab.compactor.removed_nodes import AgreedSurge, RemovedNodes, apply_step, describe_step
@@ -285,7 +286,9 @@ class Drainer:
         """Executes the steps in order, until one fails that the next depends on. If a surge cannot be undone, the other
         steps are executed, and the undo is tried again later."""
         undo_errors = ErrorCollector()
-        refused_groups: set[str] = set()
+        refused_groups = self._refused_groups(drain, steps, now)
+        if refused_groups is None:
+            return
         for step in steps:
             if isinstance(step, a.Evict):
                 if step.move.group in refused_groups:
@@ -302,6 +305,17 @@ class Drainer:
             else:
                 self._change_state(drain, step)
         undo_errors.raise_error()
+
+    def _refused_groups(self, drain: DrainInProgress, steps: tuple[Action, ...], now: float) -> set[str] | None:
+        """Returns the groups of which no pod is evicted now, because the API server would refuse an eviction. None if
+        the drain has ended because of it."""
+        refused = find_refused_groups(
+            drain, steps, self.evicted_at, self.steps.is_postponed, self.actuator.try_eviction
+        )
+        for one in refused:
+            if one.rejection is not None and not self._record_rejection(drain, *one.rejection, now, GROUP_REFUSED):
+                return None
+        return {one.group for one in refused}
 
     def _change_state(self, drain: DrainInProgress, step: Action) -> None:
         """Executes the steps that change the state of the drain."""
@@ -351,7 +365,8 @@ class Drainer:
         answer = self.actuator.evict_pod(move)
         if answer.became is not EvictionResult.EVICTED:
             self.pool_states.set_state(drain.pool, before)
-            return self._record_rejection(drain, move, answer, now)
+            code = GROUP_REST_WAITS if has_begun(drain, move.group, self.evicted_at) else REFUSED
+            return self._record_rejection(drain, move, answer, now, code)
         self.evicted_at[move.uid] = now
         memory = self.pool_states.state_of(drain.pool)
         self.moved_twice += move.pod in memory.moved
@@ -360,12 +375,11 @@ class Drainer:
         self._record("evicted", reason, drain, move)
         return True
 
-    def _record_rejection(self, drain: DrainInProgress, move: PodToEvict, answer: EvictionResponse, now: float) -> bool:
+    def _record_rejection(
+        self, drain: DrainInProgress, move: PodToEvict, answer: EvictionResponse, now: float, code: Code
+    ) -> bool:
         """Records that a pod was not evicted. Returns False if the drain has ended because of it."""
-        groups = DrainGroups.from_view(drain.annotation, drain.view)
-        members = groups.members_of(move.group)
-        is_rest = groups.has_begun(move.group) or any(one.uid in self.evicted_at for one in members)
-        reason = (GROUP_REST_WAITS if is_rest else REFUSED)(f"pod {move.pod} was not evicted: {answer.message}")
+        reason = code(f"pod {move.pod} was not evicted: {answer.message}")
         self._record("refused", reason, drain, move, again=move.uid in self.rejected_uids)
         self.rejected_uids.add(move.uid)
         if answer.became is EvictionResult.NEVER:
@@ -415,27 +429,6 @@ class Drainer:
         self._record(what, reason, drain)
         if memory.strikes >= self.timeouts.strikes and memory.closed is None:
             self._close_pool(pool, drain.view)
-
-    def count_deletions(self, view: ClusterView) -> None:
-        """Records the nodes that the autoscaler has begun to delete: all such nodes in pools with `autoscaler: lead`,
-        and in other pools those with a drain."""
-        by_pool: dict[str, dict[str, int]] = {}
-        going = [node.name for node in view.inventory.nodes if node.removal_taint is not None]
-        ours = {
-            name: annotation.pool
-            for name in going
-            if isinstance(annotation := view.annotations.ours.get(name), DrainAnnotation)
-        }
-        leading = view.autoscaler_deletions
-        for name in going:
-            if (pool := leading.get(name) or ours.get(name)) is not None:
-                by_pool.setdefault(pool, {})[name] = count_evictions(name, view) if name not in ours else 0
-        for pool, evictions in by_pool.items():
-            self.pool_states.set_state(pool, self.pool_states.state_of(pool).with_deletions(evictions, view.now))
-
-    def deleting_nodes(self) -> frozenset[str]:
-        """Returns the nodes that the autoscaler began to delete recently."""
-        return frozenset(name for memory in self.pool_states.states.values() for name in memory.deleting)
 
     def judge_added_nodes(self, view: ClusterView) -> None:
         """Makes pools back off if nodes were added because of their drains."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.node import NodeInfo
@@ -62,9 +62,15 @@ class KubeActuator:
                 nodes.annotate(self.writer, node, version, {CORDONED_BY_US: None})
 
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
+        return self._evict_pod(self.writer, move)
+
+    def try_eviction(self, move: PodToEvict) -> EvictionResponse:
+        return self._evict_pod(replace(self.writer, dry_run=True), move)
+
+    def _evict_pod(self, writer: Writer, move: PodToEvict) -> EvictionResponse:
         namespace, _, name = move.pod.partition("/")
         with _translate_errors():
-            response = evict.evict(self.writer, namespace, name, move.uid)
+            response = evict.evict(writer, namespace, name, move.uid)
         if response.is_done:
             return EvictionResponse(became=EvictionResult.EVICTED)
         if response.eviction_status is Made.TWO_BUDGETS:

@@ -113,7 +113,7 @@ class Loop:
         with collector.collect_errors():
             self.drainer.run_drains(moment, now)
         self.error_guard.run_guarded("judge", lambda: self.drainer.judge_added_nodes(view))
-        self.error_guard.run_guarded("judge", lambda: self.drainer.count_deletions(view))
+        self.error_guard.run_guarded("judge", lambda: self.drainer.removed_nodes.count_deletions(view))
         active = self.drainer.active_drains(view)
         orders = self.orders
         if orders is not None:
@@ -169,7 +169,7 @@ class Loop:
             evicted_uids=drains.settle_flight(observed, now),
             executed_seconds=drains.executed_seconds(observed, now),
             opened_counts=drains.opened_counts(observed),
-            deleting_nodes=drains.deleting_nodes(),
+            deleting_nodes=drains.removed_nodes.deleting_nodes(),
         )
         return DrainPlanner(view, self.drainer.timeouts, merge_terms(self.pool_states.states.values()))
 

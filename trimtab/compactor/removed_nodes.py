@@ -1,4 +1,5 @@
-"""Ends drains whose node or annotation no longer exists, with the help of the stored states."""
+"""Ends drains whose node or annotation no longer exists, with the help of the stored states, and records which nodes
+the autoscaler begins to delete."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from trimtab.compaction.drain.annotation import AutoscalerFloor, DrainAnnotation
 from trimtab.compaction.drain.cluster_view import ClusterView
 from trimtab.compaction.drain.reasons import NOTE_MISSING, TAKEN, VANISHED
 from trimtab.compactor.actuator import Actuator, ErrorCollector
+from trimtab.compactor.drain_in_progress import count_evictions
 from trimtab.compactor.pool_state_store import PoolStates
 from trimtab.compactor.reasons import COUNT_CHANGED, SCALED, SURGE_LEFT
 from trimtab.compactor.step_runner import StepRunner
@@ -94,6 +96,27 @@ class RemovedNodes:
             for name, drain in sorted(self.pool_states.state_of(pool).surged.items()):
                 if drain not in annotated and drain not in self.cordoned_at and not self.steps.is_postponed(name):
                     self._undo_surge(pool, name, view, now)
+
+    def count_deletions(self, view: ClusterView) -> None:
+        """Records the nodes that the autoscaler has begun to delete: all such nodes in pools with `autoscaler: lead`,
+        and in other pools those with a drain."""
+        by_pool: dict[str, dict[str, int]] = {}
+        going = [node.name for node in view.inventory.nodes if node.removal_taint is not None]
+        ours = {
+            name: annotation.pool
+            for name in going
+            if isinstance(annotation := view.annotations.ours.get(name), DrainAnnotation)
+        }
+        leading = view.autoscaler_deletions
+        for name in going:
+            if (pool := leading.get(name) or ours.get(name)) is not None:
+                by_pool.setdefault(pool, {})[name] = count_evictions(name, view) if name not in ours else 0
+        for pool, evictions in by_pool.items():
+            self.pool_states.set_state(pool, self.pool_states.state_of(pool).with_deletions(evictions, view.now))
+
+    def deleting_nodes(self) -> frozenset[str]:
+        """Returns the nodes that the autoscaler began to delete recently."""
+        return frozenset(name for memory in self.pool_states.states.values() for name in memory.deleting)
 
     def _undo_surge(self, pool: str, name: str, view: ClusterView, now: float) -> None:
         """Undoes a surge whose annotation was deleted with its node, or was removed while the surge could not be

@@ -414,7 +414,8 @@ class Resizer:
                 f"pool {pool.name} has already evicted {format_count(pool.evictions_per_hour, 'pod')} within an "
                 "hour, its limit"
             )
-        verdict = EvictionChecker.for_inventory(view.inventory, view.now, view.autoscaler).judge_pod(pod, pool)
+        checker = EvictionChecker.for_inventory(view.inventory, view.now, view.autoscaler, pools=view.pools)
+        verdict = checker.judge_pod(pod, pool)
         if isinstance(verdict, Blocked):
             return verdict.reason
         if not isinstance(verdict, Evictable):

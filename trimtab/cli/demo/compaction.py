@@ -104,6 +104,9 @@ class SimulatedCluster:
     def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
         self._set_cordon(node, cordoned=not uncordon, drain_text="")
 
+    def try_eviction(self, move: PodToEvict) -> EvictionResponse:
+        return EvictionResponse(became=EvictionResult.EVICTED)
+
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
         """Delete the pod, and create a pod in its place, which is not ready yet."""
         [pod] = [pod for pod in self.inventory.pods if pod.uid == move.uid]

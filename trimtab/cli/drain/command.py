@@ -173,7 +173,7 @@ def verb(options: DrainOptions) -> None:
         rest = [name for name in names if name not in emptied]
         model = build_cluster_model(inputs.inventory, inputs.readmitted_requests)
         name = resumed.name if resumed is not None else secrets.token_hex(5)
-        plan = plan_order(model, rest, options.rules, now, names, name)
+        plan = plan_order(model, rest, options.rules, now, names, name, pools=inputs.pools)
     report = build_drain_report(plan, rest, options.rules, [*(resumed.notes if resumed else ()), *inputs.cluster_notes])
     if options.dry_run:
         write_report(options.output, report, VIEW)

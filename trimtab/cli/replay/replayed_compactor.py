@@ -121,6 +121,9 @@ class ReplayActuator:
             return EvictionResponse(became=EvictionResult.EVICTED)
         return EvictionResponse(became=EvictionResult.REFUSED, message="the budget allows no disruption now")
 
+    def try_eviction(self, move: PodToEvict) -> EvictionResponse:
+        return EvictionResponse(became=EvictionResult.EVICTED)
+
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return False
 

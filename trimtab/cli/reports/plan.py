@@ -87,6 +87,17 @@ class MoveReport(ReportPart, frozen=True, kw_only=True):
     it; 0 if the budget allows it now."""
 
 
+class CompanionReport(ReportPart, frozen=True, kw_only=True):
+    """The eviction of a pod on another node, because it lives and dies with pods of the drained node."""
+
+    pod: str
+    """The pod, as namespace/name."""
+    node: str
+    """The pod's node, which is not drained."""
+    group: str
+    """The group of pods that are evicted at the same time, as namespace/name."""
+
+
 class StepReport(ReportPart, frozen=True, kw_only=True):
     """The drain of one node."""
 
@@ -95,6 +106,12 @@ class StepReport(ReportPart, frozen=True, kw_only=True):
     saves: Saving
     reason: ReasonReport
     moves: list[MoveReport]
+    companions: list[CompanionReport]
+    """The pods on other nodes that are evicted too; empty unless the pool moves groups."""
+    stated_cost: int
+    """As how many further evictions the drain counts in the order of nodes, because the pods' own annotations say so.
+
+    It is at most podTerms.maxCost of the pool."""
     longest_grace_seconds: int
     """The longest termination grace period of the pods that move, in seconds: the drain may last that long."""
 
@@ -315,7 +332,7 @@ def build_report(
     return PlanReport(
         nodes_before=len(inventory.machines),
         nodes_after=len(inventory.machines) - len(plan.all_steps),
-        evictions=len(plan.all_moves),
+        evictions=sum(step.eviction_count for step in plan.all_steps),
         evictions_without_requests=count_pods_without_requests(pods[move.pod] for move in plan.all_moves),
         saves=convert_saving(plan.total_savings, plan.unit),
         bound=report_bound(plan.bound, plan.unit, len(inventory.machines)),
@@ -393,7 +410,7 @@ def _report_pools(inputs: PlanInputs, plan: Plan, members: Mapping[str, str]) ->
                 dry_run=pool.dry_run,
                 nodes_before=counts[pool.name],
                 nodes_after=counts[pool.name] - len(steps),
-                evictions=sum(len(step.moves) for step in steps),
+                evictions=sum(step.eviction_count for step in steps),
                 saves=convert_saving(sum(step.saves for step in steps), plan.unit),
                 refused=report_reason(refusal) if refusal else None,
             )
@@ -418,6 +435,8 @@ def _report_step(step: DrainStep, unit: str, pods: Mapping[str, PodInfo]) -> Ste
             )
             for move in step.moves
         ],
+        companions=[CompanionReport(pod=one.pod, node=one.node, group=step.groups[one.uid]) for one in step.companions],
+        stated_cost=step.stated_cost,
         longest_grace_seconds=step.longest_grace_seconds,
     )
 

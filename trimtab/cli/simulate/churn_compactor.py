@@ -127,6 +127,9 @@ class ChurnActuator:
             return EvictionResponse(became=EvictionResult.EVICTED)
         return EvictionResponse(became=EvictionResult.REFUSED, message="the budget allows no disruption now")
 
+    def try_eviction(self, move: PodToEvict) -> EvictionResponse:
+        return EvictionResponse(became=EvictionResult.EVICTED)
+
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
         return self.cluster.scale_workload(deployment.partition("/")[2], before, replicas)
 

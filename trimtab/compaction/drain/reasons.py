@@ -205,6 +205,17 @@ GROUP_WAITS = Code(
     "evicted until all may be.",
     "See the message. If the time limit of the drain passes, the node is uncordoned.",
 )
+GROUP_REFUSED = Code(
+    "group-eviction-refused",
+    "Before the first eviction of a group of pods, the API server was asked about all of them (a dry run), and would "
+    "refuse one. None of the group is evicted, and the compactor asks again.",
+    "See the webhook, the policy or the budget that the message names.",
+)
+GROUP_FOLLOWS = Code(
+    "group-follows-its-leader",
+    "The pod that owns the other pods of a group was evicted, and they end with it.",
+    "Nothing. Pods that still exist a minute after the grace period of that pod are evicted too.",
+)
 GROUP_REST_WAITS = Code(
     "group-rest-waits",
     "Pods of a group were evicted, and the API server refused the eviction of another one. The rest of the group "

@@ -320,7 +320,10 @@ class DrainPlanner:
         gone_moves = [move for move in annotation.moves if move not in remaining]
         groups = DrainGroups.from_view(annotation, self.view)
         gone_moves += groups.gone_companions
-        rest = tuple(self.member_step(one, groups.staying[one.uid], annotation) for one in groups.companions_left)
+        rest = tuple(
+            groups.follow_wait(one.group) or self.member_step(one, groups.staying[one.uid], annotation)
+            for one in groups.companions_left
+        )
         surges = self.surges_of(annotation)
         undo = surges.undo_steps((move.uid for move in remaining), waits_for_ready=True)
         incomplete = self.incomplete_workload(gone_moves)

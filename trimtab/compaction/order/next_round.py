@@ -90,7 +90,8 @@ class _RoundDecision:
     def __post_init__(self) -> None:
         self.nodes = {node.name: node for node in self.view.inventory.nodes}
         self.planner = DrainPlanner(self.view, self.timeouts)
-        self.checker = OrderedEvictionChecker.for_order(self.view.inventory, self.view.now, self.order.rules)
+        inventory, pools = self.view.inventory, self.view.pools
+        self.checker = OrderedEvictionChecker.for_order(inventory, self.view.now, self.order.rules, pools)
         self.surges = OrderSurges(self.planner, self.order.rules)
 
     def decide(self) -> OrderRound:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.node_nature import NodeKind
-from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP
+from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction import reasons as r
@@ -99,6 +99,7 @@ def plan_order(
     order: str = "",
     own_nodes: Collection[str] = (),
     denials: Mapping[str, Reason] | None = None,
+    pools: Sequence[Pool] = (),
 ) -> OrderPlan:
     """Returns the plan of an order. Equal input gives an equal plan.
 
@@ -106,9 +107,16 @@ def plan_order(
     nodes of the order that are not emptied by this plan, and that receive no pods either. order: the name of the order,
     whose own records keep no node from it. own_nodes: the nodes that the compactor has cordoned for this order, or may
     cordon for it whatever their annotations say. denials: uid of a pod → why it cannot be evicted, which only the API
-    server knows."""
+    server knows. pools: the pools whose labels make groups of pods."""
     return _OrderPlanner(
-        model, [model.node_numbers[name] for name in names], rules, now, order, frozenset(own_nodes), denials or {}
+        model,
+        [model.node_numbers[name] for name in names],
+        rules,
+        now,
+        order,
+        frozenset(own_nodes),
+        denials or {},
+        pools,
     ).build_plan([model.node_numbers[name] for name in closed if name in model.node_numbers])
 
 
@@ -121,6 +129,7 @@ class _OrderPlanner:
     order: str
     own_nodes: frozenset[str]
     denials: Mapping[str, Reason]
+    pools: Sequence[Pool]
     pods_to_move: dict[int, list[int]] = field(default_factory=dict)
     budget_of: dict[int, int] = field(default_factory=dict)
     surge_of: dict[int, Surge] = field(default_factory=dict)
@@ -134,7 +143,7 @@ class _OrderPlanner:
 
     def __post_init__(self) -> None:
         inventory = self.model.inventory
-        self.checker = OrderedEvictionChecker.for_order(inventory, self.now, self.rules)
+        self.checker = OrderedEvictionChecker.for_order(inventory, self.now, self.rules, self.pools)
         self.allowed = [max(1, budget.allowed) for budget in inventory.pdbs]
 
     def build_plan(self, closed: Sequence[int]) -> OrderPlan:

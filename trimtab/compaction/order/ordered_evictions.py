@@ -5,7 +5,7 @@ worth it, or whether a cluster autoscaler would remove the node. What a user can
 names the option.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.cluster_state import Inventory
@@ -45,9 +45,11 @@ class OrderedEvictionChecker(EvictionChecker):
     order_rules: OrderRules = field(default_factory=OrderRules)
 
     @classmethod
-    def for_order(cls, inventory: Inventory, now: Seconds | None, rules: OrderRules) -> "OrderedEvictionChecker":
+    def for_order(
+        cls, inventory: Inventory, now: Seconds | None, rules: OrderRules, pools: Sequence[Pool] = ()
+    ) -> "OrderedEvictionChecker":
         """Returns the checker for an order. `now` is None if the time is unknown."""
-        checker = cls.for_inventory(inventory, now)
+        checker = cls.for_inventory(inventory, now, pools=pools)
         assert isinstance(checker, cls)
         checker.order_rules = rules
         return checker

@@ -143,6 +143,7 @@ def prepare_problem(
             context.now,
             context.autoscaler,
             context.observations.terms if context.observations is not None else EMPTY_LEDGER,
+            pools,
         ),
         {},
     )

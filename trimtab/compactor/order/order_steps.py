@@ -137,7 +137,7 @@ class OrderSteps:
         view = observed.view
         model, order = build_cluster_model(view.inventory, self.readmitted_requests), self.order
         denials = {**self.denials, **self.foreign_pods}
-        return plan_order(model, names, order.rules, view.now, order.nodes, order.name, own_nodes, denials)
+        return plan_order(model, names, order.rules, view.now, order.nodes, order.name, own_nodes, denials, view.pools)
 
     def decide(self, observed: OrderView, stop: Reason | None = None, own_nodes: Collection[str] = ()) -> OrderRound:
         """Returns the next writes. `stop`: why nothing new may be begun."""

@@ -36,6 +36,7 @@ class ReplayCluster(ChurnCluster):
     _slots: dict[str, str] = field(default_factory=dict)
     """Uid → slot."""
     _rules: dict[str, Pdb] = field(default_factory=dict)
+    _rule_index: PdbIndex = field(default_factory=lambda: PdbIndex.from_pdbs(()))
     _budgets_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Slot → the budgets that select its pods."""
     _next_budget: int = 0
@@ -177,10 +178,11 @@ class ReplayCluster(ChurnCluster):
                 self._rules[key] = budget
         if has_changed:
             self.version += 1
+            self._rule_index = PdbIndex.from_pdbs(self._rules.values())
             self._budgets_of = {slot: self._find_budgets(self.stretch.samples[slot]) for slot in self._budgets_of}
 
     def _find_budgets(self, sample: PodInfo) -> tuple[str, ...]:
-        index = PdbIndex.from_pdbs(self._rules.values())
+        index = self._rule_index
         numbers = index.matching_numbers(sample.namespace, sample.requirements.labels)
         return tuple(index.pdbs[number].key for number in numbers)
 

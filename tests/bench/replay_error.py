@@ -18,8 +18,8 @@ from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history
 from trimtab.cli.replay.recorded_world import read_recording
 from trimtab.cli.replay.run import ReplaySteps, ReplayVariant, replay_variant
-from trimtab.cli.simulate.churn_compactor import ChurnActuator, build_loop
 from trimtab.cli.simulate.churn_run import FIRST_ROUND_SECONDS, POOL, CompactorTimes
+from trimtab.compactor.in_memory import InMemoryActuator, build_loop
 from trimtab.inputs.capture_series import SeriesFolder, find_series_files
 from trimtab.machines.prices import PriceFile
 
@@ -90,7 +90,7 @@ def run_with_trimtab(churn: Churn) -> list[ChurnRecord]:
     cluster = ChurnCluster(churn)
     stand_in, times = ChurnStandIn(cluster, StandInFlags()), CompactorTimes()
     loop = build_loop(
-        ChurnActuator(cluster, stand_in, POOL),
+        InMemoryActuator(cluster, stand_in.describe_autoscaler, (POOL,)),
         plan_seconds=times.plan,
         recheck_seconds=times.recheck,
         poll_seconds=times.poll,

@@ -25,5 +25,6 @@ everything else is in one ConfigMap per pool.
     loop, error_guard        runs round after round; an unexpected error in one pool does not stop the others
     decision_events, metrics  history entries as Events, and as metrics
     notifications            what the compactor did and wants, for a chat room or another program
+    in_memory                the same loop in a cluster in memory, for simulations and replays
     process                  connects all parts: leader election, signals, shutdown
 """

@@ -12,15 +12,8 @@ from heapq import heappop, heappush
 from math import ceil
 
 from trimtab.autoscaling.churn import churn_objects as objects
-from trimtab.autoscaling.churn.churn_history import (
-    BudgetSeen,
-    ChurnRecord,
-    NodeGone,
-    NodeSeen,
-    PodGone,
-    PodSeen,
-)
-from trimtab.autoscaling.churn.churn_objects import NAMESPACE
+from trimtab.autoscaling.churn.churn_history import BudgetSeen, ChurnRecord, NodeGone, NodeSeen, PodGone, PodSeen
+from trimtab.autoscaling.churn.churn_objects import NAMESPACE, ChurningWorkload
 from trimtab.autoscaling.churn.churn_scheduler import ChurnScheduler
 from trimtab.autoscaling.churn.churn_script import SPOT_NOTICE_SECONDS, Churn, ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.pod_shapes import ChurnPodShape
@@ -30,13 +23,15 @@ from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb
-from trimtab.cluster.pod import PodInfo, SchedulingRequirements
+from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.timestamps import Seconds
 
 EPOCH = 1_772_409_600
 """The second, since 1970, at which a churn begins: Monday 2 March 2026, 00:00 UTC."""
 SURGE_SHARE = 0.25
 """maxSurge and maxUnavailable of a Deployment, by default."""
+BASE = Inventory(nodes=(), pods=(), owner_kinds=frozenset({DEPLOYMENT, REPLICA_SET, JOB}), namespaces={NAMESPACE: {}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,27 +44,6 @@ class ClusterTimes:
     """From the deletion of a pod until it is gone."""
     provision: int = 90
     """From the order of a machine until its node is ready."""
-
-
-@dataclass(slots=True)
-class ChurningWorkload:
-    """A Deployment, or a Job."""
-
-    name: str
-    requirements: SchedulingRequirements
-    number: int
-    wanted: int
-    is_job: bool = False
-    max_unavailable: int | None = None
-    generation: int = 0
-    pods: dict[str, int] = field(default_factory=dict)
-    """Uid of each pod that is not being deleted → its generation."""
-
-    def owner(self, generation: int) -> OwnerKey:
-        """Returns the object that creates the pods of a generation."""
-        if self.is_job:
-            return OwnerKey(NAMESPACE, JOB, self.name)
-        return OwnerKey(NAMESPACE, REPLICA_SET, f"{self.name}-{generation}")
 
 
 @dataclass(slots=True)
@@ -87,6 +61,10 @@ class ChurnCluster:
     workloads: dict[str, ChurningWorkload] = field(default_factory=dict)
     history: list[ChurnRecord] = field(default_factory=list)
     scheduler: ChurnScheduler = field(default_factory=ChurnScheduler)
+    base: Inventory = BASE
+    """What is neither node, pod nor budget."""
+    templates: dict[str, NodeInfo] = field(init=False)
+    """Group → a new node of it."""
     coming: list[str] = field(default_factory=list)
     """The groups of machines that were ordered and have no node yet."""
     version: int = 0
@@ -104,6 +82,9 @@ class ChurnCluster:
     _inventory: tuple[int, Inventory] | None = None
 
     def __post_init__(self) -> None:
+        self.templates = {
+            one.group: objects.create_node(one, f"new-{one.group}", self.epoch) for one in self.churn.machines
+        }
         for group in self.churn.nodes:
             self._add_node(group)
         for number, workload in enumerate(self.churn.workloads):
@@ -119,6 +100,11 @@ class ChurnCluster:
         self.settle()
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def timestamp(self) -> Seconds:
+        """The present second, since 1970."""
+        return self.epoch + self.now
+
     def advance_to(self, second: int) -> None:
         """Lets everything happen that is due until this second, and that second itself."""
         events = self.churn.events
@@ -188,10 +174,9 @@ class ChurnCluster:
         self._reconcile(name)
 
     def _happen_to_node(self, event: ChurnEvent) -> None:
-        names = [name for name in sorted(self.nodes) if self.nodes[name].is_staying and name not in self._lost]
-        if len(names) < 2:
+        name = self._choose_node(event)
+        if not name:
             return
-        name = names[int(event.share * len(names))]
         if event.kind is ChurnKind.CORDON:
             self._user_cordons.add(name)
             self.set_node(replace(self.nodes[name], is_cordoned=True))
@@ -204,6 +189,11 @@ class ChurnCluster:
         else:
             self.set_node(self.nodes[name])
             self.delete_node(name)
+
+    def _choose_node(self, event: ChurnEvent) -> str:
+        """Returns the node to which it happens, or ""."""
+        names = [name for name in sorted(self.nodes) if self.nodes[name].is_staying and name not in self._lost]
+        return names[int(event.share * len(names))] if len(names) > 1 else ""
 
     def _uncordon(self, name: str) -> None:
         if name in self._user_cordons:
@@ -221,7 +211,7 @@ class ChurnCluster:
         new_count, surge = len(workload.pods) - len(old), 0
         if old:
             surge, unavailable = ceil(workload.wanted * SURGE_SHARE), int(workload.wanted * SURGE_SHARE)
-            ready = sum(self.pods[uid].is_ready for uid in workload.pods)
+            ready = self._count_ready(workload)
             spare = ready - (workload.wanted - unavailable)
             for uid in self._deletion_order(old):
                 is_ready = self.pods[uid].is_ready
@@ -257,17 +247,23 @@ class ChurnCluster:
         self._created += 1
         uid = f"{workload.name}-{self._created:06d}"
         owner = workload.owner(workload.generation)
-        pod = objects.create_pod(uid, workload.requirements, owner, self.epoch + self.now, workload.number)
+        pod = objects.create_pod(uid, workload.requirements, owner, self.timestamp, workload.number)
         self.scheduler.know(pod)
-        workload.pods[uid] = workload.generation
-        self._waiting[uid] = None
-        self._has_room = True
+        self._add_pod(workload, pod)
+
+    def _add_pod(self, workload: ChurningWorkload, pod: PodInfo) -> None:
+        workload.pods[pod.uid] = workload.generation
+        if pod.node:
+            self._pods_on[pod.node][pod.uid] = None
+        else:
+            self._waiting[pod.uid] = None
+            self._has_room = True
         self._set_pod(pod)
 
     def _make_ready(self, uid: str) -> None:
         pod = self.pods.get(uid)
         if pod is not None and pod.deletion_requested_at is None:
-            self._set_pod(change(pod, is_ready=True, started=self.epoch + self.now))
+            self._set_pod(change(pod, is_ready=True, started=self.timestamp))
             self._reconcile(self._workload_of(pod))
 
     def _delete_pod(self, uid: str, *, is_evicted: bool = False) -> None:
@@ -277,7 +273,7 @@ class ChurnCluster:
         if name in self.workloads:
             self.workloads[name].pods.pop(uid, None)
         self._set_pod(
-            change(pod, deletion_requested_at=self.epoch + self.now, is_ready=False, likeness=-1), is_evicted=is_evicted
+            change(pod, deletion_requested_at=self.timestamp, is_ready=False, likeness=-1), is_evicted=is_evicted
         )
         if pod.node:
             self._after(self.times.stop, self._remove_pod, uid)
@@ -358,7 +354,7 @@ class ChurnCluster:
     def _add_node(self, group: str) -> None:
         machine = next(one for one in self.churn.machines if one.group == group)
         self._ordered += 1
-        node = objects.create_node(machine, f"{group}-{self._ordered:04d}", self.epoch + self.now)
+        node = objects.create_node(machine, f"{group}-{self._ordered:04d}", self.timestamp)
         self._pods_on[node.name] = {}
         self.set_node(node)
 
@@ -390,22 +386,30 @@ class ChurnCluster:
         if pod is None or pod.deletion_requested_at is not None:
             return True
         name = self._workload_of(pod)
-        budget = self._budget_of(self.workloads[name])
-        if budget is not None and not budget.allows_eviction(pod_is_ready=pod.is_ready):
+        if not self._allows_eviction(pod, name):
             return False
         self._delete_pod(uid, is_evicted=True)
         self._reconcile(name)
         self.settle()
         return True
 
+    def _allows_eviction(self, pod: PodInfo, workload: str) -> bool:
+        budget = self._budget_of(self.workloads[workload])
+        return budget is None or budget.allows_eviction(pod_is_ready=pod.is_ready)
+
     # ── what others see ──────────────────────────────────────────────────────────────────────────────
     def _budget_of(self, workload: ChurningWorkload) -> Pdb | None:
         if workload.max_unavailable is None or workload.is_job:
             return None
-        ready = sum(self.pods[uid].is_ready for uid in workload.pods)
         return objects.create_budget(
-            workload.name, wanted=workload.wanted, ready=ready, max_unavailable=workload.max_unavailable
+            workload.name,
+            wanted=workload.wanted,
+            ready=self._count_ready(workload),
+            max_unavailable=workload.max_unavailable,
         )
+
+    def _count_ready(self, workload: ChurningWorkload) -> int:
+        return sum(self.pods[uid].is_ready for uid in workload.pods)
 
     @property
     def budgets(self) -> tuple[Pdb, ...]:
@@ -425,25 +429,28 @@ class ChurnCluster:
     def read_inventory(self) -> Inventory:
         """Returns the cluster as a planner reads it."""
         if self._inventory is None or self._inventory[0] != self.version:
-            owners: dict[OwnerKey, ReplicaCounts] = {}
-            for workload in self.workloads.values():
-                ready = sum(self.pods[uid].is_ready for uid in workload.pods)
-                counts = ReplicaCounts(
-                    wanted=None if workload.is_job else workload.wanted, have=len(workload.pods), ready=ready
-                )
-                if not workload.is_job:
-                    owners[OwnerKey(NAMESPACE, DEPLOYMENT, workload.name)] = counts
-                owners |= self._replica_sets(workload, counts)
-            inventory = Inventory(
+            inventory = replace(
+                self.base,
                 nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
                 pods=tuple(self.pods[uid] for uid in sorted(self.pods)),
                 pdbs=self.budgets,
-                owners=owners,
-                owner_kinds=frozenset({DEPLOYMENT, REPLICA_SET, JOB}),
-                namespaces={NAMESPACE: {}},
+                owners={**self.base.owners, **self._count_replicas()},
             )
             self._inventory = (self.version, inventory)
         return self._inventory[1]
+
+    def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
+        owners: dict[OwnerKey, ReplicaCounts] = {}
+        for workload in self.workloads.values():
+            counts = ReplicaCounts(
+                wanted=None if workload.is_job else workload.wanted,
+                have=len(workload.pods),
+                ready=self._count_ready(workload),
+            )
+            if not workload.is_job:
+                owners[OwnerKey(NAMESPACE, DEPLOYMENT, workload.name)] = counts
+            owners |= self._replica_sets(workload, counts)
+        return owners
 
     def _replica_sets(self, workload: ChurningWorkload, counts: ReplicaCounts) -> dict[OwnerKey, ReplicaCounts]:
         generations = set(workload.pods.values())

@@ -1,12 +1,13 @@
 """Objects of the churn as the product reads them: nodes, pods and budgets of the cluster in memory."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from trimtab.autoscaling.churn.churn_script import ChurnMachine
 from trimtab.autoscaling.churn.pod_shapes import ChurnPodShape
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.kinds import JOB, REPLICA_SET
 from trimtab.cluster.node import CANDIDATE_TAINT, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb
@@ -20,6 +21,27 @@ DELETION_TAINT = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule"
 CANDIDATE = Taint(key=CANDIDATE_TAINT, effect="PreferNoSchedule")
 SPOT_TAINT = Taint(key="churn/spot-loss", effect="NoSchedule")
 """The taint of a node that the cloud takes away soon."""
+
+
+@dataclass(slots=True)
+class ChurningWorkload:
+    """A Deployment, or a Job."""
+
+    name: str
+    requirements: SchedulingRequirements
+    number: int
+    wanted: int
+    is_job: bool = False
+    max_unavailable: int | None = None
+    generation: int = 0
+    pods: dict[str, int] = field(default_factory=dict)
+    """Uid of each pod that is not being deleted → its generation."""
+
+    def owner(self, generation: int) -> OwnerKey:
+        """Returns the object that creates the pods of a generation."""
+        if self.is_job:
+            return OwnerKey(NAMESPACE, JOB, self.name)
+        return OwnerKey(NAMESPACE, REPLICA_SET, f"{self.name}-{generation}")
 
 
 def create_node(machine: ChurnMachine, name: str, created: Seconds) -> NodeInfo:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field, replace
 
 from trimtab.autoscaling.churn import churn_objects as objects
-from trimtab.autoscaling.churn.churn_cluster import EPOCH, ChurnCluster
+from trimtab.autoscaling.churn.churn_cluster import ChurnCluster
 from trimtab.autoscaling.churn.stand_in import scan_cluster
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.autoscaling.churn.stand_in_view import (
+    GROUP_LABEL,
     AddNodes,
     BeginRemoval,
     DeleteNode,
@@ -17,8 +18,11 @@ from trimtab.autoscaling.churn.stand_in_view import (
     StandInState,
     StandInView,
 )
-from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.autoscaler_flags import DELAY_AFTER_ADD, UNNEEDED_TIME
+from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pdb import PdbIndex
+
+MAX_GROUP_SIZE = 10_000
 
 
 @dataclass(slots=True)
@@ -28,29 +32,54 @@ class ChurnStandIn:
     cluster: ChurnCluster
     flags: StandInFlags
     state: StandInState = field(default_factory=StandInState)
-    templates: dict[str, NodeInfo] = field(init=False)
-
-    def __post_init__(self) -> None:
-        machines = self.cluster.churn.machines
-        self.templates = {one.group: objects.create_node(one, f"new-{one.group}", EPOCH) for one in machines}
 
     def run_scan(self) -> None:
         """Scans once."""
         cluster, scheduler = self.cluster, self.cluster.scheduler
         capacity = scheduler.refresh(cluster.nodes, cluster.pods.values())
         view = StandInView(
-            now=cluster.epoch + cluster.now,
+            now=cluster.timestamp,
             capacity=capacity,
             class_of={pod.uid: scheduler.class_of(pod) for pod in cluster.pods.values()},
             pods_on={name: cluster.pods_on(name) for name in cluster.nodes},
             waiting=cluster.waiting,
             pdbs=PdbIndex.from_pdbs(cluster.budgets),
-            coming=tuple(self.templates[group] for group in cluster.coming),
+            coming=tuple(cluster.templates[group] for group in cluster.coming),
         )
-        scan = scan_cluster(self.state, view, self.flags, self.templates)
+        scan = scan_cluster(self.state, view, self.flags, cluster.templates)
         self.state = scan.state
         for action in scan.actions:
             self._execute(action)
+
+    def describe_autoscaler(self) -> Autoscaler:
+        """Returns what an autoscaler in this state publishes about itself."""
+        cluster, flags = self.cluster, self.flags
+        names_by_group: dict[str, list[str]] = {group: [] for group in cluster.templates}
+        for node in cluster.nodes.values():
+            names_by_group.setdefault(node.labels[GROUP_LABEL], []).append(node.name)
+        groups = tuple(
+            NodeGroupStatus(
+                name=group,
+                healthy=True,
+                scale_up="InProgress" if group in cluster.coming else "NoActivity",
+                target=len(names) + cluster.coming.count(group),
+                min_size=flags.min_size,
+                max_size=MAX_GROUP_SIZE,
+                registered=len(names),
+                candidates=sum(name in self.state.unneeded for name in names),
+            )
+            for group, names in sorted(names_by_group.items())
+        )
+        return Autoscaler(
+            scale_up="InProgress" if cluster.coming else "NoActivity",
+            groups=groups,
+            updated=cluster.timestamp,
+            threshold=round(flags.threshold * 100),
+            flags={
+                UNNEEDED_TIME.name: f"{flags.unneeded_seconds:g}s",
+                DELAY_AFTER_ADD.name: f"{flags.delay_after_add_seconds:g}s",
+            },
+        )
 
     def _execute(self, action: StandInAction) -> None:
         cluster = self.cluster

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from trimtab.autoscaling.churn.churn_cluster import ChurnCluster, ChurningWorkload
+from trimtab.autoscaling.churn.churn_cluster import ChurnCluster
 from trimtab.autoscaling.churn.churn_history import PodSeen
+from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.cluster.api.meta import change
-from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
+from trimtab.cluster.cluster_state import ReplicaCounts
 from trimtab.cluster.kinds import JOB
 from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
@@ -27,18 +28,15 @@ class ReplayCluster(ChurnCluster):
     """The cluster at one time of the replay. Its demand is that of a recorded stretch, whatever its nodes are."""
 
     stretch: Stretch = field(default_factory=lambda: Stretch(0, 0))
-    base: Inventory = field(default_factory=lambda: Inventory(nodes=(), pods=()))
-    """What is neither node, pod nor budget, as it was last."""
     recorded_top_owners: Mapping[OwnerKey, OwnerKey] = field(default_factory=dict)
     prices: Mapping[str, int] = field(default_factory=dict)
     """Group → micro-dollars an hour of a node of it; 0 for a group without a known price."""
-    templates: dict[str, NodeInfo] = field(default_factory=dict)
-    """Group → a new node of it."""
     group_of_node: dict[str, str] = field(default_factory=dict)
     """Each node that there ever was → its group."""
     _slots: dict[str, str] = field(default_factory=dict)
     """Uid → slot."""
     _rules: dict[str, Pdb] = field(default_factory=dict)
+    _rule_index: PdbIndex = field(default_factory=lambda: PdbIndex.from_pdbs(()))
     _budgets_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Slot → the budgets that select its pods."""
     _next_budget: int = 0
@@ -77,15 +75,8 @@ class ReplayCluster(ChurnCluster):
             self._reconcile(workload.name)
             if not workload.wanted and not workload.pods:
                 self.workloads.pop(workload.name, None)
-        elif name := self._choose_node(event):
-            if event.kind is ChurnKind.CORDON:
-                self._user_cordons.add(name)
-                self.set_node(replace(self.nodes[name], is_cordoned=True))
-                self._after(event.amount, self._uncordon, name)
-            else:
-                self._lost.add(name)
-                self.set_node(self.nodes[name])
-                self.delete_node(name)
+        else:
+            self._happen_to_node(event)
 
     def _choose_node(self, event: ChurnEvent) -> str:
         """Returns the node to which it happens: the recorded one, or another one of its group that takes pods."""
@@ -115,7 +106,7 @@ class ReplayCluster(ChurnCluster):
         self._created += 1
         sample = self.stretch.samples[workload.name]
         uid = f"{sample.namespace}/{workload.name.rpartition('/')[2]}-{self._created}"
-        created = self.epoch + self.now
+        created = self.timestamp
         pod = change(
             sample,
             name=uid.partition("/")[2],
@@ -131,13 +122,7 @@ class ReplayCluster(ChurnCluster):
             nominated_node="",
         )
         self._slots[uid] = workload.name
-        workload.pods[uid] = workload.generation
-        if node:
-            self._pods_on[node][uid] = None
-        else:
-            self._waiting[uid] = None
-            self._has_room = True
-        self._set_pod(pod)
+        self._add_pod(workload, pod)
 
     def _workload_of(self, pod: PodInfo) -> str:
         return self._slots.get(pod.uid, "")
@@ -156,7 +141,7 @@ class ReplayCluster(ChurnCluster):
             name=name,
             uid=name,
             labels={**template.labels, HOSTNAME_LABEL: name},
-            created=self.epoch + self.now,
+            created=self.timestamp,
             provider_id="",
         )
         self._pods_on[name] = {}
@@ -183,7 +168,7 @@ class ReplayCluster(ChurnCluster):
     def _take_budgets(self) -> None:
         """Takes over what budgets said until now."""
         changes, has_changed = self.stretch.budgets, False
-        while self._next_budget < len(changes) and changes[self._next_budget][0] <= self.epoch + self.now:
+        while self._next_budget < len(changes) and changes[self._next_budget][0] <= self.timestamp:
             _, key, budget = changes[self._next_budget]
             self._next_budget += 1
             has_changed = True
@@ -193,10 +178,11 @@ class ReplayCluster(ChurnCluster):
                 self._rules[key] = budget
         if has_changed:
             self.version += 1
+            self._rule_index = PdbIndex.from_pdbs(self._rules.values())
             self._budgets_of = {slot: self._find_budgets(self.stretch.samples[slot]) for slot in self._budgets_of}
 
     def _find_budgets(self, sample: PodInfo) -> tuple[str, ...]:
-        index = PdbIndex.from_pdbs(self._rules.values())
+        index = self._rule_index
         numbers = index.matching_numbers(sample.namespace, sample.requirements.labels)
         return tuple(index.pdbs[number].key for number in numbers)
 
@@ -218,60 +204,39 @@ class ReplayCluster(ChurnCluster):
             with_counts(self._rules[key], expected=expected[key], ready=ready[key]) for key in sorted(self._rules)
         )
 
-    def _count_ready(self, workload: ChurningWorkload) -> int:
-        return sum(self.pods[uid].is_ready for uid in workload.pods)
-
-    def evict_pod(self, uid: str) -> bool:
-        """Evicts the pod as the eviction API does; returns False if a budget refuses it."""
-        pod = self.pods.get(uid)
-        if pod is None or pod.deletion_requested_at is not None:
-            return True
-        name = self._workload_of(pod)
-        keys = self._budgets_of.get(name, ())
+    def _allows_eviction(self, pod: PodInfo, workload: str) -> bool:
+        keys = self._budgets_of.get(workload, ())
         if len(keys) > 1:
             # The eviction API answers 500 for a pod of several budgets.
             return False
-        if keys and not all(
+        return not keys or all(
             budget.allows_eviction(pod_is_ready=pod.is_ready) for budget in self.budgets if budget.key in keys
-        ):
-            return False
-        self._delete_pod(uid, is_evicted=True)
-        self._reconcile(name)
-        self.settle()
-        return True
+        )
+
+    def scale_workload(self, name: str, before: int, replicas: int) -> bool:
+        """Returns False: only the recording decides how many replicas there are."""
+        return False
 
     # ── what others see ──────────────────────────────────────────────────────────────────────────────
-    def read_inventory(self) -> Inventory:
-        """Returns the cluster as a planner reads it."""
-        if self._inventory is None or self._inventory[0] != self.version:
-            wanted: dict[OwnerKey, list[int]] = defaultdict(lambda: [0, 0, 0])
-            kinds: dict[OwnerKey, bool] = {}
-            for slot, workload in self.workloads.items():
-                owner = self.stretch.samples[slot].owner
-                if owner is None:
-                    continue
-                ready = self._count_ready(workload)
-                for key in (owner, self.recorded_top_owners.get(owner)):
-                    if key is not None:
-                        kinds[key] = workload.is_job
-                        counts = wanted[key]
-                        counts[0] += workload.wanted
-                        counts[1] += len(workload.pods)
-                        counts[2] += ready
-            owners = {
-                key: ReplicaCounts(wanted=None if kinds[key] else counts[0], have=counts[1], ready=counts[2])
-                for key, counts in wanted.items()
-            }
-            inventory = replace(
-                self.base,
-                nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
-                pods=tuple(self.pods[uid] for uid in sorted(self.pods)),
-                pdbs=self.budgets,
-                owners={**self.base.owners, **owners},
-                missing_daemons=(),
-            )
-            self._inventory = (self.version, inventory)
-        return self._inventory[1]
+    def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
+        amounts: dict[OwnerKey, list[int]] = defaultdict(lambda: [0, 0, 0])
+        job_owners: dict[OwnerKey, bool] = {}
+        for slot, workload in self.workloads.items():
+            owner = self.stretch.samples[slot].owner
+            if owner is None:
+                continue
+            ready = self._count_ready(workload)
+            for key in (owner, self.recorded_top_owners.get(owner)):
+                if key is not None:
+                    job_owners[key] = workload.is_job
+                    counts = amounts[key]
+                    counts[0] += workload.wanted
+                    counts[1] += len(workload.pods)
+                    counts[2] += ready
+        return {
+            key: ReplicaCounts(wanted=None if job_owners[key] else wanted, have=have, ready=ready)
+            for key, (wanted, have, ready) in amounts.items()
+        }
 
     @property
     def top_owners(self) -> dict[OwnerKey, OwnerKey]:

@@ -8,9 +8,10 @@ from importlib.metadata import version
 
 from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history, recorded_history
 from trimtab.cli.replay.missing_inputs import list_missing_inputs
+from trimtab.cli.replay.parallel import choose_processes, replay_variants
 from trimtab.cli.replay.recorded_world import RecordedWorld, preset_pools, read_recording
 from trimtab.cli.replay.report import ReplayReport, build_replay_report
-from trimtab.cli.replay.run import ReplaySteps, ReplayVariant, choose_steps, replay_variant
+from trimtab.cli.replay.run import ReplaySteps, ReplayVariant, choose_steps
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import PRESETS
 from trimtab.inputs.capture_series import find_series_files
@@ -51,18 +52,12 @@ def replay_captures(
         groups = {life.node.name: life.group for life in stretch.nodes}
         history = recorded_history(stretch, recorded.world.node_prices)
         add_history(was, history, stretch.begin, stretch.end, groups)
-    steps = steps or choose_steps(was.sum_pools().node_seconds / HOUR)
+    node_hours = was.sum_pools().node_seconds / HOUR
+    steps = steps or choose_steps(node_hours)
     variants = list(list_variants(recorded, presets, thresholds))
+    processes = choose_processes(len(variants), node_hours, recorded.pod_states)
     with progress().show_parts(recorded.seconds * len(variants), "Replaying") as show:
-        replayed = [
-            replay_variant(
-                recorded.world,
-                variant,
-                steps,
-                lambda second, number=number: show(number * recorded.seconds + second),  # type: ignore[misc]
-            )
-            for number, variant in enumerate(variants)
-        ]
+        replayed = replay_variants(recorded.world, variants, steps, processes, show)
     with_trimtab = [variant.name for variant in variants if variant.pools]
     details = (
         CONFIGURED

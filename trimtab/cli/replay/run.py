@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
-from trimtab.autoscaling.churn.churn_script import Churn, ChurnMachine, ChurnOptions
+from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.autoscaling.replay.daily_outcome import DailyOutcome, add_history
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, make_templates
+from trimtab.autoscaling.replay.replay_cluster import ReplayCluster
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler
-from trimtab.cli.replay.replayed_compactor import ReplayActuator, build_loop
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pool import Pool
-from trimtab.cluster.reason import Unreadable
+from trimtab.compactor.in_memory import InMemoryActuator, build_loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,23 +104,17 @@ def _replay_stretch(
 ) -> None:
     variant = result.variant
     cluster = ReplayCluster(
-        Churn(
-            options=ChurnOptions(),
-            workloads=(),
-            events=list_events(stretch, world.top_owners),
-            machines=_machines_of(stretch),
-        ),
+        Churn(options=ChurnOptions(), workloads=(), events=list_events(stretch, world.top_owners)),
         times,
         epoch=stretch.begin,
         scheduler=ReplayScheduler(base=world.base),
         stretch=stretch,
-        base=world.base,
+        base=replace(world.base, missing_daemons=()),
         recorded_top_owners=world.top_owners,
         prices=world.prices,
     )
     stand_in = ChurnStandIn(cluster, StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan))
-    stand_in.templates = cluster.templates
-    actuator = ReplayActuator(cluster, stand_in, variant.pools)
+    actuator = InMemoryActuator(cluster, stand_in.describe_autoscaler, variant.pools)
     loop = build_loop(actuator, plan_seconds=steps.plan, recheck_seconds=20, poll_seconds=steps.poll)
     end = stretch.end - stretch.begin
     next_scan, next_round = steps.scan, steps.plan if variant.pools else end
@@ -141,20 +134,3 @@ def _replay_stretch(
     add_history(result.outcome, cluster.history, stretch.begin, stretch.end, cluster.group_of_node)
     result.evicted += cluster.count_evictions()
     result.decisions += Counter(f"{one.what} {one.code}" for one in actuator.decisions)
-
-
-def _machines_of(stretch: Stretch) -> tuple[ChurnMachine, ...]:
-    """Returns the node groups as the stand-in knows them; its templates are replaced by those of the recording."""
-    machines = []
-    for group, node in sorted(make_templates(stretch).items()):
-        amounts = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
-        machines.append(
-            ChurnMachine(
-                group=group,
-                instance_type="",
-                millicores=amounts.get("cpu", 0),
-                mebibytes=amounts.get("memory", 0) >> 20,
-                price=0,
-            )
-        )
-    return tuple(machines)

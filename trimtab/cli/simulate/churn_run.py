@@ -11,8 +11,8 @@ from trimtab.autoscaling.churn.churn_outcome import ChurnOutcome, judge_history
 from trimtab.autoscaling.churn.churn_script import Churn
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
-from trimtab.cli.simulate.churn_compactor import ChurnActuator, build_loop
 from trimtab.cluster.pool import Pool, Precedence, pool_from_preset
+from trimtab.compactor.in_memory import InMemoryActuator, build_loop
 
 POOL = replace(pool_from_preset("keen", "all"), everything=True, dry_run=False, jobs=True)
 """The settings of the pool by default: the preset `keen`, and Jobs may be evicted, as by the cluster autoscaler."""
@@ -78,7 +78,7 @@ def run_variant(
         autoscaler=variant.precedence or Precedence.FOLLOW,
         keeps_forecast=pool.keeps_forecast and variant.keeps_forecast,
     )
-    actuator = ChurnActuator(cluster, stand_in, pool)
+    actuator = InMemoryActuator(cluster, stand_in.describe_autoscaler, (pool,))
     loop = build_loop(
         actuator,
         plan_seconds=compactor_times.plan,

@@ -1,16 +1,19 @@
-"""Runs the compactor's own loop, and the stand-in for the cluster autoscaler, in the cluster in memory of a replay."""
+"""Runs the compactor's own loop in a cluster in memory, as of a simulation or a replay.
+
+The loop reads views and makes writes through the same interfaces as in a real cluster; only what is behind them is
+simulated. Writes take no time and do not fail.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
-from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster
-from trimtab.cluster.autoscaler_flags import DELAY_AFTER_ADD, UNNEEDED_TIME
-from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
+from trimtab.cluster.cluster_autoscaler import Autoscaler
+from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.signature import SigningKeys
@@ -31,67 +34,64 @@ from trimtab.compactor.step_runner import StepRunner
 from trimtab.runtime import log
 from trimtab.runtime.graceful_shutdown import GracefulShutdown
 
-KEYS = SigningKeys(b"the key of a cluster that is replayed")
 HOME = "trimtab-system"
-MAX_GROUP_SIZE = 10_000
+KEYS = SigningKeys(b"the signing key of a cluster in memory")
+
+
+class ClusterInMemory(Protocol):
+    """A cluster that exists in this process alone."""
+
+    @property
+    def timestamp(self) -> Seconds:
+        """The present second, since 1970."""
+
+    @property
+    def nodes(self) -> Mapping[str, NodeInfo]:
+        """Name → node."""
+
+    @property
+    def top_owners(self) -> Mapping[OwnerKey, OwnerKey]:
+        """ReplicaSet → Deployment."""
+
+    def read_inventory(self) -> Inventory:
+        """Returns the cluster as a planner reads it."""
+
+    def set_node(self, node: NodeInfo) -> None:
+        """Replaces a node of the same name."""
+
+    def settle(self) -> None:
+        """Lets the scheduler try the pods that wait."""
+
+    def evict_pod(self, uid: str) -> bool:
+        """Evicts the pod; returns False if a budget refuses it."""
+
+    def scale_workload(self, name: str, before: int, replicas: int) -> bool:
+        """Gives the workload this number of replicas; returns False if it did not."""
 
 
 @dataclass(slots=True)
-class ReplayActuator:
-    """The replayed cluster as the compactor's loop sees and changes it. Writes take no time and do not fail."""
+class InMemoryActuator:
+    """The cluster in memory as the compactor's loop sees and changes it."""
 
-    cluster: ReplayCluster
-    stand_in: ChurnStandIn
+    cluster: ClusterInMemory
+    describe_autoscaler: Callable[[], Autoscaler]
     pools: tuple[Pool, ...]
+    keys: SigningKeys = KEYS
     decisions: list[HistoryEntry] = field(default_factory=list)
 
     # ── what the compactor reads ─────────────────────────────────────────────────────────────────────
-    @property
-    def now(self) -> Seconds:
-        """The second of the recording, since 1970."""
-        return self.cluster.epoch + self.cluster.now
-
     def read_view(self) -> ClusterView:
-        """Returns the cluster as it is now in the replay."""
+        """Returns the present state of the cluster."""
         inventory = self.cluster.read_inventory()
         return ClusterView(
-            now=self.now,
+            now=self.cluster.timestamp,
             inventory=inventory,
             pools=self.pools,
             namespace=HOME,
-            autoscaler=self._describe_autoscaler(),
+            autoscaler=self.describe_autoscaler(),
             top_owners=self.cluster.top_owners,
             versions={node.name: "1" for node in inventory.nodes},
-            annotations=read_annotations(inventory.nodes, KEYS, HOME),
-        )
-
-    def _describe_autoscaler(self) -> Autoscaler:
-        cluster, flags = self.cluster, self.stand_in.flags
-        by_group: dict[str, list[str]] = {group: [] for group in cluster.templates}
-        for node in cluster.nodes.values():
-            by_group.setdefault(node.labels[GROUP_LABEL], []).append(node.name)
-        groups = tuple(
-            NodeGroupStatus(
-                name=group,
-                healthy=True,
-                scale_up="InProgress" if group in cluster.coming else "NoActivity",
-                target=len(names) + cluster.coming.count(group),
-                min_size=flags.min_size,
-                max_size=MAX_GROUP_SIZE,
-                registered=len(names),
-                candidates=sum(name in self.stand_in.state.unneeded for name in names),
-            )
-            for group, names in sorted(by_group.items())
-        )
-        return Autoscaler(
-            scale_up="InProgress" if cluster.coming else "NoActivity",
-            groups=groups,
-            updated=self.now,
-            threshold=round(flags.threshold * 100),
-            flags={
-                UNNEEDED_TIME.name: f"{flags.unneeded_seconds:g}s",
-                DELAY_AFTER_ADD.name: f"{flags.delay_after_add_seconds:g}s",
-            },
+            annotations=read_annotations(inventory.nodes, self.keys, HOME),
         )
 
     def load_states(self) -> Mapping[str, PoolState | Unreadable]:
@@ -106,14 +106,17 @@ class ReplayActuator:
         return False
 
     def cordon_node(self, node: NodeInfo, version: str, annotation: DrainAnnotation) -> None:
-        found = self.cluster.nodes[node.name]
-        marks = {**found.annotations, CORDONED_BY_US: encode_annotation(annotation, node, KEYS)}
-        self.cluster.set_node(replace(found, is_cordoned=True, annotations=marks))
+        present = self.cluster.nodes[node.name]
+        text = encode_annotation(annotation, node, self.keys)
+        self.cluster.set_node(
+            replace(present, is_cordoned=True, annotations={**present.annotations, CORDONED_BY_US: text})
+        )
 
     def release_node(self, node: str, version: str, *, uncordon: bool) -> None:
-        found = self.cluster.nodes[node]
-        marks = {key: text for key, text in found.annotations.items() if key != CORDONED_BY_US}
-        self.cluster.set_node(replace(found, is_cordoned=found.is_cordoned and not uncordon, annotations=marks))
+        present = self.cluster.nodes[node]
+        annotations = {key: text for key, text in present.annotations.items() if key != CORDONED_BY_US}
+        is_cordoned = present.is_cordoned and not uncordon
+        self.cluster.set_node(replace(present, is_cordoned=is_cordoned, annotations=annotations))
         self.cluster.settle()
 
     def evict_pod(self, move: PodToEvict) -> EvictionResponse:
@@ -125,7 +128,7 @@ class ReplayActuator:
         return EvictionResponse(became=EvictionResult.EVICTED)
 
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
-        return False
+        return self.cluster.scale_workload(deployment.partition("/")[2], before, replicas)
 
     def set_min_replicas(self, autoscaler: str, before: int, minimum: int) -> bool:
         return False
@@ -137,8 +140,8 @@ class ReplayActuator:
         self.decisions.append(record)
 
 
-def build_loop(actuator: ReplayActuator, *, plan_seconds: float, recheck_seconds: float, poll_seconds: float) -> Loop:
-    """Returns a compactor for the replayed cluster, with the time limits of its defaults."""
+def build_loop(actuator: InMemoryActuator, *, plan_seconds: float, recheck_seconds: float, poll_seconds: float) -> Loop:
+    """Returns a compactor of the cluster in memory, with the time limits of its defaults."""
     timeouts, guard = DrainTimeouts(), ErrorGuard(log.build_logger("error"))
     states = PoolStates(actuator, (actuator.record_decision,))
     return Loop(
@@ -150,5 +153,5 @@ def build_loop(actuator: ReplayActuator, *, plan_seconds: float, recheck_seconds
         log=log.build_logger("error"),
         interval=plan_seconds,
         tick=poll_seconds,
-        elapsed=lambda: float(actuator.now),
+        elapsed=lambda: float(actuator.cluster.timestamp),
     )

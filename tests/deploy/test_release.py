@@ -91,6 +91,26 @@ def test_what_is_of_another_version_is_named(tmp_path: Path) -> None:
     ]
 
 
+def test_a_release_needs_its_date(tmp_path: Path) -> None:
+    root = project(tmp_path, "# Changelog\n\n## 1.2.0 (unreleased)\n\n- new\n")
+    [problem] = release.find_problems("1.2.0", root)
+    assert problem.endswith("got (unreleased)")
+
+
+def test_entries_are_without_the_headings_of_their_groups() -> None:
+    notes = "Intro.\n\n### One\n\n- a\n  b\n- c\n\n### Two\n\n- d"
+    assert release.list_entries(notes) == ["a b", "c", "d"]
+
+
+def test_the_changelog_has_at_most_60_lines_for_each_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## (\S+)", text, re.MULTILINE)
+    assert versions[0] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert [each for each in versions if re.fullmatch(r"\d+\.\d+\.\d+", each) is None] == []
+    assert [each for each in versions if len(release.release_notes(each).splitlines()) > 60] == []
+    assert len(release.list_entries(release.release_notes(versions[0]))) > 1
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda path: path.name)
 def test_workflows_and_forms_are_yaml(path: Path) -> None:
     assert yaml.safe_load(path.read_text())

@@ -142,7 +142,8 @@ def render(folder: Path, version: str, repository: str, image: str) -> None:
     project = source / "pyproject.toml"
     project.write_text(project.read_text() + _urls(repository))
     readme = source / "README.md"
-    readme.write_text(absolute_links(readme.read_text(), repository, version))
+    text = readme.read_text().replace(EXAMPLE_REPOSITORY, repository).replace(EXAMPLE_IMAGE, image)
+    readme.write_text(absolute_links(text, repository, version))
     shutil.copytree(ROOT / "deploy/chart", chart)
     _render_chart(chart, version, repository, image)
     (folder / "krew.yaml").write_text(_dump(krew_manifest(version, repository)))

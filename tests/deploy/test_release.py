@@ -48,6 +48,12 @@ def test_links_of_its_readme_are_addresses(rendered: Path) -> None:
     assert "](docs/" not in readme
 
 
+def test_its_readme_names_where_to_clone_and_which_image(rendered: Path) -> None:
+    readme = (rendered / "source/README.md").read_text()
+    assert f"git clone {REPOSITORY} && cd trimtab\n" in readme
+    assert f"--image {IMAGE}:0.1.0\n" in readme
+
+
 def test_the_chart_names_image_and_home(rendered: Path) -> None:
     about = yaml.safe_load((rendered / "chart/Chart.yaml").read_text())
     assert (about["home"], about["sources"]) == (REPOSITORY, [REPOSITORY])

@@ -112,6 +112,8 @@ def find_problems(version: str, root: Path = ROOT) -> list[str]:
     ]
     if not release_notes(version, root):
         found.append(f"CHANGELOG.md: expected a section `## {version}` with at least one line, got none")
+    elif f"\n## {version} (unreleased)\n" in (root / "CHANGELOG.md").read_text():
+        found.append(f"CHANGELOG.md: expected the date of the release after `## {version}`, got (unreleased)")
     return found
 
 
@@ -120,6 +122,11 @@ def release_notes(version: str, root: Path = ROOT) -> str:
     text = (root / "CHANGELOG.md").read_text()
     section = re.search(rf"^## {re.escape(version)}(?: [^\n]*)?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return section[1].strip() if section else ""
+
+
+def list_entries(notes: str) -> list[str]:
+    """Return the entries of a section of the changelog, each on one line, without the headings of their groups."""
+    return [" ".join(entry.split()) for entry in re.findall(r"^- (.*(?:\n  .*)*)", notes, re.MULTILINE)]
 
 
 def render(folder: Path, version: str, repository: str, image: str) -> None:
@@ -135,7 +142,8 @@ def render(folder: Path, version: str, repository: str, image: str) -> None:
     project = source / "pyproject.toml"
     project.write_text(project.read_text() + _urls(repository))
     readme = source / "README.md"
-    readme.write_text(absolute_links(readme.read_text(), repository, version))
+    text = readme.read_text().replace(EXAMPLE_REPOSITORY, repository).replace(EXAMPLE_IMAGE, image)
+    readme.write_text(absolute_links(text, repository, version))
     shutil.copytree(ROOT / "deploy/chart", chart)
     _render_chart(chart, version, repository, image)
     (folder / "krew.yaml").write_text(_dump(krew_manifest(version, repository)))
@@ -165,8 +173,7 @@ def _render_chart(chart: Path, version: str, repository: str, image: str) -> Non
     annotations = about.setdefault("annotations", {})
     annotations["artifacthub.io/images"] = _dump([{"name": "trimtab", "image": f"{image}:{version}"}])
     annotations["artifacthub.io/changes"] = _dump([
-        {"kind": "changed", "description": " ".join(line.removeprefix("- ").split())}
-        for line in re.split(r"\n(?=- )", release_notes(version)) if line
+        {"kind": "added", "description": entry} for entry in list_entries(release_notes(version))
     ])  # fmt: skip
     annotations["artifacthub.io/links"] = _dump([{"name": "documentation", "url": f"{repository}/tree/main/docs"}])
     file.write_text(_dump({**about, "home": repository, "sources": [repository]}))

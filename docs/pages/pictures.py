@@ -65,7 +65,7 @@ def draw_demo() -> str:
     """Return the part of `trimtab demo` about a pool, as SVG. The same on every machine."""
     console = _create_console()
     sample_pool.draw_sample_pool(console)
-    return _export(console, "The end of `trimtab demo`: nine nodes before and after a compaction", "trimtab demo")
+    return _export(console, "The plan of `trimtab demo`: nine nodes before and after a compaction", "trimtab demo")
 
 
 def draw_top() -> str:

@@ -1,13 +1,18 @@
 """A pool goes from a rehearsal to the real thing before one's eyes."""
 
 import io
+import subprocess
+import sys
+from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
+from tests.controlplane import environ
 from tests.reasons import has_facts
 from trimtab.cli.demo import compaction, sample_pool
-from trimtab.cli.demo.machines import draw_machines
-from trimtab.cli.demo.reservations import PROFILES, draw_reservations
+from trimtab.cli.demo.compaction import CompactionOutcome
+from trimtab.cli.demo.conclusion import draw_conclusion, list_proofs
 
 
 def shown() -> str:
@@ -25,18 +30,50 @@ def test_a_rehearsal_does_nothing_and_the_real_thing_breaks_no_budget() -> None:
     assert has_facts(acted, "evicted", "0 of them twice", "0 PodDisruptionBudgets")
 
 
-def test_five_vendors_keep_different_parts_of_the_same_node() -> None:
-    written = io.StringIO()
-    draw_reservations(Console(file=written, width=160))
-    lines = written.getvalue()
-    assert all(name in lines for name in PROFILES)
-    assert "2.6Gi" in lines
-    assert "1.43Gi" in lines
+PROVEN = CompactionOutcome(
+    cordoned_in_rehearsal=0, evicted_in_rehearsal=0, nodes_before=9, nodes_after=4, moved_twice=0, violated=0
+)
 
 
-def test_the_best_machine_types_are_checked_with_the_pods() -> None:
+def concluded(outcome: CompactionOutcome, *, are_equal: bool = True) -> tuple[bool, str]:
     written = io.StringIO()
-    draw_machines(Console(file=written, width=200))
-    lines = written.getvalue()
-    assert "GiB per $/h" in lines
-    assert has_facts(lines, "cheapest types", "pods of the snapshot")
+    proofs = tuple(list_proofs(reviews=9, are_equal=are_equal, planned_nodes=4, outcome=outcome))
+    return draw_conclusion(Console(file=written, width=80), proofs), written.getvalue()
+
+
+def test_the_demo_ends_with_what_it_proved() -> None:
+    holds, text = concluded(PROVEN)
+    assert holds
+    assert "FAILED" not in text
+    assert len(text.splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    "field", ["cordoned_in_rehearsal", "evicted_in_rehearsal", "nodes_after", "moved_twice", "violated"]
+)
+def test_one_fact_that_is_otherwise_is_no_proof(field: str) -> None:
+    holds, text = concluded(replace(PROVEN, **{field: 1}))
+    assert not holds
+    assert text.count("FAILED") == 1
+
+
+def test_an_answer_that_differs_is_no_proof() -> None:
+    holds, _ = concluded(PROVEN, are_equal=False)
+    assert not holds
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_the_whole_demo_is_one_screen_of_at_most_60_lines(columns: str) -> None:
+    """`make demo` prints one more line while it installs."""
+    result = subprocess.run(
+        [sys.executable, "-m", "trimtab", "demo"],
+        env={**environ.plain(), "COLUMNS": columns},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) < 60
+    assert result.stdout.count("\n  ok ") == 4
+    assert "FAILED" not in result.stdout

@@ -48,6 +48,12 @@ def test_links_of_its_readme_are_addresses(rendered: Path) -> None:
     assert "](docs/" not in readme
 
 
+def test_its_readme_names_where_to_clone_and_which_image(rendered: Path) -> None:
+    readme = (rendered / "source/README.md").read_text()
+    assert f"git clone {REPOSITORY} && cd trimtab\n" in readme
+    assert f"--image {IMAGE}:0.1.0\n" in readme
+
+
 def test_the_chart_names_image_and_home(rendered: Path) -> None:
     about = yaml.safe_load((rendered / "chart/Chart.yaml").read_text())
     assert (about["home"], about["sources"]) == (REPOSITORY, [REPOSITORY])
@@ -89,6 +95,26 @@ def test_what_is_of_another_version_is_named(tmp_path: Path) -> None:
         "deploy/chart/Chart.yaml: expected version 1.3.0, got 1.2.0",
         "CHANGELOG.md: expected a section `## 1.3.0` with at least one line, got none",
     ]
+
+
+def test_a_release_needs_its_date(tmp_path: Path) -> None:
+    root = project(tmp_path, "# Changelog\n\n## 1.2.0 (unreleased)\n\n- new\n")
+    [problem] = release.find_problems("1.2.0", root)
+    assert problem.endswith("got (unreleased)")
+
+
+def test_entries_are_without_the_headings_of_their_groups() -> None:
+    notes = "Intro.\n\n### One\n\n- a\n  b\n- c\n\n### Two\n\n- d"
+    assert release.list_entries(notes) == ["a b", "c", "d"]
+
+
+def test_the_changelog_has_at_most_60_lines_for_each_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## (\S+)", text, re.MULTILINE)
+    assert versions[0] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert [each for each in versions if re.fullmatch(r"\d+\.\d+\.\d+", each) is None] == []
+    assert [each for each in versions if len(release.release_notes(each).splitlines()) > 60] == []
+    assert len(release.list_entries(release.release_notes(versions[0]))) > 1
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda path: path.name)

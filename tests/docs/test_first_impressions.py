@@ -54,17 +54,34 @@ def test_the_demo_names_the_option_by_which_its_numbers_are_made_again(pool: Pat
     assert "simulate&#160;--marked" in picture
 
 
-def test_the_readme_says_where_a_snapshot_comes_from_and_needs_no_path_to_the_command() -> None:
-    assert "trimtab capture -O snapshot.yaml.gz" in README
-    assert re.search(r"kubectl get nodes,pods,\S+ --all-namespaces -o json > snapshot\.json", README)
+def test_the_page_about_plans_says_where_a_snapshot_comes_from() -> None:
+    page = (ROOT / "docs/how-to/plan-a-pool.md").read_text(encoding="utf-8")
+    assert "trimtab capture -O cluster.json.gz" in page
+    assert "--hash-names" in page
+    assert re.search(r"kubectl get nodes,pods,\S+ -A -o json > cluster\.json", page)
+
+
+def test_the_readme_needs_no_path_to_the_command() -> None:
     assert ".venv/bin" not in README
 
 
+def test_two_commands_of_a_clone_do_all_on_a_fresh_machine() -> None:
+    """The first block of the README: what it names is what `.ci/run` runs, and no other command tests."""
+    blocks = re.findall(r"\n\n((?: {4}[^\n]*\n)+)", README)
+    clone, *commands = [line.split(" #")[0].strip() for line in blocks[0].splitlines()]
+    assert clone.startswith("git clone ")
+    assert commands == ["make demo", "make test"]
+    assert set(re.findall(r"\bmake [a-z-]+|pytest", README)) == {*commands}
+    steps = re.findall(r"^step (make \S+)", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {*commands} <= {*steps}
+
+
 def test_from_nothing_to_the_first_plan_of_ones_own_cluster_are_two_commands() -> None:
-    block = re.search(r"## See what it would do in your cluster\n[^#]*?\n\n((?: {4}[^\n]*\n)+)", README)
+    block = re.search(r"## Install it\n\n((?: {4}[^\n]*\n)+)", README)
     assert block is not None
     commands = [line.split("#")[0].strip() for line in block[1].splitlines()]
-    assert commands == ["pipx install .", "trimtab plan --cluster live"]
+    assert commands[:2] == ["pipx install .", "trimtab plan --cluster live"]
+    assert len(commands) == 3
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 EXPLANATION = Path(__file__).resolve().parents[2] / "docs" / "explanation"
 PEERS = (EXPLANATION / "peers.md").read_text(encoding="utf-8")
 SIZING = (EXPLANATION / "requests-from-usage.md").read_text(encoding="utf-8")
+COSTS = (EXPLANATION / "what-a-review-costs.md").read_text(encoding="utf-8")
 NODES = (EXPLANATION / "compaction-order.md").read_text(encoding="utf-8")
 
 
@@ -47,6 +48,12 @@ def test_what_was_promised_is_quoted_beside_what_was_seen_live() -> None:
     _, cores, evictions, _, _ = cells(NODES, "**Trimtab, goal cost, places as planned**")
     text = re.sub(r"(?<=\d)[\s\u202f\u00a0](?=\d)", "", PEERS)
     assert f"promises {cores} cores for {evictions} evictions" in text
+
+
+def test_the_cost_of_a_review_is_quoted_as_it_was_measured() -> None:
+    decided, cached = cells(COSTS, "**total**")
+    assert f"{cached} µs plus serving" in PEERS
+    assert f"{decided} µs for any other pod" in PEERS
 
 
 def test_the_page_names_where_others_are_better() -> None:

@@ -8,7 +8,6 @@ from tests.docs.test_links import ROOT
 from tests.docs.test_peers import PEERS, SIZING, cells
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COSTS = (ROOT / "docs/explanation/what-a-review-costs.md").read_text(encoding="utf-8")
 PLAIN = re.sub(r"(?<=\d)[\s\u202f\u00a0](?=\d)", "", README)
 
 
@@ -28,11 +27,6 @@ def test_the_autoscaler_stands_beside_them() -> None:
 def test_waste_and_shortage_are_those_that_were_measured() -> None:
     row = cells(SIZING, "held out | adaptive |")
     assert f"{row[1]} of the CPU that the VPA's recommendations waste, and {row[2]} of the time" in README
-
-
-def test_the_cost_of_a_review_is_what_was_measured() -> None:
-    decided, cached = cells(COSTS, "**total**")
-    assert f"{decided} µs to decide about a new pod with all shipped policies, {cached} µs" in README
 
 
 @pytest.mark.parametrize("peer", ["VPA", "Kyverno", "descheduler", "cluster autoscaler", "Karpenter"])

@@ -216,28 +216,48 @@ BEGIN = "2026-03-02T03:00:00Z"
 _SHOWN_EVENTS = ("started", "emptied", "removed", "released", "abandoned", "closed")
 
 
-def draw_compaction(console: Console, inputs: PlanInputs) -> None:
-    """Draw the history of a dry run, then the history of the same pool with mode act."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """What the rehearsal and then the real compaction did to the simulated cluster."""
+
+    cordoned_in_rehearsal: int
+    evicted_in_rehearsal: int
+    nodes_before: int
+    nodes_after: int
+    moved_twice: int
+    violated: int
+    """The number of times that a PodDisruptionBudget was violated."""
+
+
+def draw_compaction(console: Console, inputs: PlanInputs) -> CompactionOutcome:
+    """Draw the history of a dry run, then for each node the history of the same pool with mode act."""
     [pool] = inputs.pools
     cluster = SimulatedCluster(inputs.inventory, replace(pool, dry_run=True), parse_timestamp(BEGIN) or 0)
     loop = _build_loop(cluster)
-    console.print(
-        Text("\nFrom a rehearsal to the real compaction (simulated: a pod takes 30 s to start)", style="bold")
-    )
+    console.print(Text("\n3. The compactor rehearses, and then acts (simulated time)", style="bold"))
     console.print(styled("[bold]mode: rehearse[/]  the compactor records its plans and changes nothing"))
     _run_rounds(cluster, loop, 60)
     dry_run_count, nodes_before = len(cluster.records), len(cluster.inventory.nodes)
     console.print(_history_table(cluster.records))
-    console.print(f"  nodes cordoned: {_count_cordoned(cluster)}, pods evicted: {cluster.evicted}", highlight=False)
+    cordoned, evicted = _count_cordoned(cluster), cluster.evicted
+    console.print(f"  nodes cordoned: {cordoned}, pods evicted: {evicted}", highlight=False)
     cluster.pool = replace(cluster.pool, dry_run=False)
     console.print(styled("[bold]mode: act[/]       the compactor carries out the same plan"))
     _run_rounds(cluster, loop, MAX_ROUNDS)
-    console.print(_history_table(cluster.records[dry_run_count:]))
+    console.print(_drain_table(cluster.records[dry_run_count:]))
     console.print(
         f"  {format_count(nodes_before, 'node')} → {len(cluster.inventory.nodes)}, "
         f"{format_count(cluster.evicted, 'pod')} evicted "
         f"({loop.drainer.moved_twice} of them twice), {cluster.short} PodDisruptionBudgets violated",
         highlight=False,
+    )
+    return CompactionOutcome(
+        cordoned_in_rehearsal=cordoned,
+        evicted_in_rehearsal=evicted,
+        nodes_before=nodes_before,
+        nodes_after=len(cluster.inventory.nodes),
+        moved_twice=loop.drainer.moved_twice,
+        violated=cluster.short,
     )
 
 
@@ -275,11 +295,24 @@ def _count_cordoned(cluster: SimulatedCluster) -> int:
 
 
 def _history_table(records: Iterable[HistoryEntry]) -> RenderableType:
-    rows, start = [], parse_timestamp(BEGIN) or 0
+    rows = []
     for record in records:
-        if record.what in _SHOWN_EVENTS or (record.what == "planned" and record.rehearsed):
-            passed = record.at - start
-            style = {"removed": "green", "released": "red"}.get(record.what, "")
-            what = f"would have {record.what}" if record.rehearsed and record.what != "planned" else record.what
-            rows.append((f"  03:{passed // 60:02d}:{passed % 60:02d}", Text(what, style=style), record.why))
+        if record.what in _SHOWN_EVENTS or record.what == "planned":
+            what = record.what if record.what == "planned" else f"would have {record.what}"
+            rows.append((f"  {_format_time(record)}", what, record.why))
     return build_grid(rows)
+
+
+def _drain_table(records: Iterable[HistoryEntry]) -> RenderableType:
+    """Returns a table with a row for each node: what happened to it, and when."""
+    events: dict[str, list[str]] = {}
+    for record in records:
+        if record.what in _SHOWN_EVENTS:
+            events.setdefault(record.node or record.pool, []).append(f"{record.what} {_format_time(record)}")
+    columns = max(map(len, events.values()), default=0)
+    return build_grid([(f"  {node}", *texts, *[""] * (columns - len(texts))) for node, texts in events.items()])
+
+
+def _format_time(record: HistoryEntry) -> str:
+    seconds = record.at - (parse_timestamp(BEGIN) or 0)
+    return f"03:{seconds // 60:02d}:{seconds % 60:02d}"

@@ -35,29 +35,33 @@ _WORKLOADS = {"web": (12, 250, 512), "api": (9, 400, 768), "worker": (10, 300, 1
 """Name → the number of pods, and the millicores and Mi that each requests."""
 
 
-def draw_sample_pool(console: Console) -> None:
-    """Draw the pool before and after the plan, then the result if the scheduler spreads pods."""
+def draw_sample_pool(console: Console) -> int:
+    """Draw the pool before and after the plan, then the result if the scheduler spreads pods. Returns the number of
+    nodes after the plan."""
     inputs = build_inputs()
     model = world_of(inputs.inventory)
     plan_report = report_module.build_report(inputs, model, make_plan(model, inputs.pools, inputs.context), [])
-    console.print(Text("\nA pool of nodes before and after compaction (cpu requested)", style="bold"))
+    console.print(Text("\n2. A plan frees nodes: the pool before and after (cpu requested)", style="bold"))
     console.print(_nodes_table(plan_report))
     waves, evictions = format_count(len(plan_report.waves), "wave"), format_count(plan_report.evictions, "eviction")
     console.print(
         Text.assemble(
             (f"{format_count(plan_report.nodes_before, 'node')} → {plan_report.nodes_after}", "bold green"),
-            f" in {waves}, {evictions}, saving {format_saving(plan_report.saves)}. No PodDisruptionBudget is violated.",
+            f" in {waves}, {evictions}, saving {format_saving(plan_report.saves)}.",
         )
     )
     simulation = simulate_rounds(inputs.inventory, inputs.pools, Scheduler.SPREAD, inputs.context, marked=True)
+    for blocker in plan_report.blockers:
+        console.print(f"{blocker.node} stays because of {blocker.pod} ({blocker.reason.code}).", highlight=False)
     console.print(
-        "With a simulated scheduler that spreads pods and avoids nodes that are drained next (`simulate --marked`): "
+        "With a simulated scheduler that spreads pods (`simulate --marked`): "
         f"{format_count(simulation.nodes_before, 'node')} → {simulation.nodes_after} in "
         f"{format_count(len(simulation.rounds), 'round')}, {format_count(simulation.moved_twice, 'pod')} moved twice, "
         f"{format_count(simulation.pending_successors, 'pod')} left pending.",
         highlight=False,
     )
     _draw_resizes(console, inputs)
+    return plan_report.nodes_after
 
 
 USED_PERCENT = 65
@@ -77,8 +81,8 @@ def _draw_resizes(console: Console, inputs: PlanInputs) -> None:
     resize_plan = plan_with_resizes(inputs.inventory, inputs.pools, advice.proposals, inputs.context)
     after = len(inputs.inventory.nodes) - len(resize_plan.plan.all_steps)
     console.print(
-        f"The pods use {USED_PERCENT} % of the cpu that they request. If their requests are first reduced while "
-        f"they run (`running: resize`): {format_count(len(inputs.inventory.nodes), 'node')} → {after}, "
+        f"With requests reduced to the {USED_PERCENT} % that the pods use (`running: resize`): "
+        f"{format_count(len(inputs.inventory.nodes), 'node')} → {after}, "
         f"{format_count(len(resize_plan.resizes), 'resize')}, "
         f"{format_count(len(resize_plan.plan.all_moves), 'eviction')}.",
         highlight=False,
@@ -106,7 +110,6 @@ def build_inputs() -> PlanInputs:
 
 def _nodes_table(report: PlanReport) -> RenderableType:
     waves_by_node = {step.node: wave.number for wave in report.waves for step in wave.nodes}
-    stays = {one.node: f"stays because of {one.pod}, {one.reason.code}" for one in report.blockers}
 
     def draw_after(node: NodeReport) -> Text:
         if node.after:
@@ -120,7 +123,6 @@ def _nodes_table(report: PlanReport) -> RenderableType:
                 _requests_bar(node, node.before),
                 "→",
                 draw_after(node),
-                Text(stays.get(node.name, ""), style=GREY),
             )
             for node in report.nodes
         ]

@@ -166,9 +166,9 @@ def test_rights_that_are_taken_away_stop_the_order_and_give_the_cordons_back(
     applied.cluster.patch(
         "Deployment",
         app,
-        {"spec": {"template": {"metadata": {"annotations": {"testbed.trimtab.dev/ready-after": "2s"}}}}},
+        {"spec": {"template": {"metadata": {"annotations": {"testbed.trimtab.dev/ready-after": "8s"}}}}},
     )
-    applied.cluster.eventually(lambda: len(applied.cluster.running(f"app={app}")) == 4, within=60)
+    applied.cluster.eventually(lambda: len(applied.cluster.running(f"app={app}")) == 4, within=90)
     create_order(ours, *nodes[:2], user=user, name="lost")
     ours.eventually(lambda: status(ours, "lost").get("phase") == "Draining", within=40)
     ours.delete("ClusterRoleBinding", f"role-{user}-{user}")

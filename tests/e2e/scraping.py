@@ -43,6 +43,7 @@ QUIET = {
         "a week has not passed",
     ),
     "trimtab_recommender_vpas": "no VPA names trimtab",
+    "trimtab_compactor_drain_orders": "no DrainOrder was made",
     "trimtab_compactor_forecast_room": "the history is too young",
     "trimtab_compactor_forecast_sufficient_ratio": "the history is too young",
     "trimtab_compactor_drains_total": _NOTHING_YET,

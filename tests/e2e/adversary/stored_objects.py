@@ -29,6 +29,7 @@ KINDS = {
     "poolstatuses": "PoolStatus",
     "drainorders": "DrainOrder",
     "verticalpodautoscalers": "VerticalPodAutoscaler",
+    "horizontalpodautoscalers": "HorizontalPodAutoscaler",
     "nodes": "Node",
     "apiservices": "APIService",
     "pods/resize": "Pod",
@@ -203,6 +204,13 @@ class Stored:
             "drainorders": {"spec": {"by": "one", "nodes": ["one"]}},
             "verticalpodautoscalers": {
                 "spec": {"recommenders": [{"name": "trimtab"}], "targetRef": {"kind": "Deployment", "name": "web"}}
+            },
+            "horizontalpodautoscalers": {
+                "spec": {
+                    "minReplicas": 1,
+                    "maxReplicas": 3,
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                }
             },
             "nodes": {"spec": {"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}},
             "events": {

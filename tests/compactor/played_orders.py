@@ -151,3 +151,12 @@ class PlayedOrders:
         for uid, pod in self.played.pods.items():
             if uid not in before and pod["spec"]["nodeName"] in ordered:
                 self.moved_twice.append(pod["metadata"]["name"])
+
+
+def with_own_drain() -> tuple[PlayedOrders, Loop, str]:
+    """A cluster in which the compactor has begun a drain of its own: the orders, its loop and the node."""
+    orders = PlayedOrders(Played().with_nodes("a", "b", "c").with_app("web", "a", "b", allowed=1))
+    loop = orders.loop()
+    while not orders.played.noted:
+        orders.run(1, loop)
+    return orders, loop, orders.played.noted[0]

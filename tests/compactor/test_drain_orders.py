@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.compactor.played import ACT, Played
-from tests.compactor.played_orders import PlayedOrders
+from tests.compactor.played_orders import PlayedOrders, with_own_drain
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.timestamps import WeeklyWindow
 
@@ -347,19 +347,13 @@ def test_a_node_of_no_pool_is_drained() -> None:
 
 
 def test_an_order_ends_the_compactors_own_drain_of_its_node() -> None:
-    played = Played().with_nodes("a", "b", "c").with_app("web", "a", "b", allowed=1)
-    played.pools = (ACT,)
-    orders = PlayedOrders(played)
-    loop = orders.loop()
-    while not played.noted:
-        orders.run(1, loop)
-    name = played.noted[0]
+    orders, loop, name = with_own_drain()
     orders.order(name, override=["Limits"])
     orders.run(60, loop, until="Done")
     assert orders.phase() == "Done"
-    assert "drain-ordered" in played.told("released")
+    assert "drain-ordered" in orders.played.told("released")
     assert name in orders.notes()
-    assert played.on(name) == []
+    assert orders.played.on(name) == []
 
 
 def test_a_full_cluster_begins_nothing_and_says_what_is_missing() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.compactor.played import ACT, Played
-from tests.compactor.played_orders import PlayedOrders
+from tests.compactor.played import ACT
+from tests.compactor.played_orders import PlayedOrders, with_own_drain
 from tests.compactor.test_drain_orders import CLOSED, IDLE, is_sound, world
 from tests.compactor.test_order_stops import evictions_of
 from trimtab.compaction.drain.annotation import NotAuthentic
@@ -246,18 +246,12 @@ def test_a_forged_annotation_of_the_compactor_is_said_and_waited_for() -> None:
 
 # ── beside others ────────────────────────────────────────────────────────
 def test_an_order_that_waits_for_a_window_does_not_end_the_compactors_own_drain() -> None:
-    played = Played().with_nodes("a", "b", "c").with_app("web", "a", "b", allowed=1)
-    played.pools = (ACT,)
-    orders = PlayedOrders(played)
-    loop = orders.loop()
-    while not played.noted:
-        orders.run(1, loop)
-    name = played.noted[0]
-    played.pools = (dataclasses.replace(ACT, windows=(CLOSED,)),)
+    orders, loop, name = with_own_drain()
+    orders.played.pools = (dataclasses.replace(ACT, windows=(CLOSED,)),)
     orders.order(name)
     orders.run(6, loop)
     assert orders.status()["reason"] == "order-window-closed"
-    assert "drain-ordered" not in played.told("released")
+    assert "drain-ordered" not in orders.played.told("released")
 
 
 def test_orders_that_wait_keep_no_later_order_from_being_considered() -> None:

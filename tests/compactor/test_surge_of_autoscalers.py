@@ -134,13 +134,7 @@ def test_the_process_may_die_after_any_write() -> None:
         for fault in ("killed", "lost"):
             played = three()
             played.faults[number] = fault
-            loop = process(played)
-            for _ in range(120):
-                try:
-                    loop.run_round()
-                except Killed:
-                    loop = process(played)
-                played.tick()
+            run(played, 120)
             assert ended(played) == (2, [], []), (number, write, fault)
             assert set(played.lowest) <= {2, 4}, (number, write, fault, played.lowest)
 

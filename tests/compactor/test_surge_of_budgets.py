@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.compactor.played import ACT, Killed, Played, process, run
+from tests.compactor.played import ACT, Played, process, run
 from trimtab.cluster.pool import MAX_SURGE
 from trimtab.compactor.loop import Loop
 
@@ -126,13 +126,7 @@ def test_the_process_may_die_after_any_write() -> None:
         for fault in ("killed", "lost"):
             played = three()
             played.faults[number] = fault
-            loop = process(played)
-            for _ in range(120):
-                try:
-                    loop.run_round()
-                except Killed:
-                    loop = process(played)
-                played.tick()
+            run(played, 120)
             assert ended(played) == (3, [], [], 3), (number, write, fault)
             assert len(set(scalings(played))) <= 2, scalings(played)
 

@@ -26,14 +26,14 @@ from trimtab.cli.simulate.churn_run import ALONE, FOLLOW, run_variant
 FOUR_CORES = ChurnPodShape(millicores=4000, mebibytes=1024, seconds=600)
 
 
-def path(needed: list[int], *, first: int, lost: dict[int, int] | None = None) -> NeededMachines:
+def path(needed: list[int], *, first: int, losses: dict[int, int] | None = None) -> NeededMachines:
     """Machines of sixty cores, so that a machine costs a core hour a minute."""
-    losses = tuple((lost or {}).get(minute, 0) for minute in range(len(needed)))
-    return NeededMachines(cores=60.0, first=first, needed=tuple(needed), lost=losses, warm_up=0)
+    per_minute = tuple((losses or {}).get(minute, 0) for minute in range(len(needed)))
+    return NeededMachines(cores=60.0, first=first, needed=tuple(needed), losses=per_minute, warm_up=0)
 
 
-def best(needed: list[int], price: float, *, first: int, lost: dict[int, int] | None = None) -> tuple[float, int]:
-    (point,) = find_frontier(path(needed, first=first, lost=lost), [price])
+def best(needed: list[int], price: float, *, first: int, losses: dict[int, int] | None = None) -> tuple[float, int]:
+    (point,) = find_frontier(path(needed, first=first, losses=losses), [price])
     return point.core_hours, point.bought
 
 
@@ -44,12 +44,12 @@ def test_a_gap_is_left_only_if_it_is_longer_than_a_purchase_costs() -> None:
 
 
 def test_what_is_taken_away_is_bought_again_only_when_it_is_needed() -> None:
-    assert best([1, 1, 1, 2], 9, first=3, lost={1: 1, 2: 1}) == (3 + 2 + 1 + 2, 1)
-    assert best([1, 1, 1, 1], 9, first=3, lost={1: 1, 2: 1})[1] == 0
+    assert best([1, 1, 1, 2], 9, first=3, losses={1: 1, 2: 1}) == (3 + 2 + 1 + 2, 1)
+    assert best([1, 1, 1, 1], 9, first=3, losses={1: 1, 2: 1})[1] == 0
 
 
 def test_nothing_is_counted_before_the_measurement() -> None:
-    needed = NeededMachines(cores=60.0, first=1, needed=(5, 5, 3, 3), lost=(0, 0, 0, 0), warm_up=2)
+    needed = NeededMachines(cores=60.0, first=1, needed=(5, 5, 3, 3), losses=(0, 0, 0, 0), warm_up=2)
     (point,) = find_frontier(needed, [1])
     assert (point.core_hours, point.bought) == (6, 0)
 
@@ -70,7 +70,7 @@ def test_a_churn_needs_what_is_requested_during_the_whole_minute() -> None:
     needed = count_needed_machines(churn)
     # A small machine holds one pod of four cores, and almost a second one.
     assert needed.needed == (2, 2, 3, 4, 3)
-    assert needed.lost == (0, 0, 0, 1, 0)
+    assert needed.losses == (0, 0, 0, 1, 0)
     assert needed.first == 4
 
 
@@ -83,12 +83,12 @@ def test_a_churn_needs_what_is_requested_during_the_whole_minute() -> None:
     st.lists(st.integers(0, 2), min_size=9, max_size=9),
 )
 def test_no_other_plan_is_beyond_the_frontier(
-    needed: list[int], first: int, price: float, lost: dict[int, int], extra: list[int]
+    needed: list[int], first: int, price: float, losses: dict[int, int], extra: list[int]
 ) -> None:
-    frontier = find_frontier(path(needed, first=first, lost=lost), [price])
+    frontier = find_frontier(path(needed, first=first, losses=losses), [price])
     count, core_hours, bought = first, 0, 0
     for minute, machines in enumerate(needed):
-        count = max(0, count - lost.get(minute, 0))
+        count = max(0, count - losses.get(minute, 0))
         wanted = machines + extra[minute]
         bought += max(0, wanted - count)
         count = wanted

@@ -34,7 +34,7 @@ class NeededMachines:
     """The number of machines at the beginning."""
     needed: tuple[int, ...]
     """How many machines hold what is requested during all of the minute."""
-    lost: tuple[int, ...]
+    losses: tuple[int, ...]
     """How many machines the churn takes away at the beginning of the minute."""
     warm_up: int
     """The number of minutes at the beginning that are not measured."""
@@ -59,15 +59,15 @@ def count_needed_machines(churn: Churn) -> NeededMachines:
     cpu = sum(shapes[name].millicores * count for name, count in replicas.items())
     memory = sum(shapes[name].mebibytes * count for name, count in replicas.items())
     least: list[tuple[int, int]] = [(cpu, memory)] * minutes
-    lost = [0] * minutes
+    losses = [0] * minutes
     minute = 0
     for event in churn.events:
         # A minute without an event has what the minute before ended with.
-        for passed in range(minute + 1, min(minutes, event.at // MINUTE + 1)):
-            least[passed] = (cpu, memory)
-            minute = passed
+        for skipped_minute in range(minute + 1, min(minutes, event.at // MINUTE + 1)):
+            least[skipped_minute] = (cpu, memory)
+            minute = skipped_minute
         if event.kind in (ChurnKind.SPOT_LOSS, ChurnKind.NODE_DIES):
-            lost[minute] += 1
+            losses[minute] += 1
         change = 0
         if event.kind is ChurnKind.JOB and event.shape is not None:
             shapes[event.workload], change = event.shape, 1
@@ -80,14 +80,14 @@ def count_needed_machines(churn: Churn) -> NeededMachines:
             shape = shapes[event.workload]
             cpu, memory = cpu + change * shape.millicores, memory + change * shape.mebibytes
             least[minute] = (min(least[minute][0], cpu), min(least[minute][1], memory))
-    for passed in range(minute + 1, minutes):
-        least[passed] = (cpu, memory)
+    for skipped_minute in range(minute + 1, minutes):
+        least[skipped_minute] = (cpu, memory)
     size = sum(groups[group].millicores for group in churn.nodes)
     return NeededMachines(
         cores=machine.millicores / 1000,
         first=-(-size // machine.millicores),
         needed=tuple(max(1, -(-a // machine.millicores), -(-b // machine.mebibytes)) for a, b in least),
-        lost=tuple(lost),
+        losses=tuple(losses),
         warm_up=churn.options.warm_up_seconds // MINUTE,
     )
 
@@ -106,24 +106,24 @@ def _find_point(path: NeededMachines, price: float) -> FrontierPoint:
     most = max(path.first, *path.needed)
     best: list[_Plan] = [_NEVER] * (most + 1)
     best[path.first] = (0.0, 0.0, 0)
-    for minute, (needed, lost) in enumerate(zip(path.needed, path.lost, strict=True)):
-        if lost:
-            best = [min(best[: lost + 1]), *best[lost + 1 :], *[_NEVER] * lost]
+    for minute, (needed, loss) in enumerate(zip(path.needed, path.losses, strict=True)):
+        if loss:
+            best = [min(best[: loss + 1]), *best[loss + 1 :], *[_NEVER] * loss]
         is_measured = minute >= path.warm_up
         # Purchases before the measurement cost little, but not nothing: none is made in vain.
-        paid, counted = (price, 1) if is_measured else (price / 1e6, 0)
+        unit_price, unit = (price, 1) if is_measured else (price / 1e6, 0)
         hours = path.cores * MINUTE / HOUR if is_measured else 0.0
         # Removals cost nothing: the best plan with so many machines or more. Purchases are counted one by one.
         after = list(accumulate(reversed(best), min))[::-1]
         best = [_NEVER] * (most + 1)
         for count in range(most + 1):
             if count:
-                cost, spent, bought = after[count - 1]
-                if cost + paid < after[count][0]:
-                    after[count] = (cost + paid, spent, bought + counted)
+                cost, core_hours_so_far, bought = after[count - 1]
+                if cost + unit_price < after[count][0]:
+                    after[count] = (cost + unit_price, core_hours_so_far, bought + unit)
             if count >= needed:
-                cost, spent, bought = after[count]
-                best[count] = (cost + hours * count, spent + hours * count, bought)
+                cost, core_hours_so_far, bought = after[count]
+                best[count] = (cost + hours * count, core_hours_so_far + hours * count, bought)
     _, core_hours, bought = min(best)
     return FrontierPoint(price, core_hours, bought)
 

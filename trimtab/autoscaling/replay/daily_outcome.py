@@ -86,6 +86,9 @@ def add_history(
     nodes: dict[str, NodeSeen] = {}
     pods: dict[str, _Pod] = {}
 
+    def day_of(at: float) -> int:
+        return int((begin + at) // DAY)
+
     def account(seen: NodeSeen, until: float) -> None:
         at, stop = begin + seen.at, min(end, begin + until)
         while at < stop:
@@ -99,7 +102,7 @@ def add_history(
             at = until_midnight
 
     def end_wait(pod: _Pod, at: float) -> None:
-        waited, day = at - pod.since, outcome.pods[int((begin + pod.since) // DAY)]
+        waited, day = at - pod.since, outcome.pods[day_of(pod.since)]
         day.wait_seconds += waited
         day.waits += waited >= LONG_WAIT_SECONDS
 
@@ -108,34 +111,34 @@ def add_history(
             continue
         match record:
             case NodeSeen():
-                known = nodes.get(record.name)
-                if known is not None:
-                    account(known, record.at)
+                present = nodes.get(record.name)
+                if present is not None:
+                    account(present, record.at)
                 elif record.at > 0:
-                    outcome.pools[int((begin + record.at) // DAY), groups.get(record.name, "")].bought += 1
+                    outcome.pools[day_of(record.at), groups.get(record.name, "")].bought += 1
                 nodes[record.name] = record
             case NodeGone():
-                gone = nodes.pop(record.name, None)
-                if gone is not None:
-                    account(gone, record.at)
+                node = nodes.pop(record.name, None)
+                if node is not None:
+                    account(node, record.at)
             case PodSeen():
                 pod = pods.get(record.uid)
                 if pod is None:
                     pod = pods[record.uid] = _Pod(record.at, is_initial=record.at <= 0)
-                    outcome.pods[int((begin + record.at) // DAY)].created += record.at > 0
+                    outcome.pods[day_of(record.at)].created += record.at > 0
                 if record.node and not pod.has_node:
                     pod.has_node = True
                     if not pod.is_initial:
                         end_wait(pod, record.at)
                 if record.is_evicted and not pod.is_evicted:
                     pod.is_evicted = True
-                    outcome.pods[int((begin + record.at) // DAY)].evictions += record.at > 0
+                    outcome.pods[day_of(record.at)].evictions += record.at > 0
             case PodGone():
-                lost = pods.pop(record.uid, None)
-                if lost is not None and not lost.has_node and not lost.is_initial:
-                    end_wait(lost, record.at)
-    for seen in nodes.values():
-        account(seen, end - begin)
+                ended_pod = pods.pop(record.uid, None)
+                if ended_pod is not None and not ended_pod.has_node and not ended_pod.is_initial:
+                    end_wait(ended_pod, record.at)
+    for node in nodes.values():
+        account(node, end - begin)
     for pod in pods.values():
         if not pod.has_node and not pod.is_initial:
             end_wait(pod, end - begin)

@@ -34,12 +34,12 @@ def list_events(stretch: Stretch, top_owners: Mapping[OwnerKey, OwnerKey] | None
     _join_replacements(steps, stretch, top_owners or {})
     # What goes makes room for what comes in the same second, as when a Deployment is rolled out.
     steps.sort(key=lambda step: (step.at, step.is_more, step.slot))
-    wanted = Counter(life.slot for life in stretch.pods if life.is_initial)
+    replicas = Counter(life.slot for life in stretch.pods if life.is_initial)
     events = []
     for step in steps:
-        wanted[step.slot] += 1 if step.is_more else -1
+        replicas[step.slot] += 1 if step.is_more else -1
         at = max(0, step.at - stretch.begin)
-        events.append(ChurnEvent(at=at, kind=ChurnKind.SCALE, workload=step.slot, amount=max(0, wanted[step.slot])))
+        events.append(ChurnEvent(at=at, kind=ChurnKind.SCALE, workload=step.slot, amount=max(0, replicas[step.slot])))
     events += _list_node_events(stretch)
     return tuple(sorted(events, key=lambda event: event.at))
 
@@ -72,8 +72,8 @@ def _join_replacements(steps: Sequence[_Step], stretch: Stretch, top_owners: Map
         by_place[place][step.is_more].append(step)
     for fewer, more in by_place.values():
         unknown = [step for step in fewer if not step.is_known]
-        for gone, new in zip(unknown, sorted(more, key=lambda step: step.at), strict=False):
-            gone.at = new.at
+        for old, new in zip(unknown, sorted(more, key=lambda step: step.at), strict=False):
+            old.at = new.at
 
 
 def _list_node_events(stretch: Stretch) -> Iterator[ChurnEvent]:

@@ -218,35 +218,35 @@ class SeriesRecorder:
             return
         self.pod_count += 1
         info = self._reader.read_pod(_without_own_labels(shape))
-        known = self._pods.get(key)
-        if known is not None and known.uid != info.uid:
+        pod = self._pods.get(key)
+        if pod is not None and pod.uid != info.uid:
             self._lose_pod(key, middle)
-            known = None
-        if known is None:
+            pod = None
+        if pod is None:
             is_wanted = self._is_open and _is_demand(info)
-            known = self._pods[key] = RecordedPod(info.uid, None, info)
+            pod = self._pods[key] = RecordedPod(info.uid, None, info)
             if is_wanted:
-                known.life = self._begin_life(info, is_initial=False)
+                pod.life = self._begin_life(info, is_initial=False)
         else:
-            self._count_movable(known.info, -1)
-            known.info = info
+            self._count_movable(pod.info, -1)
+            pod.info = info
         self._count_movable(info, 1)
-        life = known.life
+        life = pod.life
         if life is None:
             return
         if info.node and life.bound is None:
             bound = _bound_at(shape) or info.started or self._now
             life.node, life.bound = info.node, min(self._now, max(life.begin, bound))
         if info.deletion_requested_at is not None or info.is_finished:
-            asked = info.deletion_requested_at
+            deletion = info.deletion_requested_at
             # The API server's deletion timestamp is the end of the grace period.
-            at = middle if asked is None else min(self._now, max(life.begin, asked - info.grace_seconds))
-            life.is_end_known = asked is not None
+            at = middle if deletion is None else min(self._now, max(life.begin, deletion - info.grace_seconds))
+            life.is_end_known = deletion is not None
             life.was_evicted = any(
                 one.type == "DisruptionTarget" and one.reason == "EvictionByEvictionAPI"
                 for one in shape.status.conditions
             )
-            self._end_life(known, at)
+            self._end_life(pod, at)
 
     def _begin_life(self, info: PodInfo, *, is_initial: bool) -> PodLife:
         stretch = self._stretch
@@ -264,17 +264,17 @@ class SeriesRecorder:
         return life
 
     def _lose_pod(self, key: ObjectKey, middle: Seconds) -> None:
-        known = self._pods.pop(key, None)
-        if known is None:
+        pod = self._pods.pop(key, None)
+        if pod is None:
             return
-        self._count_movable(known.info, -1)
-        if known.life is not None:
-            self._end_life(known, max(known.life.begin, middle))
+        self._count_movable(pod.info, -1)
+        if pod.life is not None:
+            self._end_life(pod, max(pod.life.begin, middle))
 
-    def _end_life(self, known: RecordedPod, at: Seconds) -> None:
-        assert known.life is not None
-        known.life.end, known.life.end_round = at, self._stretch.rounds
-        known.life = None
+    def _end_life(self, pod: RecordedPod, at: Seconds) -> None:
+        assert pod.life is not None
+        pod.life.end, pod.life.end_round = at, self._stretch.rounds
+        pod.life = None
 
     def _count_movable(self, info: PodInfo, amount: int) -> None:
         if info.node and not (info.is_daemon or info.is_static or info.is_finished):
@@ -286,16 +286,16 @@ class SeriesRecorder:
         if shape is None:
             return
         node = node_from_api(shape, None)
-        group, known = group_of(node), self._nodes.get(name)
-        if known is not None and known.node.uid != node.uid:
+        group, present = group_of(node), self._nodes.get(name)
+        if present is not None and present.node.uid != node.uid:
             self._lose_node(name, self._now)
-            known = None
-        if known is not None:
-            if known.group != group:
-                change_of = known.group, group
+            present = None
+        if present is not None:
+            if present.group != group:
+                change_of = present.group, group
                 self.renamed[change_of] = self.renamed.get(change_of, 0) + 1
-            known.node, known.group = node, group
-            self._follow_cordon(known)
+            present.node, present.group = node, group
+            self._follow_cordon(present)
             return
         begin = min(self._now, max(self._stretch.begin, node.created or self._now))
         life = self._nodes[name] = NodeLife(node=node, first=node, group=group, begin=begin)
@@ -328,9 +328,9 @@ class SeriesRecorder:
             shape = self._decode(key, text, _BUDGETS)
             if shape is not None:
                 budget = pdb_from_api(shape)
-                known = self._budgets.get(budget.key)
+                previous = self._budgets.get(budget.key)
                 self._budgets[budget.key] = budget
-                if self._is_open and (known is None or _rule_of(known) != _rule_of(budget)):
+                if self._is_open and (previous is None or _rule_of(previous) != _rule_of(budget)):
                     self._stretch.budgets.append((self._now, budget.key, budget))
         elif key[0] == REPLICA_SET:
             owner_shape = self._decode(key, text, _OWNERS)

@@ -67,16 +67,7 @@ def build_room_report(
 ) -> RoomReport:
     """Returns the report. `wanted`: the number of pods that want to run."""
     if isinstance(plan, NoRoom):
-        return RoomReport(
-            is_possible=False,
-            text=f"There is no room for {format_count(wanted, 'pod')}: {plan.reason}",
-            places=[],
-            moves=[],
-            freed_node=None,
-            refused=report_reason(plan.reason),
-            order=[],
-            notes=list(notes),
-        )
+        return _report_no_room(f"There is no room for {format_count(wanted, 'pod')}", plan, notes)
     moves = format_count(len(plan.moves), "other pod")
     verb = "moves" if len(plan.moves) == 1 else "move"
     return RoomReport(
@@ -97,16 +88,7 @@ def build_node_report(
 ) -> RoomReport:
     """Returns the report about a node of this pool that is to be free."""
     if isinstance(plan, NoRoom):
-        return RoomReport(
-            is_possible=False,
-            text=f"No node of pool {pool} can be free: {plan.reason}",
-            places=[],
-            moves=[],
-            freed_node=None,
-            refused=report_reason(plan.reason),
-            order=[],
-            notes=list(notes),
-        )
+        return _report_no_room(f"No node of pool {pool} can be free", plan, notes)
     count = len(plan.moves)
     moves = f"if {format_count(count, 'pod')} {'moves' if count == 1 else 'move'}" if count else "already"
     return RoomReport(
@@ -118,6 +100,19 @@ def build_node_report(
         refused=None,
         # The drain plans anew when it begins, cordons the node, and obeys budgets and waves.
         order=[f"trimtab drain {quote(plan.freed_node)}"] if lists_order and count else [],
+        notes=list(notes),
+    )
+
+
+def _report_no_room(answer: str, refusal: NoRoom, notes: tuple[str, ...]) -> RoomReport:
+    return RoomReport(
+        is_possible=False,
+        text=f"{answer}: {refusal.reason}",
+        places=[],
+        moves=[],
+        freed_node=None,
+        refused=report_reason(refusal.reason),
+        order=[],
         notes=list(notes),
     )
 

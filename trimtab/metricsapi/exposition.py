@@ -168,10 +168,11 @@ _LABELS = rb'\{((?:[^"{}]|"(?:[^"\\]|\\.)*+")*+)\}'
 _TIME = rb"[ \t]++-?[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?[0-9]++)?+"
 _EXEMPLAR = rb"[ \t]++#[ \t]*+" + _LABELS.replace(rb"((?:", rb"(?:(?:", 1) + rb"[^\r\n]*+"
 _SAMPLE = re.compile(
-    rb"[ \t]*+(?:" + _LABELS + rb")?+[ \t]*+([^ \t\r\n]++)(?:" + _TIME + rb")?+(?:" + _EXEMPLAR + rb")?+[ \t]*+\r?\n?"
+    rb"[ \t]*+(?:" + _LABELS + rb")?[ \t]*+([^ \t\r\n]++)(?:" + _TIME + rb")?(?:" + _EXEMPLAR + rb")?[ \t]*+\r?\n?"
 )
-"""Matches what follows the name of a series: labels, the value, and perhaps a timestamp and an exemplar. It is
-possessive, so matching takes linear time."""
+"""Matches what follows the name of a series: labels, the value, and perhaps a timestamp and an exemplar. Its
+parts are possessive, so matching takes linear time. The optional groups are not: Python 3.11.2 does not match a
+possessive group that follows another one. What matches with a group left out has no number as its value."""
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?")
 _PAIR = re.compile(rb'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\]|\\.)*+)"[ \t]*+,?')
 _ESCAPED = re.compile(r"\\(.)")

@@ -8,7 +8,7 @@ What each patch does is tested where it is felt, against the real server:
     one timer              test_a_connection_that_asks_for_nothing_is_ended_in_time_… (test_under_load.py)
     unread answers         test_who_reads_none_of_its_answers_makes_room (test_crowded.py), test_hostile.py
     inline application     test_every_page_of_many_that_came_together_… (test_hostile.py)
-    answers at once        test_a_request_that_comes_in_pieces_… (test_server.py), tests/webhook/test_contract.py
+    answers at once        test_known_heads.py, test_a_request_that_comes_in_pieces_… (test_server.py), test_contract.py
     client certificates    tests/webhook/test_known_clients.py
 """
 

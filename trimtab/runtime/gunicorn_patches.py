@@ -32,6 +32,7 @@ from trimtab.runtime import connection_limits
 from trimtab.runtime.body_budget import BodyBudget, TooManyBodies
 from trimtab.runtime.connection_limits import ConnectionSlots
 from trimtab.runtime.http_framing import MAX_LINE_BYTES, framed_parser
+from trimtab.runtime.immediate_answers import AnswersAtOnce, ImmediateWriter
 from trimtab.runtime.log import Logger
 
 FAST, PLAIN = "fast", "python"
@@ -86,31 +87,6 @@ class HasBodyBudget(Protocol):
     """An application that counts the bodies that it holds, so that the parser can use the same budget."""
 
     room: BodyBudget
-
-
-class Reply(Protocol):
-    """A complete response."""
-
-    @property
-    def status(self) -> int: ...
-
-    @property
-    def body(self) -> bytes: ...
-
-    @property
-    def content_type(self) -> str: ...
-
-
-@runtime_checkable
-class AnswersAtOnce(Protocol):
-    """An application that answers some requests without waiting for anything."""
-
-    def answer_at_once(self, scope: dict[str, Any], body: bytes) -> Reply | None:
-        """Returns the response to a request whose whole body has arrived; None if the request is to be served as any
-        other. Raises nothing.
-
-        scope: of the ASGI scope of the request, the method, the path, the headers and the names of the client.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,37 +267,29 @@ def _patch_inline_serving(_: PatchSettings) -> None:
 
 def _patch_answers_at_once(server: PatchSettings) -> None:
     """Writes the responses that the application has at once, without the calls between an ASGI server and its
-    application. A cached review takes a sixth less time.
+    application. If the head of a request is the same as an earlier one's, it is not parsed again, and the task of the
+    connection is not woken. A cached review takes a quarter less time.
 
-    The head is written by gunicorn's own methods. A request that is not complete yet, or that waits behind another one,
-    is served as any other.
+    A request that is not complete yet, or that waits behind another one, is served as any other.
     """
-    application, original_serve = server.worker.asgi, ASGIProtocol._serve_http_request
+    application = server.worker.asgi
     if not isinstance(application, AnswersAtOnce):
         return
-    answer_at_once = application.answer_at_once
+    writer = ImmediateWriter(application.answer_at_once, tells_clients=server.tells_clients)
+    original_feed, original_serve = ASGIProtocol._feed_callback_parser, ASGIProtocol._serve_http_request
+
+    def feed_parser(self: Any, data: bytes) -> bool:
+        return writer.answer_known_request(self, data) or bool(original_feed(self, data))
 
     async def serve_request(self: Any, request: Any, sockname: Any, peername: Any) -> Any:
-        receiver = self._body_receiver
-        is_complete = receiver is not None and receiver._complete and len(receiver._chunks) == 1
-        if not is_complete or self._closed or self._callback_parser.remaining():
+        closes = self._will_close(request, False)
+        if not writer.answer_request(self, request, closes=closes):
             return await original_serve(self, request, sockname, peername)
-        scope = {"method": request.method, "path": request.path, "headers": request.headers_bytes}
-        if server.tells_clients:
-            names = connection_limits.certificate_names(self.transport.get_extra_info("ssl_object"))
-            scope |= {} if names is None else {connection_limits.CLIENT_NAMES_KEY: names}
-        reply = answer_at_once(scope, receiver._chunks[0])
-        if reply is None:
-            return await original_serve(self, request, sockname, peername)
-        receiver._pop_chunk()
-        closes, size = self._will_close(request, False), b"%d" % len(reply.body)
-        headers = ((b"content-type", reply.content_type.encode("latin-1")), (b"content-length", size))
-        self._send_response_start(reply.status, headers, request, closes)
-        self._send_body(reply.body)
         if self._flow_control is not None and self._flow_control.write_paused:
             await self._flow_control.drain()
         return not closes
 
+    ASGIProtocol._feed_callback_parser = feed_parser
     ASGIProtocol._serve_http_request = serve_request
 
 
@@ -375,7 +343,15 @@ PATCHES = (
     Patch("inline application", ("_serve_http_request", "_handle_http_request"), _patch_inline_serving),
     Patch(
         "answers at once",
-        ("_serve_http_request", "_send_response_start", "_send_body", "_will_close"),
+        (
+            "_serve_http_request",
+            "_send_response_start",
+            "_send_body",
+            "_will_close",
+            "_feed_callback_parser",
+            "_arm_keepalive_timer",
+            "_cancel_keepalive_timer",
+        ),
         _patch_answers_at_once,
     ),
 )

@@ -79,6 +79,7 @@ _SLOTS = (
     "_partial",
     "_ahead",
     "_held",
+    "head",
 )
 
 
@@ -101,7 +102,7 @@ class _FramedParser:
         self._base, self._room, self._address = base, budget, address
         self._head_is_here, self._part_is_here, self._end_is_here = on_headers_complete, on_body, on_message_complete
         self._held = 0
-        self._partial = self._ahead = b""
+        self._partial = self._ahead = self.head = b""
         self._reset_state()
 
     def _reset_state(self: Any) -> None:
@@ -118,6 +119,11 @@ class _FramedParser:
         held_bytes = len(self._partial) + len(self._ahead)
         if held_bytes != self._held:
             self._count_held(held_bytes)
+
+    @property
+    def is_idle(self: Any) -> bool:
+        """Returns whether no byte of the next request has arrived."""
+        return self._next == _HEAD and not self._partial
 
     def remaining(self: Any) -> bytes:
         """Returns the bytes that follow the finished message."""
@@ -138,7 +144,7 @@ class _FramedParser:
 
     def release(self: Any) -> None:
         """Releases all bytes held for the client."""
-        self._partial = self._ahead = b""
+        self._partial = self._ahead = self.head = b""
         if self._held:
             self._count_held(0)
 
@@ -188,6 +194,7 @@ class _FramedParser:
 
     def _read_head(self: Any, head: bytes) -> None:
         self._base.feed(self, head)
+        self.head = head
         if not self.is_complete:
             raise ParseError("The request line is missing")
         chunked, length = self.is_chunked, self.content_length or 0

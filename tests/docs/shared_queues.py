@@ -281,6 +281,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/reservations/overhead_history.py del [MAX_SAMPLES:]": "the runs of a node's own agents",
     "trimtab/reservations/overhead_history.py kept >= MAX_SAMPLES": "the runs of a node's own agents",
     "trimtab/runtime/environment.py [:_MAX_COMPARED]": _ONE_TEXT,
+    "trimtab/runtime/immediate_answers.py _requests >= MAX_HEADS": "a head that is dropped is parsed again",
     "trimtab/runtime/http_framing.py _aside >= MAX_ASIDE_BYTES": _ONE_INPUT,
     "trimtab/runtime/http_framing.py _chunks >= MAX_CHUNKS": _ONE_INPUT,
     "trimtab/runtime/metrics.py _values >= _limit": "values of one label, such as names of policies",

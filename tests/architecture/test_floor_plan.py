@@ -81,8 +81,19 @@ def test_a_clock_or_a_socket_in_a_pure_room_is_refused(house: Path, file: str, l
     assert "TID251" in process.stdout
 
 
-def test_an_untyped_function_in_a_pure_room_is_refused(house: Path) -> None:
-    plant(house, "trimtab/cluster/owner.py", "def untyped(x):\n    return x")
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("def untyped(x):\n    return x", "no-untyped-def"),
+        ("def total(parts: list[float]) -> float:\n    return round(sum(part for part in parts), 2)", "float-sum"),
+        ("def total(parts: dict[str, float]) -> float:\n    return max(0, sum(parts.values()))", "float-sum"),
+    ],
+)
+def test_a_function_without_types_and_a_sum_of_floats_are_refused(house: Path, line: str, code: str) -> None:
+    plugin = Path("tests/architecture/float_sums.py")
+    (house / plugin).parent.mkdir(parents=True)
+    shutil.copy(ROOT / plugin, house / plugin)
+    plant(house, "trimtab/cluster/owner.py", line)
     process = run(house, sys.executable, "-m", "mypy", "--no-incremental", "trimtab/cluster/owner.py")
     assert process.returncode == 1
-    assert "no-untyped-def" in process.stdout
+    assert code in process.stdout

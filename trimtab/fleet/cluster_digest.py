@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from math import fsum
 
 import msgspec
 
@@ -222,13 +223,13 @@ def add_workloads(parts: Iterable[tuple[PoolWorkload, int]]) -> PoolWorkload:
             largest.append((cores, gib))
 
     def average(name: str) -> float:
-        return sum(float(getattr(part.daemons, name)) * count for part, count in all_parts) / nodes
+        return fsum(float(getattr(part.daemons, name)) * count for part, count in all_parts) / nodes
 
     return PoolWorkload(
-        cores=sum(part.cores for part, _ in all_parts),
-        gib=sum(part.gib for part, _ in all_parts),
-        pods=sum(part.pods for part, _ in all_parts),
-        volumes=sum(part.volumes for part, _ in all_parts),
+        cores=fsum(part.cores for part, _ in all_parts),
+        gib=fsum(part.gib for part, _ in all_parts),
+        pods=fsum(part.pods for part, _ in all_parts),
+        volumes=fsum(part.volumes for part, _ in all_parts),
         # Each cluster has nodes in zones of its own, whatever the zones are called.
         zones=sum(part.zones for part, _ in all_parts),
         daemons=DaemonShare(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Generic, TypeVar
 
 from trimtab.histogram.time_buckets import DAY
@@ -59,7 +60,7 @@ class PodAverages:
         added = min(len(recent), MAX_VALUES)
         # The new values replace as much of the weight of the average as they bring.
         count = min(count, MAX_VALUES - added)
-        mean = (mean * count + sum(recent) / len(recent) * added) / (count + added)
+        mean = (mean * count + fsum(recent) / len(recent) * added) / (count + added)
         self.pods[pod] = (int(last), count + added, mean)
 
     def recent_uses(self) -> list[PodUse]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.whole_pods import split_whole_pod
@@ -69,7 +70,7 @@ class WholePodSamples:
             last = [(times[-1], values[-1]) for pieces in by_container.values() for times, values in pieces[-1:]]
             if len(last) == len(split_whole_pod(key.name)):
                 yield WholePodSeries(
-                    key, pod, resource, (max(second for second, _ in last),), (sum(v for _, v in last) / len(last),)
+                    key, pod, resource, (max(second for second, _ in last),), (fsum(v for _, v in last) / len(last),)
                 )
 
 
@@ -80,4 +81,4 @@ def _merge_parts(pieces: Iterable[Samples]) -> dict[int, float]:
 def average_containers(by_container: Sequence[Mapping[int, float]]) -> tuple[list[int], list[float]]:
     """Returns the times and the averages of the containers of one pod, at the moments of which each has a value."""
     times = sorted(set[int].intersection(*(set(values) for values in by_container)))
-    return times, [sum(values[second] for values in by_container) / len(by_container) for second in times]
+    return times, [fsum(values[second] for values in by_container) / len(by_container) for second in times]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from math import ceil
+from math import ceil, fsum
 from zoneinfo import ZoneInfo
 
 from trimtab.cluster.reason import Code, NotYet
@@ -51,7 +51,7 @@ class HourlyUsage:
 
     def mean_cores(self) -> dict[int, float]:
         """Returns hour since 1970 → mean cores. Hours without a sample are not in it."""
-        return {hour: sum(total / count for total, count in parts.values()) for hour, parts in self.sums.items()}
+        return {hour: fsum(total / count for total, count in parts.values()) for hour, parts in self.sums.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import fsum
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.reason import NotYet
@@ -84,7 +85,7 @@ def weighted_median(pairs: Iterable[tuple[float, float]]) -> float:
 def weighted_percentile(pairs: Iterable[tuple[float, float]], share: float) -> float:
     """Returns the smallest value at which this share of the weight is reached; 0 if there are no values."""
     ordered = sorted(pairs)
-    wanted = share * sum(weight for _, weight in ordered)
+    wanted = share * fsum(weight for _, weight in ordered)
     reached = 0.0
     for value, weight in ordered:
         reached += weight

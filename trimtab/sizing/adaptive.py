@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import log, sqrt
+from math import fsum, log, sqrt
 
 from trimtab.histogram.histogram import ZERO_BUCKET, UsageHistogram, bucket_end, bucket_start
 
@@ -77,7 +77,7 @@ class RecentUse:
     @property
     def weighted_mean(self) -> float:
         """The weighted mean of the usage."""
-        return sum(value * weight for value, weight in zip(self.values, self.weights, strict=True))
+        return fsum(value * weight for value, weight in zip(self.values, self.weights, strict=True))
 
     def value_at_share(self, share: float) -> float:
         """Returns the value that this share of recent usage does not exceed."""
@@ -89,7 +89,7 @@ class RecentUse:
     def share_of(self, amount: float) -> float:
         """Returns the share of recent usage that does not exceed an amount; 1 if no usage exceeds it."""
         # The weights above it, because those of all values add up to a little less or more than one.
-        above = sum(weight for value, weight in zip(self.values, self.weights, strict=True) if value > amount)
+        above = fsum(weight for value, weight in zip(self.values, self.weights, strict=True) if value > amount)
         return max(0.0, 1.0 - above)
 
 
@@ -105,7 +105,7 @@ def weigh_recent_use(days: Mapping[int, UsageHistogram]) -> RecentUse:
             if count:
                 key = (bucket << pair_shift, pair_shift)
                 weights[key] = weights.get(key, 0.0) + weight * count
-    top, total = max((counts.top for counts in days.values()), default=0.0), sum(weights.values())
+    top, total = max((counts.top for counts in days.values()), default=0.0), fsum(weights.values())
     values = sorted((min(top, _bucket_middle(*key)), weight / total) for key, weight in weights.items())
     if values:  # the largest value is known exactly, not only by its bucket
         values[-1] = (top, values[-1][1])
@@ -134,7 +134,7 @@ def estimate_tail(resource: str, days: Mapping[int, UsageHistogram]) -> float:
     """Returns the exponent `tail`, which says how fast larger usage becomes unlikely (see `MAX_TAIL`). It is Hill's
     estimate over the days, combined with the assumption for few days of history."""
     tops = [max(MIN_AMOUNT[resource], counts.top) for _, counts in sorted(days.items())]
-    excess = sum(
+    excess = fsum(
         min(MAX_JUMP, max(0.0, log(top / _max_of_days_before(tops, day)))) for day, top in enumerate(tops) if day
     )
     return min(MAX_TAIL, (max(0, len(tops) - 1) + ASSUMED_DAYS) / (excess + ASSUMED_GROWTH))

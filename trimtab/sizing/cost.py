@@ -9,6 +9,7 @@ prices of clouds that sell the two separately). Prices are micro-dollars an hour
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import fsum
 
 from trimtab.cluster import quantity
 from trimtab.cluster.quantity import Written
@@ -117,5 +118,5 @@ def average_price(nodes: Iterable[tuple[float, float, float]]) -> ResourcePrice 
     priced_nodes = list(nodes)
     if not priced_nodes:
         return None
-    price, cores, gib = (sum(column) for column in zip(*priced_nodes, strict=True))
+    price, cores, gib = (fsum(column) for column in zip(*priced_nodes, strict=True))
     return divide_price(price, cores, gib)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import fsum
 
 import msgspec
 
@@ -130,7 +131,7 @@ def with_counted_cpu(previous: NodeOverhead | None, current: NodeOverhead) -> No
     ]
     if len(counted) < len(names) or min(counted) < 0 or not 0 < seconds <= MAX_GAP_SECONDS:
         return current
-    used = sum(counted) if names[0] == KUBELET else max(0.0, counted[0] - counted[1])
+    used = fsum(counted) if names[0] == KUBELET else max(0.0, counted[0] - counted[1])
     return replace(current, millicores=1000 * used / seconds)
 
 

@@ -271,7 +271,7 @@ def _decode_regular(raw: memoryview | msgspec.Raw) -> ParsedSeries | None:
         return None
     times, values = _grid(flat), flat[1::2]
     # One NaN or infinity makes the sum not finite: one pass in C instead of a check for each value.
-    return None if times is None or not isfinite(sum(values)) else (metric, times, values, 0)
+    return None if times is None or not isfinite(sum(values)) else (metric, times, values, 0)  # type: ignore[float-sum]
 
 
 def _flatten(points: memoryview) -> bytearray:
@@ -316,7 +316,7 @@ def parse_exact_series(raw: bytes | msgspec.Raw) -> ParsedSeries:
     series = _EXACT_SERIES.decode(_json_infinities(raw))
     points = series.values if series.value is None else [*series.values, series.value]
     values = [point.value for point in points]
-    if isfinite(sum(values)):
+    if isfinite(sum(values)):  # type: ignore[float-sum]
         return series.metric, [int(point.at) for point in points], values, 0
     finite = [point for point in points if isfinite(point.value)]
     left_out = len(values) - len(finite)

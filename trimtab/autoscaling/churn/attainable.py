@@ -16,6 +16,7 @@ So no real policy reaches a point of the frontier, and none can be beyond it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import fsum
 
 from trimtab.autoscaling.churn.churn_script import HOUR, Churn, ChurnKind
 
@@ -131,7 +132,7 @@ def _find_point(path: NeededMachines, price: float) -> FrontierPoint:
 def add_frontiers(frontiers: Sequence[Sequence[FrontierPoint]]) -> tuple[FrontierPoint, ...]:
     """Returns the frontier of several churns together, which were computed for the same prices."""
     return tuple(
-        FrontierPoint(points[0].price, sum(one.core_hours for one in points), sum(one.bought for one in points))
+        FrontierPoint(points[0].price, fsum(one.core_hours for one in points), sum(one.bought for one in points))
         for points in zip(*frontiers, strict=True)
     )
 

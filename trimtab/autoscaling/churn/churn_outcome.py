@@ -3,6 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 
 from trimtab.autoscaling.churn.churn_history import BudgetSeen, ChurnRecord, NodeGone, NodeSeen, PodGone, PodSeen
 
@@ -170,7 +171,7 @@ class _Judge:
             evictions=self.evictions,
             bought=self.bought,
             returned_within_hour=self.returned,
-            pending_seconds=sum(waits),
+            pending_seconds=fsum(waits),
             wait_p99=waits[-(-len(waits) * 99 // 100) - 1] if waits else 0.0,
             wait_longest=waits[-1] if waits else 0.0,
             pods=len(waits),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL, StandInView
@@ -96,7 +97,7 @@ def _estimate(group: str, template: NodeInfo, pods: Sequence[PodInfo]) -> ScaleU
         used = {name: amount + requests.get(name, 0) for name, amount in used.items()}
     if not bins:
         return None
-    waste = sum(1 - used[name] / (len(bins) * max(1, allocatable.get(name, 0))) for name in used)
+    waste = fsum(1 - used[name] / (len(bins) * max(1, allocatable.get(name, 0))) for name in used)
     return ScaleUpOption(group, len(bins), waste)
 
 
@@ -105,4 +106,4 @@ def _size(pod: PodInfo, template: NodeInfo) -> float:
     requests, allocatable = pod.requirements.requests, template.allocatable
     if isinstance(requests, Unreadable) or isinstance(allocatable, Unreadable):
         return 0.0
-    return sum(requests.get(name, 0) / max(1, allocatable.get(name, 0)) for name in ("cpu", "memory"))
+    return fsum(requests.get(name, 0) / max(1, allocatable.get(name, 0)) for name in ("cpu", "memory"))

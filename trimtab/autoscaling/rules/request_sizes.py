@@ -1,7 +1,7 @@
 """Rules about requests compared with usage."""
 
 from collections.abc import Iterator
-from math import ceil
+from math import ceil, fsum
 from typing import NamedTuple
 
 from trimtab.autoscaling.container_amounts import (
@@ -328,11 +328,11 @@ def _replica_usage(snapshot: LintSnapshot, workload: LintWorkload) -> tuple[Reso
         complete = len(whole) == len(usages) > 0
         sums.append(
             ResourceUsage(
-                p5=sum(u.p5 for u in whole),
-                p50=sum(u.p50 for u in whole),
-                p90=sum(u.p90 for u in whole),
-                p95=sum(u.p95 for u in whole),
-                max=sum(u.max for u in whole),
+                p5=fsum(u.p5 for u in whole),
+                p50=fsum(u.p50 for u in whole),
+                p90=fsum(u.p90 for u in whole),
+                p95=fsum(u.p95 for u in whole),
+                max=fsum(u.max for u in whole),
             )
             if complete
             else None

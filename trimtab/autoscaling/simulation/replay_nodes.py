@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 
 BOUGHT_BACK_SECONDS = 3600
 """If a node is added within this many seconds after a removal, the removal counts as having been in vain."""
@@ -197,7 +198,7 @@ class _Replay:
         if result.dollars is None or None in prices:
             result.dollars = None
         else:
-            result.dollars += sum(price for price in prices if price is not None) * seconds / 3600 / 1e6
+            result.dollars += fsum(price for price in prices if price is not None) * seconds / 3600 / 1e6
         result.pending_pod_seconds += seconds * self.pending.total()
 
     def _delete_pod(self, workload: ReplayWorkload) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import fsum
 
 from trimtab.histogram.vpa_estimators import RecommenderFlags, VpaEstimate
 
@@ -49,7 +50,7 @@ def compute_update_priority(containers: Iterable[ContainerEstimate]) -> UpdatePr
             requested[resource] = requested.get(resource, 0) + request
             is_scale_up = is_scale_up or estimate.target > request
             is_outside = is_outside or not estimate.lower_bound <= request <= estimate.upper_bound
-    difference = sum(
+    difference = fsum(
         abs(requested.get(resource, 0) - amount) / max(requested.get(resource, 0), 1)
         for resource, amount in recommended.items()
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import ClassVar
 
 import msgspec
@@ -202,7 +203,7 @@ def build_missed_rows(missed: Sequence[MissedSleep], costs: Mapping[OwnerKey, fl
             awake_and_quiet=[describe_window(*run) for run in miss.awake_and_quiet],
             asleep_and_busy=[describe_window(*run) for run in miss.asleep_and_busy],
             dollars_per_month=_share_of_cost(
-                costs.get(miss.workload), sum(count for _, count in miss.awake_and_quiet) / 168
+                costs.get(miss.workload), fsum(count for _, count in miss.awake_and_quiet) / 168
             ),
         )
         for miss in missed

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from math import fsum
 from typing import Any
 
 from trimtab.cli.idle.report import ClaimRow, IdleReport, MissedSleepRow, ObjectName, OrphanRow, SleeperRow
@@ -24,7 +25,7 @@ def _money(dollars: float | None) -> str:
 
 
 def _sum_money(rows: Sequence[SleeperRow] | Sequence[OrphanRow]) -> str:
-    return f"${sum(row.dollars_per_month or 0.0 for row in rows):,.2f} a month"
+    return f"${fsum(row.dollars_per_month or 0.0 for row in rows):,.2f} a month"
 
 
 def _object_column(title: str) -> Column[Any]:

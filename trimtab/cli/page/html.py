@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from math import fsum
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -108,7 +109,7 @@ def build_blocks(
 
 
 def _build_block(pool: str, nodes: Sequence[NodeReport], states: Mapping[str, str]) -> Block:
-    before, after = sum(node.cost.amount for node in nodes), sum(node.cost.amount for node in nodes if node.after)
+    before, after = fsum(node.cost.amount for node in nodes), fsum(node.cost.amount for node in nodes if node.after)
     unit = nodes[0].cost.unit
     return Block(
         name=pool or "not in a pool",

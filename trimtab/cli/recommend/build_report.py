@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from math import ceil
+from math import ceil, fsum
 
 from trimtab.cli.output import report_reason
 from trimtab.cli.recommend.fit_decisions import ContainerDecision, ResourceDecision, fit_decisions
@@ -164,7 +164,7 @@ def build_report(
         rule=str(cpu) if cpu == memory else f"cpu {cpu}, memory {memory}",
         by=question.by or None,
         containers=rows,
-        saved=round(sum(row.monthly_saved or 0.0 for row in rows), 2),
+        saved=round(fsum(row.monthly_saved or 0.0 for row in rows), 2),
         changes=sum(bool(row.cpu.proposed or row.memory.proposed) for row in rows),
         unknown=sum(bool(row.cpu.missing and row.memory.missing) for row in rows),
         total=sum_lines(lines),

@@ -4,6 +4,7 @@ label."""
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import fsum
 from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart
@@ -269,10 +270,10 @@ def sum_lines(lines: Iterable[TotalsLine], by: str | None = None, value: str | N
 
     def sum_requests(which: str, resource: int, unit: float) -> float | None:
         amounts = (getattr(line, which)[resource] * line.pods for line in priced_lines)
-        return round(sum(amounts) / unit, 3) if priced_lines else None
+        return round(fsum(amounts) / unit, 3) if priced_lines else None
 
     def sum_dollars(name: str) -> float | None:
-        return round(sum(getattr(line.row, name) for line in priced_lines), 2) if priced_lines else None
+        return round(fsum(getattr(line.row, name) for line in priced_lines), 2) if priced_lines else None
 
     return TotalReport(
         by=by,

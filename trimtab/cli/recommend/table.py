@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from math import fsum
 from operator import attrgetter
 from typing import Any
 
@@ -56,7 +57,7 @@ def describe_total(report: RecommendReport) -> str:
     doubtful = (
         row for row in report.containers if (confidence := _confidence(row)) is not None and confidence < UNSURE
     )
-    unsure = sum(max(0.0, row.monthly_saved or 0.0) for row in doubtful)
+    unsure = fsum(max(0.0, row.monthly_saved or 0.0) for row in doubtful)
     return text + (f" ${unsure:,.2f} of the saving has a confidence below 50%." if unsure >= 1 else "")
 
 

@@ -1,6 +1,7 @@
 """How the reports of `trimtab machines profile` and `rank` are shown."""
 
 from collections.abc import Iterable, Iterator
+from math import fsum
 
 from rich.text import Text
 
@@ -172,7 +173,7 @@ def _describe_today(today: list[PresentTypeReport]) -> str:
     ]
     more = ", …" if len(today) > MAX_PRESENT_TYPES else ""
     prices = [one.nodes * one.price for one in today if one.price is not None]
-    total = f"; ${sum(prices):,.2f} an hour together" if len(prices) == len(today) else ""
+    total = f"; ${fsum(prices):,.2f} an hour together" if len(prices) == len(today) else ""
     return f"{', '.join(parts)}{more}{total}."
 
 

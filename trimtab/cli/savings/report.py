@@ -6,6 +6,7 @@ amount may be lower.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from math import fsum
 from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReportPart
@@ -107,7 +108,7 @@ def _count(nodes: int) -> str:
 def _sum_days(name: str, days: Iterable[DaySavings], now: Seconds) -> SavingsPart:
     all_days = list(days)
     worth = add_amounts(day.worth for day in all_days)
-    dollars = sum(_dollars(day.worth.get(MONEY, 0), day, now) for day in all_days)
+    dollars = fsum(_dollars(day.worth.get(MONEY, 0), day, now) for day in all_days)
     return _part(name, sum(day.nodes for day in all_days), worth, dollars)
 
 

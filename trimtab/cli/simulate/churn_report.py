@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import ClassVar
 
 from rich.text import Text
@@ -133,7 +134,7 @@ def _report_variant(run: ChurnRun, alone: ChurnRun) -> ChurnVariantReport:
 
 
 def _report_frontier(alone: dict[int, ChurnRun], frontier: Sequence[FrontierPoint]) -> Iterator[ChurnAttainable]:
-    core_hours = sum(run.outcome.core_hours for run in alone.values())
+    core_hours = fsum(run.outcome.core_hours for run in alone.values())
     bought = sum(run.outcome.bought for run in alone.values())
     for point in frontier:
         yield ChurnAttainable(
@@ -146,13 +147,13 @@ def _report_frontier(alone: dict[int, ChurnRun], frontier: Sequence[FrontierPoin
 def _compare_variants(
     runs: Sequence[ChurnRun], alone: dict[int, ChurnRun], frontier: Sequence[FrontierPoint]
 ) -> Iterator[ChurnComparison]:
-    alone_07 = sum(run.outcome.core_hours for run in runs if run.variant is ALONE_07)
-    core_hours = sum(run.outcome.core_hours for run in alone.values())
+    alone_07 = fsum(run.outcome.core_hours for run in runs if run.variant is ALONE_07)
+    core_hours = fsum(run.outcome.core_hours for run in alone.values())
     bought = sum(run.outcome.bought for run in alone.values())
     for name in dict.fromkeys(run.variant.name for run in runs if run.variant.precedence is not None):
         outcomes = {run.seed: run.outcome for run in runs if run.variant.name == name}
         evictions = sum(outcome.evictions for outcome in outcomes.values())
-        total = sum(outcome.core_hours for outcome in outcomes.values())
+        total = fsum(outcome.core_hours for outcome in outcomes.values())
         yield ChurnComparison(
             variant=name,
             core_hours_over_autoscaler=round(total / core_hours, 3),

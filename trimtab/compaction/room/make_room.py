@@ -12,6 +12,7 @@ priority is not above that of the pod that wants its place. No pod moves twice.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import fsum
 from operator import attrgetter
 
 from trimtab.cluster.cluster_state import Inventory
@@ -384,7 +385,7 @@ class RoomSearch:
                 for name, missing, gain in zip(names, self._missing_on(pod_class, node), freed, strict=True)
                 if missing > gain
             }
-            share = sum(amount / max(1, requested[name]) for name, amount in lacking.items())
+            share = fsum(amount / max(1, requested[name]) for name, amount in lacking.items())
             if best is None or (share, node) < best[:2]:
                 best = (share, node, lacking, len(movable))
         assert best is not None

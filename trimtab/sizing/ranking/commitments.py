@@ -9,7 +9,7 @@ unused.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, fsum
 
 from trimtab.sizing.ranking.capacity import Candidate, CapacityRules, NodeCapacity, measure_capacity
 from trimtab.sizing.ranking.workload import PoolWorkload
@@ -43,7 +43,7 @@ class CommitmentCover:
     @property
     def share(self) -> float:
         """The share of the workload that committed nodes hold."""
-        return sum(one.share for one in self.nodes)
+        return fsum(one.share for one in self.nodes)
 
 
 def cover_by_commitments(

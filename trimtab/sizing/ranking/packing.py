@@ -8,7 +8,7 @@ Disruption budgets do not matter, because nothing is evicted.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf
+from math import ceil, fsum, inf
 
 import msgspec
 
@@ -124,8 +124,8 @@ def _scaled(counts: Sequence[int], scale: float) -> tuple[int, ...]:
 
 def _least_scale(stock: Sequence[NodeStock], workload: PoolWorkload) -> float:
     """Returns the smallest multiple of the nodes in `stock` on which the sum of all requests fits."""
-    cores = sum(one.count * _node_cores(one, workload) for one in stock)
-    gib = sum(one.count * _node_gib(one, workload) for one in stock)
+    cores = fsum(one.count * _node_cores(one, workload) for one in stock)
+    gib = fsum(one.count * _node_gib(one, workload) for one in stock)
     return min(0.99, max(workload.cores / cores, workload.gib / gib))
 
 

@@ -8,6 +8,7 @@ types can be compared; with speed 1 for every type they are plain cores. A volum
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import fsum
 
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.format_count import format_count
@@ -95,7 +96,7 @@ def measure_workload(
     bound = [pod for pod in inventory.pods if pod.node in on_node and not pod.is_finished]
     workload = [pod for pod in bound if not (pod.is_daemon or pod.is_static)]
     sizes = [(pod, *_pod_size(pod)) for pod in workload]
-    cores = sum(millicores / 1000 * speed[pod.node] for pod, millicores, _ in sizes)
+    cores = fsum(millicores / 1000 * speed[pod.node] for pod, millicores, _ in sizes)
     gib = sum(amount for _, _, amount in sizes) / GIB
     if cores <= 0 or gib <= 0:
         names = ", ".join(name for name, total in (("cpu", cores), ("memory", gib)) if total <= 0)
@@ -130,7 +131,7 @@ def _share_daemons(inventory: Inventory, bound: Iterable[PodInfo], speed: Mappin
     sizes = [(pod, *_pod_size(pod)) for pod in daemons]
     count = len(speed)
     return DaemonShare(
-        cores=sum(millicores / 1000 * speed[pod.node] for pod, millicores, _ in sizes) / count,
+        cores=fsum(millicores / 1000 * speed[pod.node] for pod, millicores, _ in sizes) / count,
         gib=sum(amount for _, _, amount in sizes) / GIB / count,
         pods=len(daemons) / count,
         volumes=sum(_count_volumes(inventory, [pod]) for pod in daemons) / count,

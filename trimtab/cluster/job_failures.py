@@ -1,7 +1,7 @@
 """Whether a Job fails as a whole when one of its pods is evicted."""
 
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.api.workload import PodFailureRule, Workload
+from trimtab.cluster.api.workload import Workload
 
 DEFAULT_BACKOFF_LIMIT = 6
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -23,14 +23,10 @@ def fails_by_eviction(job: Workload) -> bool:
     for rule in rules:
         if rule.on_exit_codes is not None:
             return False
-        if _is_for_eviction(rule):
+        if any(one.type == DISRUPTION_TARGET and one.status == "True" for one in rule.on_pod_conditions):
             if rule.action != "Count":
                 return rule.action == "FailJob"
             break
     if value_or(spec.backoff_limit_per_index, None) is not None:
         return False
     return job.status.failed >= value_or(spec.backoff_limit, DEFAULT_BACKOFF_LIMIT)
-
-
-def _is_for_eviction(rule: PodFailureRule) -> bool:
-    return any(one.type == DISRUPTION_TARGET and one.status == "True" for one in rule.on_pod_conditions)

@@ -85,11 +85,12 @@ class DrainGroups:
         # others go on: then they are evicted a minute later.
         if not all(pods[one.uid].requirements.labels.get(JOBSET_LABEL) for one in members):
             return None
-        return next((one for one in members if self._fails_by_eviction(pods[one.uid])), None)
-
-    def _fails_by_eviction(self, pod: PodInfo) -> bool:
-        counts = self.view.inventory.owners.get(pod.owner) if pod.owner is not None else None
-        return counts is not None and counts.fails_by_eviction
+        for one in members:
+            owner = pods[one.uid].owner
+            counts = self.view.inventory.owners.get(owner) if owner is not None else None
+            if counts is not None and counts.fails_by_eviction:
+                return one
+        return None
 
     def follow_wait(self, group: str) -> a.Wait | None:
         """Returns a wait while the pod ends with which the others of the group are expected to end."""

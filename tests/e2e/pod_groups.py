@@ -1,11 +1,13 @@
-"""Groups of pods on two nodes: one without a leader, a played LeaderWorkerSet, and a webhook that refuses evictions.
+"""Groups of pods on two nodes: one without a leader, played LeaderWorkerSets and JobSets, and a webhook that refuses
+evictions.
 
-The garbage collector and the controllers of StatefulSets and Deployments are the real ones.
+The garbage collector and the controllers of StatefulSets, Deployments and Jobs are the real ones.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ from tests.controlplane.api import Api, ApiError, Unreachable
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.webhook_server import WebhookServer
 from tests.e2e.surges import service
+from trimtab.cluster.pod_groups import JOBSET_LABEL
 
 Object = dict[str, Any]
 LWS = "leaderworkerset.sigs.k8s.io"
@@ -169,6 +172,58 @@ def two_groups(cluster: Cluster, first: str = "lead") -> Iterator[None]:
         cluster.eventually(allowed)
         close_node(cluster, f"{name}-0", is_closed=False)
         yield
+
+
+def job(name: str, pool: str, parallelism: int, backoff_limit: int) -> Object:
+    """A Job of the JobSet `train`, whose pods take three seconds to end."""
+    annotations = {"testbed.trimtab.dev/runs-for": "900s", "testbed.trimtab.dev/stops-after": "3s"}
+    pod = objects.deployment(
+        "train",
+        replicas=1,
+        image="pause",
+        cpu="300m",
+        memory=None,
+        labels={JOBSET_LABEL: "train"},
+        annotations=annotations,
+        spec={"nodeSelector": {"pool": pool}, "restartPolicy": "Never"},
+    )["spec"]["template"]
+    spec = {"parallelism": parallelism, "backoffLimit": backoff_limit, "template": pod}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+@contextmanager
+def job_set(cluster: Cluster, backoff_limit: int) -> Iterator[None]:
+    """A JobSet of one Job with a pod on the first node and two on the second, which stays. Its controller is played:
+    when the Job has failed, it deletes it and creates another one."""
+    name, stop = cluster.namespace, threading.Event()
+    cluster.pool(name, nodes=1, cpu="4", memory="16Gi")
+    cluster.create(job("train-0", name, 1, backoff_limit))
+    cluster.eventually(lambda: len(cluster.running("app=train")) == 1)
+    close_node(cluster, f"{name}-0")
+    add_second_node(cluster, name)
+    cluster.patch("Job", "train-0", {"spec": {"parallelism": 3}})
+    cluster.eventually(lambda: len(cluster.running("app=train")) == 3)
+    close_node(cluster, f"{name}-0", is_closed=False)
+
+    def run() -> None:
+        while not stop.wait(0.3):
+            try:
+                for item in cluster.list("Job"):
+                    conditions = item.get("status", {}).get("conditions", ())
+                    if any(one["type"] == "Failed" and one["status"] == "True" for one in conditions):
+                        own = item["metadata"]["name"]
+                        cluster.kubectl("-n", name, "delete", "job", own, "--wait=false")
+                        cluster.create(job(f"train-{time.monotonic_ns()}", name, 3, backoff_limit))
+            except (ApiError, AssertionError, Unreachable):
+                continue
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
 
 
 def uids(cluster: Cluster, selector: str) -> set[str]:

@@ -15,7 +15,7 @@ import pytest
 from tests.controlplane.auditor import Auditor
 from tests.controlplane.cluster import Cluster
 from tests.e2e.compactors import Compactor, Eye, Object, compactor, pool
-from tests.e2e.pod_groups import MOVES, guarded, three_members, two_groups, uids
+from tests.e2e.pod_groups import MOVES, guarded, job_set, three_members, two_groups, uids
 from tests.e2e.surges import EndpointWatch
 from tests.e2e.test_compactor_surge import is_empty
 from trimtab.cluster.disruption_terms import WINDOWS_ANNOTATION
@@ -134,6 +134,20 @@ def test_a_label_that_the_pool_names_makes_a_group(cluster: Cluster, tmp_path: P
         cluster.eventually(lambda: is_empty(cluster, cluster.namespace), within=60)
     assert len(evicted(auditor)) == 3
     assert not before & uids(cluster, "app=train")
+
+
+@pytest.mark.parametrize(("backoff_limit", "count"), [(0, 1), (6, 3)])
+def test_of_a_job_set_one_pod_is_evicted_where_its_job_fails_by_it(
+    cluster: Cluster, tmp_path: Path, backoff_limit: int, count: int
+) -> None:
+    with job_set(cluster, backoff_limit):
+        before, auditor = uids(cluster, "app=train"), cluster.auditor
+        begin(cluster, protect={"singleReplicas": False, "jobs": False})
+        with compactor(cluster, tmp_path):
+            cluster.eventually(lambda: is_empty(cluster, cluster.namespace), within=60)
+            cluster.eventually(lambda: len(cluster.running("app=train")) == 3, within=20)
+        assert not before & uids(cluster, "app=train")
+        assert len(evicted(auditor)) == count
 
 
 @contextmanager

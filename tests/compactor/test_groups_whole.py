@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.compactor.played import ACT, Played, run
+from trimtab.cluster.disruption_terms import WINDOWS_ANNOTATION
 from trimtab.cluster.pool_values import GroupMode
 from trimtab.compaction.drain.annotation import PodToEvict
 from trimtab.compactor.actuator import EvictionResponse, EvictionResult
@@ -131,3 +132,18 @@ def test_what_can_never_be_evicted_ends_the_drain_and_none_is_evicted() -> None:
     run(two(played=played), 60)
     assert (evictions(played), played.cordoned) == ([], [])
     assert "released" in {record.what for record in played.records}
+
+
+def test_a_window_that_closes_half_way_leaves_no_group_split() -> None:
+    played = two(played=Refusing())
+    loop = run(played, 1)
+    for _ in range(60):
+        if "refuse" in played.writes:
+            break
+        run(played, 1, loop)
+    for item in played.pods.values():
+        if item["metadata"]["labels"]["app"] == "web":
+            item["metadata"]["annotations"][WINDOWS_ANNOTATION] = "mon 12:00-13:00"
+    run(played, 20, loop)
+    assert evictions(played) == ALL_THREE
+    assert "released" not in {record.what for record in played.records}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.compactor.played import ACT, Played, process, run
+from tests.compactor.played_orders import PlayedOrders
 from trimtab.cluster.disruption_terms import PER_DAY_ANNOTATION, WINDOWS_ANNOTATION
 from trimtab.compaction.drain.pool_state import PoolState, decode_state
 
@@ -89,3 +90,16 @@ def test_after_the_longest_delay_the_node_is_drained_although_no_window_is_open(
     played.now += HOUR + 60
     run(played, 200)
     assert len(evictions(played)) == 2
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_an_order_that_is_killed_at_any_write_has_counted_each_of_its_evictions(number: int) -> None:
+    played = two(**{PER_DAY_ANNOTATION: "5"})
+    played.pools = (replace(ACT, node_age=10**9),)
+    orders = PlayedOrders(played)
+    orders.order("n1", "n2")
+    played.faults = {number: "killed"}
+    orders.run(80)
+    assert len(set(evictions(played))) == 2
+    counts = [len(times) for times in state(played).disruptions.values()]
+    assert sum(counts) >= 2

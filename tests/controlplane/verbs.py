@@ -57,10 +57,12 @@ class Verbs:
             if error.status != 404:
                 raise
 
-    def patch(self, kind: str, name: str, changes: Object, namespace: str | None = None, sub: str = "") -> Object:
+    def patch(
+        self, kind: str, name: str, changes: Object, namespace: str | None = None, sub: str = "", **query: Any
+    ) -> Object:
         """A merge patch, of a subresource such as `status` where `sub` names it."""
         path = self.api.path(self.api.kind(kind), namespace or self.namespace, name, sub)
-        return self._object("PATCH", path, changes, content_type=MERGE)
+        return self._object("PATCH", path, changes, content_type=MERGE, **query)
 
     def evict(self, pod: str, namespace: str | None = None) -> None:
         """By the eviction API: a budget that is spent answers 429."""

@@ -32,7 +32,8 @@ from trimtab.cluster.api.storage import CSIDriver, CSINode, PersistentVolume, Pe
 from trimtab.cluster.api.workload import FAILURE, DaemonSet, PodDisruptionBudget, Workload
 from trimtab.cluster.claims import Claim, Devices, count_devices, join_plurals, read_claims
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.kinds import DAEMON_SET, POD
+from trimtab.cluster.job_failures import fails_by_eviction
+from trimtab.cluster.kinds import DAEMON_SET, JOB, POD, GroupKind
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey, controller_key, reference_to
 from trimtab.cluster.pdb import Pdb
@@ -189,6 +190,8 @@ class ReplicaCounts:
     ready: int
     failure: str = ""
     """The message with which the owner's controller says why it cannot create a pod now; empty while it can."""
+    fails_by_eviction: bool = False
+    """Whether the owner is a Job that fails as a whole when one of its pods is evicted."""
 
 
 ASSUMED_REQUESTS: Mapping[str, int] = {"cpu": 100, "memory": 200 << 20}
@@ -309,7 +312,7 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
             )
         ),
         owners={
-            OwnerKey(s.metadata.namespace, kind, s.metadata.name): _replica_counts(s)
+            OwnerKey(s.metadata.namespace, kind, s.metadata.name): _replica_counts(kind, s)
             for kind, s in snapshot.iterate_workloads()
         },
         leaders=PodLeaders.from_controllers(dict(_controllers(snapshot, pods))),
@@ -378,7 +381,7 @@ def _controllers(snapshot: Snapshot, pods: Iterable[PodInfo]) -> Iterator[tuple[
             yield OwnerKey(pod.namespace, POD, pod.name), pod.owner
 
 
-def _replica_counts(shape: Workload) -> ReplicaCounts:
+def _replica_counts(kind: GroupKind, shape: Workload) -> ReplicaCounts:
     return ReplicaCounts(
         wanted=value_or(shape.spec.replicas, None),
         have=shape.status.replicas,
@@ -391,6 +394,7 @@ def _replica_counts(shape: Workload) -> ReplicaCounts:
             ),
             "",
         ),
+        fails_by_eviction=kind == JOB and fails_by_eviction(shape),
     )
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from trimtab.cluster.pod import PodInfo
 
 
+JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+
+
 @dataclass(frozen=True, slots=True)
 class GroupMark:
     """Labels or annotations of a pod whose values together name the pod's group."""
@@ -56,7 +59,7 @@ GROUP_MARKS = (
     ),
     GroupMark(
         "labels",
-        ("jobset.sigs.k8s.io/jobset-name",),
+        (JOBSET_LABEL,),
         "kubernetes-sigs/jobset, api/jobset/v1alpha2/jobset_types.go: JobSetNameKey",
     ),
     GroupMark(

@@ -70,7 +70,7 @@ def _count_replicas(kind: str, owner: Workload) -> Replicas | None:
     wanted = value_or(spec.replicas, 1)
     if kind != "Deployment":
         return Replicas(wanted=wanted)
-    return Replicas(wanted=wanted, surge=_max_surge(owner, wanted), revision=_revision(owner.metadata))
+    return Replicas(wanted=wanted, surge=max_surge_of(owner, wanted), revision=_revision(owner.metadata))
 
 
 _WANTED, _AT_MOST = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
@@ -109,7 +109,7 @@ def _shared_replicas(wanted: int, surge: int, revision: str) -> Replicas:
     return Replicas(wanted=wanted, surge=surge, revision=revision)
 
 
-def _max_surge(deployment: Workload, replicas: int) -> int:
+def max_surge_of(deployment: Workload, replicas: int) -> int:
     """Returns how many pods a rollout may create in addition to `replicas` (`ResolveFenceposts` of the Deployment
     controller: a percentage is rounded up)."""
     strategy = deployment.spec.strategy

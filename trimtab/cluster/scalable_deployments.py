@@ -11,6 +11,7 @@ from trimtab.cluster.api.workload import Workload
 from trimtab.cluster.count_autoscalers import CountAutoscaler, read_count_autoscaler
 from trimtab.cluster.kinds import DEPLOYMENT, REPLICA_SET
 from trimtab.cluster.owner import OwnerKey, controller_key
+from trimtab.cluster.replicas import max_surge_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class ScalableDeployment:
     """Whether a rollout is in progress, or its controller has not observed the object's present version."""
     recreates: bool = False
     """Whether the strategy is `Recreate`: no pod of a new template starts while one of the old template runs."""
+    has_no_surge: bool = False
+    """Whether `maxSurge` of the strategy is 0: not even a rollout may have more pods than wanted."""
     controller: OwnerKey | None = None
     """The object that controls the Deployment and may write its count; None if no other object controls it."""
     autoscalers: tuple[CountAutoscaler, ...] = ()
@@ -110,6 +113,7 @@ def _read_deployment(shape: Workload, writers: Mapping[OwnerKey, tuple[CountAuto
         is_rolling=status.observed_generation < metadata.generation
         or not status.updated_replicas == status.replicas == wanted,
         recreates=shape.spec.strategy.type == "Recreate",
+        has_no_surge=not max_surge_of(shape, max(1, wanted)),
         controller=controller_key(metadata, metadata.namespace) if metadata.owner_references else None,
         autoscalers=writers.get(key, ()),
     )

@@ -1,10 +1,11 @@
 """Which pods have to move so that others fit, and why is there no room?"""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.cluster_of import ZONE, Item, apart, budget, cluster, node, pod
+from tests.cluster_of import ALL, ZONE, Item, apart, budget, cluster, node, pod
 from trimtab.compaction.room.make_room import NoRoom, RoomPlan, free_node, make_room
 
 GPU = "nvidia.com/gpu"
@@ -164,3 +165,17 @@ def test_an_empty_node_is_free_already() -> None:
     plan = freed([gpu_node("a"), gpu_node("b"), gpu_pod("y-0", "b", 5)], "a", "b")
     assert isinstance(plan, RoomPlan)
     assert (plan.freed_node, plan.moves) == ("a", ())
+
+
+CELL = "example.com/cell"
+
+
+def test_pods_of_a_group_that_a_pool_names_do_not_move_alone() -> None:
+    items = [*TWO, gpu_node("c"), gpu_pod("v-0", "c", 8)]
+    for item in items[2:]:
+        item["metadata"]["labels"] |= {CELL: "one"} if item["metadata"]["name"] in ("x-0", "v-0") else {}
+    wanted = cluster(gpu_pod("big-0", "", 8)).pods
+    named = replace(ALL, group_labels=(CELL,))
+    assert moves(make_room(cluster(*items), wanted)) == {"x-0": "b"}
+    assert "x-0" not in moves(make_room(cluster(*items), wanted, pools=(named,)))
+    assert code(free_node(cluster(*items), {"a"}, pools=(named,))) == "room-no-node-can-be-free"

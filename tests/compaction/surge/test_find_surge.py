@@ -90,6 +90,11 @@ REPLICA_SET = deployment(kind="ReplicaSet")
         ([deployment(status={"updatedReplicas": 1}), REPLICA_SET], "surge-rollout-in-progress"),
         ([deployment(status={"observedGeneration": 0}), REPLICA_SET], "surge-rollout-in-progress"),
         ([deployment(spec={"strategy": {"type": "Recreate"}}), REPLICA_SET], "surge-strategy-recreate"),
+        ([deployment(spec={"strategy": {"rollingUpdate": {"maxSurge": 0}}}), REPLICA_SET], "surge-max-surge-is-zero"),
+        (
+            [deployment(spec={"strategy": {"rollingUpdate": {"maxSurge": "0%"}}}), REPLICA_SET],
+            "surge-max-surge-is-zero",
+        ),
         ([*WEB, autoscaler(), autoscaler(metadata={"name": "more"})], "surge-autoscaler-owns-count"),
         ([*WEB, autoscaler(least=0)], "surge-autoscaler-owns-count"),
         ([*WEB, autoscaler(metadata={"managedFields": []})], "surge-autoscaler-unknown"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.e2e.adversary.identities import denied, thief
+from tests.e2e.adversary.identities import Object, denied, thief
 from tests.e2e.installed import Installed
 from trimtab.installation.rbac import render_scale_role
 
@@ -19,12 +19,18 @@ def thief_and_owner(applied: Installed) -> tuple[Cluster, Cluster]:
     stolen = thief(applied, "compactor")
     owner.deployment("bank", replicas=2, cpu="10m", spec={"nodeSelector": {"no": "node"}})
     owner.eventually(lambda: scale(stolen, 2), what="the right in force")
-    owner.eventually(lambda: "trimtab-compactor-scale" in denied(lambda: scale(stolen, 0)), what="the policy in force")
+    in_force = lambda: "trimtab-compactor-scale" in denied(lambda: scale(stolen, 0, **NOT_STORED))  # noqa: E731
+    owner.eventually(in_force, what="the policy in force")
     return stolen, owner
 
 
-def scale(cluster: Cluster, replicas: int) -> object:
-    return cluster.patch("Deployment", "bank", {"spec": {"replicas": replicas}}, sub="scale")
+NOT_STORED = {"dryRun": "All"}
+"""Whether the policy is in force is asked without a change: once the count was 0, the policy permits that it stays so,
+and nothing is refused ever after."""
+
+
+def scale(cluster: Cluster, replicas: int, **query: str) -> object:
+    return cluster.patch("Deployment", "bank", {"spec": {"replicas": replicas}}, sub="scale", **query)
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 0), (1, 0), (0, 1), (0, 3), (1, 5), (2, 6), (9, 5), (5, 1)])
@@ -48,10 +54,12 @@ def test_the_steps_of_a_surge_go_through(thief_and_owner: tuple[Cluster, Cluster
 MARK = "trimtab.dev/min-replicas-before"
 
 
-def hpa(cluster: Cluster, least: int, mark: str | None = None, **spec: object) -> object:
+def hpa(
+    cluster: Cluster, least: int, mark: str | None = None, *, is_stored: bool = True, spec: Object | None = None
+) -> object:
     """Writes `minReplicas` and the annotation, as the compactor does; `spec`: further fields."""
-    change = {"metadata": {"annotations": {MARK: mark}}, "spec": {"minReplicas": least, **spec}}
-    return cluster.patch("HorizontalPodAutoscaler", "bank", change)
+    change = {"metadata": {"annotations": {MARK: mark}}, "spec": {"minReplicas": least, **(spec or {})}}
+    return cluster.patch("HorizontalPodAutoscaler", "bank", change, **({} if is_stored else NOT_STORED))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +80,8 @@ def autoscaled(thief_and_owner: tuple[Cluster, Cluster]) -> tuple[Cluster, Clust
     )
     status = {"status": {"currentReplicas": 4, "desiredReplicas": 4}}
     owner.patch("HorizontalPodAutoscaler", "bank", status, sub="status")
-    owner.eventually(lambda: "trimtab-compactor-autoscalers" in denied(lambda: hpa(stolen, 1)), what="the policy")
+    in_force = lambda: "trimtab-compactor-autoscalers" in denied(lambda: hpa(stolen, 1, is_stored=False))  # noqa: E731
+    owner.eventually(in_force, what="the policy in force")
     return stolen, owner
 
 
@@ -98,7 +107,7 @@ def test_the_token_takes_no_autoscaler_below_what_others_wrote_and_not_far_above
 ) -> None:
     stolen, owner = autoscaled
     hpa(owner, before, stored)
-    assert "trimtab-compactor-autoscalers" in denied(lambda: hpa(stolen, after, mark, **spec))
+    assert "trimtab-compactor-autoscalers" in denied(lambda: hpa(stolen, after, mark, spec=spec))
     assert owner.get("HorizontalPodAutoscaler", "bank")["spec"]["minReplicas"] == before
 
 

@@ -171,6 +171,8 @@ class Row:
     pods: int
     moves: tuple[tuple[str, str], ...]
     """(workload, target nodes) of the moved pods."""
+    companions: tuple[str, ...] = ()
+    """Sentences about the pods on other nodes that are evicted with the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,13 @@ from trimtab.cli.page.html import (
 )
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import MoveReport, PlanReport, StepReport, WaveReport
-from trimtab.cli.reports.plan_table import describe_keeper, format_targets, select_costly_keepers, workload_of
+from trimtab.cli.reports.plan_table import (
+    describe_companions,
+    describe_keeper,
+    format_targets,
+    select_costly_keepers,
+    workload_of,
+)
 from trimtab.cluster.format_count import format_count
 
 
@@ -138,7 +144,13 @@ def _wave_row(wave: WaveReport) -> tuple[str, int, str]:
 
 
 def _node_row(step: StepReport) -> Row:
-    return Row(node=step.node, saves=format_saving(step.saves), pods=len(step.moves), moves=fold_moves(step.moves))
+    return Row(
+        node=step.node,
+        saves=format_saving(step.saves),
+        pods=len(step.moves),
+        moves=fold_moves(step.moves),
+        companions=tuple(describe_companions(step)),
+    )
 
 
 def fold_moves(moves: list[MoveReport]) -> tuple[tuple[str, str], ...]:

@@ -56,7 +56,9 @@ def view_on_screen(report: PlanReport) -> ReportView[PlanReport]:
         return VIEW
     suffix = _common_suffix([node.name for node in report.nodes])
     has_pools = len({step.pool for wave in report.waves for step in wave.nodes}) > 1
+    has_companions = any(step.companions for wave in report.waves for step in wave.nodes)
     pool: Column[_DrainRow] = Column("Pool", lambda row: row.step.pool, rank=3)
+    companions: Column[_DrainRow] = number_column("Companions", lambda row: len(row.step.companions), "{}", rank=2)
     drained: Section[PlanReport, _DrainRow] = Section(
         key="nodes",
         rows=lambda report: [
@@ -68,6 +70,7 @@ def view_on_screen(report: PlanReport) -> ReportView[PlanReport]:
             *((pool,) if has_pools else ()),
             saving_column("Saves", lambda row: row.step.saves),
             number_column("Pods", lambda row: len(row.step.moves), "{}", rank=2),
+            *((companions,) if has_companions else ()),
             number_column("Targets", lambda row: len({move.target for move in row.step.moves}), "{}", rank=4),
         ),
         max_rows=MAX_NODES,

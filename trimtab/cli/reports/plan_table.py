@@ -150,7 +150,23 @@ def _format_moves(step: StepReport) -> Text:
         text.append(format_targets(move.target for move in moves))
     if len(by_workload) > MAX_WORKLOADS:
         text.append(f"\n… and {format_count(len(by_workload) - MAX_WORKLOADS, 'more workload')}", style=GREY)
+    companions = describe_companions(step)
+    for sentence in companions[:MAX_WORKLOADS]:
+        text.append("\n" if text else "").append(sentence)
+    if len(companions) > MAX_WORKLOADS:
+        text.append(f"\n… and {format_count(len(companions) - MAX_WORKLOADS, 'more group')}", style=GREY)
     return text
+
+
+def describe_companions(step: StepReport) -> list[str]:
+    """Returns a sentence for each group of pods on other nodes that are evicted with the node."""
+    nodes_by_group: dict[str, list[str]] = {}
+    for one in step.companions:
+        nodes_by_group.setdefault(one.group, []).append(one.node)
+    return [
+        f"and {format_count(len(nodes), 'pod')} of group {group} on {format_targets(nodes)}"
+        for group, nodes in nodes_by_group.items()
+    ]
 
 
 def workload_of(move: MoveReport) -> str:
@@ -333,13 +349,16 @@ def _list_drained(report: PlanReport) -> list[_DrainedNode]:
 
 
 def _list_node_columns(report: PlanReport) -> tuple[Column[_DrainedNode], ...]:
+    rows = _list_drained(report)
     surges: Column[_DrainedNode] = number_column("Surges", lambda row: _count_surges(row.step), "{}", rank=2)
+    companions: Column[_DrainedNode] = number_column("Companions", lambda row: len(row.step.companions), "{}", rank=2)
     return (
         number_column("Wave", lambda row: row.wave, "{}", rank=1),
         Column("Node", lambda row: row.step.node),
         saving_column("Saves", lambda row: row.step.saves),
         number_column("Pods", lambda row: len(row.step.moves), "{}", rank=2),
-        *((surges,) if any(_count_surges(row.step) for row in _list_drained(report)) else ()),
+        *((surges,) if any(_count_surges(row.step) for row in rows) else ()),
+        *((companions,) if any(row.step.companions for row in rows) else ()),
         Column("Targets", lambda row: _format_moves(row.step)),
     )
 

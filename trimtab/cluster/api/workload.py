@@ -1,5 +1,7 @@
 """Owners of pods with their pod templates, and PodDisruptionBudgets."""
 
+from typing import Any
+
 from trimtab.cluster.api.meta import UNSET, ApiObject, LabelSelector, Metadata, Revised, UnsetType
 from trimtab.cluster.api.pod import Condition, PodSpec
 
@@ -23,6 +25,24 @@ class Strategy(ApiObject, frozen=True, kw_only=True):
     rolling_update: RollingUpdate | None = None
 
 
+class PodConditionPattern(ApiObject, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = "True"
+
+
+class PodFailureRule(ApiObject, frozen=True, kw_only=True):
+    """What a Job does about a failed pod that has one of these conditions, or whose containers exited as
+    `on_exit_codes` says; a rule has only one of both."""
+
+    action: str = ""
+    on_exit_codes: dict[str, Any] | None = None
+    on_pod_conditions: tuple[PodConditionPattern, ...] = ()
+
+
+class PodFailurePolicy(ApiObject, frozen=True, kw_only=True):
+    rules: tuple[PodFailureRule, ...] = ()
+
+
 class WorkloadSpec(ApiObject, frozen=True, kw_only=True):
     """The spec of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, or any other owner with replicas and a
     selector."""
@@ -36,11 +56,17 @@ class WorkloadSpec(ApiObject, frozen=True, kw_only=True):
     parallelism: int | UnsetType = UNSET
     completions: int | UnsetType = UNSET
     suspend: bool = False
-    """Whether a Job is suspended: it creates no pods. Only Jobs have this field, `parallelism` and `completions`."""
+    """Whether a Job is suspended: it creates no pods. Only Jobs have this field, those before it from `parallelism` on,
+    and those after it."""
+    backoff_limit: int | UnsetType = UNSET
+    backoff_limit_per_index: int | UnsetType = UNSET
+    pod_failure_policy: PodFailurePolicy | None = None
 
 
 class WorkloadStatus(ApiObject, frozen=True, kw_only=True):
     replicas: int = 0
+    failed: int = 0
+    """The number of failed pods of a Job. Only a Job has this field."""
     ready_replicas: int = 0
     available_replicas: int = 0
     """The number of pods that have been ready for `minReadySeconds`."""

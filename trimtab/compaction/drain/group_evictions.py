@@ -2,7 +2,7 @@
 
 Nothing is stored about their progress: a group has begun when one of its pods is gone, and then the others follow, also
 after the process was killed in between. Where one pod of a group owns all others, it alone is evicted, and they end
-with it.
+with it; of a JobSet, a pod whose Job fails by its eviction.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from trimtab.cluster.kinds import POD
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pod_groups import JOBSET_LABEL
 from trimtab.compaction.drain import actions as a
 from trimtab.compaction.drain.annotation import DrainAnnotation, PodToEvict
 from trimtab.compaction.drain.cluster_view import ClusterView, is_gone
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 
 FOLLOW_SECONDS = 60
-"""For how many seconds after the grace period of a group's leader its other pods may exist before they are evicted
-too."""
+"""For how many seconds after the grace period of the pod with which a group ends its other pods may exist before they
+are evicted too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +72,36 @@ class DrainGroups:
                 return one if all(key is not None or uid == one.uid for uid, key in owners.items()) else None
         return None
 
-    def follow_wait(self, group: str) -> a.Wait | None:
-        """Returns a wait while the leader of the group ends, and the others are expected to end with it."""
+    def sole_eviction(self, group: str) -> PodToEvict | None:
+        """Returns the pod of the group whose eviction ends all others: the leader, or a pod of a JobSet whose Job fails
+        by it. None if there is no such pod, or if it is not known."""
         leader = self.leader_of(group)
-        pod = self.ending.get(leader.uid) if leader is not None else None
+        if leader is not None:
+            return leader
+        pods = {**self.staying, **self.ending}
+        members = [one for one in _members_of(self.annotation) if one.group == group and one.uid in pods]
+        # A JobSet recreates all of its Jobs, or fails as a whole, when one of them has failed; not when a pod has
+        # failed (kubernetes-sigs/jobset, pkg/controllers/failure_policy.go). By a rule with the action RecreateJob the
+        # others go on: then they are evicted a minute later.
+        if not all(pods[one.uid].requirements.labels.get(JOBSET_LABEL) for one in members):
+            return None
+        for one in members:
+            owner = pods[one.uid].owner
+            counts = self.view.inventory.owners.get(owner) if owner is not None else None
+            if counts is not None and counts.fails_by_eviction:
+                return one
+        return None
+
+    def follow_wait(self, group: str) -> a.Wait | None:
+        """Returns a wait while the pod ends with which the others of the group are expected to end."""
+        sole = self.sole_eviction(group)
+        pod = self.ending.get(sole.uid) if sole is not None else None
         if pod is None or pod.is_finished:
             return None
         # The deletion timestamp is the end of the grace period; it is absent while the view is older than the eviction.
         if pod.deletion_requested_at is not None and self.view.now > pod.deletion_requested_at + FOLLOW_SECONDS:
             return None
-        return a.Wait(GROUP_FOLLOWS(f"pod {pod.key}, which owns the other pods of group {group}, is ending"))
+        return a.Wait(GROUP_FOLLOWS(f"pod {pod.key}, with which the other pods of group {group} end, is ending"))
 
     @property
     def companions_left(self) -> list[PodToEvict]:
@@ -100,7 +121,7 @@ def _members_of(annotation: DrainAnnotation) -> list[PodToEvict]:
 
 def group_steps(planner: DrainPlanner, groups: DrainGroups, group: str) -> list[a.Action]:
     """Returns the evictions of all pods of the group, or one wait. A group of which pods are gone already is not waited
-    for: of its other pods on the node, each is evicted as soon as it may be. If one pod owns the others, only its
+    for: of its other pods on the node, each is evicted as soon as it may be. If the others end with one pod, only its
     eviction is returned, but all must be permitted, and all count."""
     has_begun, members = groups.has_begun(group), groups.members_of(group)
     if has_begun:
@@ -109,17 +130,20 @@ def group_steps(planner: DrainPlanner, groups: DrainGroups, group: str) -> list[
         # The companions are among the rest of the drain.
         members = [one for one in members if one in groups.annotation.moves]
     before = Counter(planner.spent_disruptions), Counter(planner.chosen_evictions), Counter(planner.chosen_disruptions)
-    steps = [planner.member_step(one, groups.staying[one.uid], groups.annotation) for one in members]
+    steps = [
+        planner.member_step(one, groups.staying[one.uid], groups.annotation, asks_terms=not has_begun)
+        for one in members
+    ]
     obstacle = next((step for step in steps if not isinstance(step, a.Evict)), None)
     if has_begun:
         return steps
     if obstacle is None:
         evictions = [step for step in steps if isinstance(step, a.Evict)]
-        leader = groups.leader_of(group)
+        sole = groups.sole_eviction(group)
         # An eviction that a pod's own terms count must be made by the compactor, or it is not counted.
-        if leader is None or any(step.counted_workload for step in evictions):
+        if sole is None or any(step.counted_workload for step in evictions):
             return steps
-        return [step for step in evictions if step.move.uid == leader.uid]
+        return [step for step in evictions if step.move.uid == sole.uid]
     planner.spent_disruptions, planner.chosen_evictions, planner.chosen_disruptions = before
     if isinstance(obstacle, a.Wait):
         return [a.Wait(GROUP_WAITS(f"group {group} waits, and none of its pods is evicted: {obstacle.reason}"))]

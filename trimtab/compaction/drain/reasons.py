@@ -213,7 +213,8 @@ GROUP_REFUSED = Code(
 )
 GROUP_FOLLOWS = Code(
     "group-follows-its-leader",
-    "The pod that owns the other pods of a group was evicted, and they end with it.",
+    "A pod was evicted with which the other pods of its group end: the pod that owns them, or a pod of a JobSet whose "
+    "Job fails because of the eviction.",
     "Nothing. Pods that still exist a minute after the grace period of that pod are evicted too.",
 )
 GROUP_REST_WAITS = Code(

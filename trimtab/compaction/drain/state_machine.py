@@ -321,7 +321,8 @@ class DrainPlanner:
         groups = DrainGroups.from_view(annotation, self.view)
         gone_moves += groups.gone_companions
         rest = tuple(
-            groups.follow_wait(one.group) or self.member_step(one, groups.staying[one.uid], annotation)
+            groups.follow_wait(one.group)
+            or self.member_step(one, groups.staying[one.uid], annotation, asks_terms=False)
             for one in groups.companions_left
         )
         surges = self.surges_of(annotation)
@@ -385,13 +386,19 @@ class DrainPlanner:
                 waiting_priority = move.priority
         return _evictions_or_wait(actions)
 
-    def member_step(self, move: PodToEvict, pod: PodInfo, annotation: DrainAnnotation) -> Action:
-        """Returns the eviction of a pod that is evicted together with others of its group, or why it must wait."""
+    def member_step(
+        self, move: PodToEvict, pod: PodInfo, annotation: DrainAnnotation, *, asks_terms: bool = True
+    ) -> Action:
+        """Returns the eviction of a pod that is evicted together with others of its group, or why it must wait.
+
+        asks_terms: whether the pod's own terms count. They no longer do when the group has begun: it is stopped
+        already, and a window that closes must not leave it split.
+        """
         pool = self.view.find_pool(annotation.pool)
         if pool is not None:
             if (forbidden := self.eviction_checker.forbidding_annotation(pod, pool)) is not None:
                 return Release(FORBIDDEN(str(forbidden)), FailureCause.NODE)
-            if (terms := self._term_obstacle(pod, pool)) is not None:
+            if asks_terms and (terms := self._term_obstacle(pod, pool)) is not None:
                 return Release(terms)
         budgets = self._budgets_of(pod)
         if len(budgets) > 1:

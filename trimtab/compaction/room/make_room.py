@@ -18,6 +18,7 @@ from operator import attrgetter
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.pool import Pool
 from trimtab.cluster.quantity import format_quantity
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
@@ -80,11 +81,13 @@ def make_room(
     now: Seconds | None = None,
     again: Again | None = None,
     within: str = "",
+    pools: Sequence[Pool] = (),
 ) -> RoomPlan | NoRoom:
     """Returns the places and the moves, or why there is no room. Equal input gives an equal plan.
 
     `wanted`: pods without a node; those of them that are in the inventory are counted once. `again` returns what a pod
-    would request if it were admitted again. `within`: a label of nodes; all pods get nodes with one value of it."""
+    would request if it were admitted again. `within`: a label of nodes; all pods get nodes with one value of it.
+    `pools`: of their settings, only the labels that make groups of pods count."""
     keys = {pod.key for pod in wanted}
     others = [pod for pod in inventory.pods if pod.key not in keys]
     pods = tuple(sorted([*others, *wanted], key=attrgetter("namespace", "name")))
@@ -94,7 +97,7 @@ def make_room(
         key=lambda one: (-one[0].priority, one[1].sort_key, one[0].key),
     )
     model.pending_pods = [one for one in model.pending_pods if one[0].key not in keys]
-    search = RoomSearch.for_model(model, now)
+    search = RoomSearch.for_model(model, now, pools)
     if not within:
         return search.place_all(ranked, range(len(model.nodes)))
     domains: dict[str, list[int]] = {}
@@ -118,14 +121,19 @@ def make_room(
 
 
 def free_node(
-    inventory: Inventory, names: Collection[str], now: Seconds | None = None, again: Again | None = None
+    inventory: Inventory,
+    names: Collection[str],
+    now: Seconds | None = None,
+    again: Again | None = None,
+    pools: Sequence[Pool] = (),
 ) -> RoomPlan | NoRoom:
     """Returns the moves after which one of these nodes has no pods of a workload: the node with the fewest such pods
     whose pods all fit elsewhere; or why none of the nodes can be free.
 
-    `again` returns what a pod would request if it were admitted again."""
+    `again` returns what a pod would request if it were admitted again. `pools`: of their settings, only the labels that
+    make groups of pods count."""
     model = build_cluster_model(inventory, again)
-    search = RoomSearch.for_model(model, now)
+    search = RoomSearch.for_model(model, now, pools)
     counts = {
         number: sum(not (model.pods[pod].is_daemon or model.pods[pod].is_static) for pod in model.pods_on_node[number])
         for number, node in enumerate(model.nodes)
@@ -162,7 +170,7 @@ class RoomSearch:
     _tries: int = 0
 
     @classmethod
-    def for_model(cls, model: ClusterModel, now: Seconds | None) -> "RoomSearch":
+    def for_model(cls, model: ClusterModel, now: Seconds | None, pools: Sequence[Pool]) -> "RoomSearch":
         """Returns the search in the cluster as it is, with what other pods that wait will use."""
         capacity = FreeCapacity(model)
         capacity.reserve_growth()
@@ -174,7 +182,8 @@ class RoomSearch:
         reserved.reserve_for_missing()
         reserved.reserve_for_buffers()
         allowed = [0 if budget.is_stale else budget.allowed for budget in model.inventory.pdbs]
-        return cls(model, capacity, OrderedEvictionChecker.for_order(model.inventory, now, OrderRules()), allowed)
+        checker = OrderedEvictionChecker.for_order(model.inventory, now, OrderRules(), pools)
+        return cls(model, capacity, checker, allowed)
 
     def place_all(self, wanted: Sequence[tuple[PodInfo, PodClass]], nodes: Sequence[int]) -> RoomPlan | NoRoom:
         """Returns the places of these pods on these nodes, and the moves, or why a pod has no place."""

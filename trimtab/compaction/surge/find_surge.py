@@ -116,6 +116,8 @@ def _reasons_of_deployment(state: ScalableDeployment) -> Iterator[Reason]:
         yield s.ROLLING(f"a rollout of {name} is in progress")
     if state.recreates:
         yield s.RECREATES(f"{name} has the strategy Recreate")
+    elif state.has_no_surge:
+        yield s.NO_SURGE(f"{name} has maxSurge: 0")
     if state.controller is not None:
         yield s.CONTROLLED(f"{state.controller.described} controls {name}")
 

@@ -31,6 +31,12 @@ RECREATES = Code(
     "old pod ends before a new one starts.",
     "If two pods may run at the same time, change the strategy to RollingUpdate.",
 )
+NO_SURGE = Code(
+    "surge-max-surge-is-zero",
+    "The PodDisruptionBudget of the pod allows no disruption, and maxSurge of its Deployment is 0: not even a rollout "
+    "may have more pods than the Deployment wants.",
+    "If more pods may run at the same time, raise maxSurge of the Deployment's strategy.",
+)
 AUTOSCALED = Code(
     "surge-autoscaler-owns-count",
     "The PodDisruptionBudget of the pod allows no disruption. The count of its Deployment is written by several "

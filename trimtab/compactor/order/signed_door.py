@@ -82,17 +82,20 @@ class SignedDoor:
         return False
 
     def evict_pod(self, move: PodToEvict, node: str) -> EvictionOutcome:
+        states, pool = self.drainer.pool_states, self.pool_of[node]
+        before = states.state_of(pool)
+        pod = next((one for one in self.view.inventory.pods if one.uid == move.uid), None)
+        if pod is not None and (workload := counted_workload(pod)):
+            # Before the eviction: if the process is killed in between, one eviction is counted too many, not too few.
+            states.set_state(pool, before.with_disruption(workload, self.view.now))
+            states.save_states((pool,))
         answer = self.drainer.actuator.evict_pod(move)
         if answer.became is EvictionResult.EVICTED:
             self.drainer.evicted_at[move.uid] = self.elapsed()
-            states, pool = self.drainer.pool_states, self.pool_of[node]
-            memory = states.state_of(pool).with_eviction(self.view.now)
-            pod = next((one for one in self.view.inventory.pods if one.uid == move.uid), None)
-            if pod is not None and (workload := counted_workload(pod)):
-                memory = memory.with_disruption(workload, self.view.now)
-            states.set_state(pool, memory)
+            states.set_state(pool, states.state_of(pool).with_eviction(self.view.now))
             self._record("evicted", EVICTED(f"pod {move.pod} was evicted to drain node {node}"), node, move)
             return EvictionOutcome(eviction_status=EvictionStatus.EVICTED)
+        states.set_state(pool, before)
         status = EvictionStatus.NO_ROOM
         if answer.became is EvictionResult.NEVER:
             status = EvictionStatus.TWO_BUDGETS

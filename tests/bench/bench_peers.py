@@ -51,9 +51,9 @@ CORES = float(read_knob("BENCH_PEERS_CORES", choose_size("250", "80")))
 NAMES = read_knob("BENCH_PEERS_NAMES", "karpenter,trimtab,stand-in,vpa").split(",")
 MACHINES = choose_size(50, 10)
 """Of which the requests are compared."""
-REST_SECONDS = choose_size(90, 45)
+REST_SECONDS = choose_size(80, 45)
 """Without a change of a node or pod: then a peer rests."""
-LONGEST = choose_size((480, 240), (120, 60))
+LONGEST = choose_size((450, 200), (120, 60))
 """Seconds for the consolidation, and for the load that returns."""
 HOME = "trimtab-system"
 

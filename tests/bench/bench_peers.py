@@ -1,7 +1,7 @@
 """What do real peers save and disturb, with the same machines and workloads? `make bench-peers`, about 40 minutes.
 
 Each peer gets a control plane of its own with the same half-full nodes, in real time: it consolidates until it rests;
-then every third workload gets twice as many replicas, and machines are bought. Karpenter is itself, with its kwok
+then every second workload gets twice as many replicas, and machines are bought. Karpenter is itself, with its kwok
 provider; the cluster autoscaler cannot be had as a module, and its stand-in is called so. What is equal for all of
 them is in `peer_scenario`. The VPA's own recommender starts with two weeks of real machines, and its targets are scored
 on the week after, as in `make bench-sizing`. `BRIEF=1` measures fewer nodes, for three minutes each.

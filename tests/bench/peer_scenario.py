@@ -46,7 +46,7 @@ class PeerScenario:
 
 
 def draw_scenario(cores: float, shapes: Sequence[ChurnPodShape], seed: int = 1) -> PeerScenario:
-    """Returns a cluster that is half full with about these cores of requests. When the load returns, every third
+    """Returns a cluster that is half full with about these cores of requests. When the load returns, every second
     workload has twice as many replicas."""
     options = ChurnOptions(seed=seed, hours=0, cores=cores, fill=0.5)
     churn = replace(draw_churn(options, shapes), events=())
@@ -54,7 +54,7 @@ def draw_scenario(cores: float, shapes: Sequence[ChurnPodShape], seed: int = 1) 
     return PeerScenario(
         churn=churn,
         protected=frozenset(one.name for one in small[:PROTECTED_COUNT]),
-        grown=tuple((one.name, 2 * one.replicas) for one in churn.workloads[::3]),
+        grown=tuple((one.name, 2 * one.replicas) for one in churn.workloads[::2]),
     )
 
 

@@ -17,6 +17,7 @@ NAMES = {
     "karpenter": "Karpenter",
     "stand-in": "stand-in for the cluster autoscaler",
     "trimtab": "Trimtab",
+    "trimtab-leads": "Trimtab, which leads,",
     "vpa": "VPA",
 }
 _KEY = re.compile(r"(?P<name>[a-z-]+)-(?P<version>\d[\w.]*)/(?P<figure>\w+)")

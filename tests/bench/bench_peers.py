@@ -12,6 +12,7 @@ It ends with `RESULT PEER/FIGURE=… …`, which docs/explanation/peers.md shows
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
@@ -46,9 +47,11 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import Object
 from tests.e2e.compactors import EAGER, Compactor
 from trimtab.autoscaling.churn.churn_objects import NAMESPACE
+from trimtab.cluster.pool import Precedence
 
 CORES = float(read_knob("BENCH_PEERS_CORES", choose_size("250", "80")))
-NAMES = read_knob("BENCH_PEERS_NAMES", "karpenter,trimtab,stand-in,vpa").split(",")
+NAMES = os.environ.get("BENCH_PEERS_NAMES", "karpenter,trimtab-leads,trimtab,stand-in,vpa").split(",")
+"""The rows that are measured; the others stay as they are."""
 MACHINES = choose_size(50, 10)
 """Of which the requests are compared."""
 REST_SECONDS = choose_size(80, 45)
@@ -111,16 +114,19 @@ class KarpenterPeer:
 class StandInPeer:
     """The stand-in for the cluster autoscaler, alone or with Trimtab, which follows it."""
 
-    has_trimtab: bool
+    precedence: Precedence | None = None
+    """Whether Trimtab follows the stand-in or leads; None: it does not run."""
 
     @property
     def key(self) -> str:
-        return f"trimtab-{version('trimtab')}" if self.has_trimtab else "stand-in-1.36"
+        if self.precedence is None:
+            return "stand-in-1.36"
+        return f"trimtab{'-leads' if self.precedence is Precedence.LEAD else ''}-{version('trimtab')}"
 
     @property
     def settings(self) -> str:
         own = f"threshold:{FLAGS.threshold:g},unneeded:{FLAGS.unneeded_seconds:g}s"
-        return f"underUsed.for:{QUIET_SECONDS}s,drains:{AT_ONCE},{own}" if self.has_trimtab else own
+        return f"underUsed.for:{QUIET_SECONDS}s,drains:{AT_ONCE},{own}" if self.precedence else own
 
     @contextmanager
     def prepare(self, cluster: Cluster, scenario: PeerScenario, folder: Path) -> Iterator[None]:
@@ -133,8 +139,8 @@ class StandInPeer:
     def act(self, cluster: Cluster, watch: ChurnWatch, scenario: PeerScenario, folder: Path) -> Iterator[None]:
         machines = LiveMachines(cluster, scenario.churn, prefix="more-")
         with LiveStandIn(cluster, watch, machines, FLAGS, PROVISION_SECONDS) as stand_in:
-            if self.has_trimtab:
-                with _compactor(cluster, scenario, folder):
+            if self.precedence is not None:
+                with _compactor(cluster, scenario, folder, self.precedence):
                     yield
             else:
                 yield
@@ -142,9 +148,9 @@ class StandInPeer:
 
 
 @contextmanager
-def _compactor(cluster: Cluster, scenario: PeerScenario, folder: Path) -> Iterator[None]:
+def _compactor(cluster: Cluster, scenario: PeerScenario, folder: Path, precedence: Precedence) -> Iterator[None]:
     home = Cluster(cluster.kubeconfig, HOME, cluster.plane)
-    home.apply(_pool(scenario.at_once))
+    home.apply(_pool(scenario.at_once, precedence))
     home.eventually(lambda: home.get("ConfigMap", "cluster-autoscaler-status", "kube-system"), within=60)
     settings = {
         **SETTINGS,
@@ -157,14 +163,17 @@ def _compactor(cluster: Cluster, scenario: PeerScenario, folder: Path) -> Iterat
     try:
         yield
         assert one.process.poll() is None, one.log.read_text()[-3000:]
+        if log := os.environ.get("BENCH_PEERS_LOG"):
+            Path(log).write_text(one.log.read_text())
     finally:
         one.stop()
 
 
-def _pool(at_once: int) -> Object:
+def _pool(at_once: int, precedence: Precedence) -> Object:
     settings = {
         **EAGER,
         "nodes": "all",
+        "autoscaler": precedence.value,
         "underUsed": {"for": f"{QUIET_SECONDS}s"},
         "protect": {"singleReplicas": False},
         "pace": {"drains": at_once, "evictionsPerHour": 100_000},
@@ -175,8 +184,9 @@ def _pool(at_once: int) -> Object:
 
 PEERS: Mapping[str, Peer] = {
     "karpenter": KarpenterPeer(),
-    "trimtab": StandInPeer(has_trimtab=True),
-    "stand-in": StandInPeer(has_trimtab=False),
+    "trimtab-leads": StandInPeer(Precedence.LEAD),
+    "trimtab": StandInPeer(Precedence.FOLLOW),
+    "stand-in": StandInPeer(),
 }
 
 
@@ -202,8 +212,8 @@ def main() -> None:
         measured = measure_peer(peer, scenario)
         print(f"{peer.key}: {' '.join(f'{key}={value}' for key, value in measured.items())}", flush=True)
         figures |= {f"{peer.key}/{key}": value for key, value in measured.items()}
-        if name == "trimtab":
-            broken["broken"] = int(measured["broken"]) + int(measured["broken_load"])
+        if name.startswith("trimtab"):
+            broken[f"{name} broken"] = int(measured["broken"]) + int(measured["broken_load"])
     line = " ".join(f"{key}={value}" for key, value in figures.items())
     report_result("peers", line, broken=broken, is_generated=any(locate(name) is None for name in (TRACE, BITBRAINS)))
 
@@ -214,7 +224,7 @@ def _measure_sizing() -> dict[str, str]:
         cluster = Cluster(plane.kubeconfig, NAMESPACE, plane)
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         both = real_vpa_sizing.measure_vpa(cluster, Path(folder), MACHINES)
-    keyed = dict(zip((real_vpa_sizing.vpa_key(), PEERS["trimtab"].key), both, strict=True))
+    keyed = dict(zip((real_vpa_sizing.vpa_key(), f"trimtab-{version('trimtab')}"), both, strict=True))
     figures = {f"{key}/{name}": value for key, one in keyed.items() for name, value in one.items()}
     print(" ".join(f"{key}={value}" for key, value in figures.items()), flush=True)
     return figures

@@ -87,7 +87,7 @@ docs: $(VENV)/.docs ## these docs as pages, in build/docs; a broken link fails
 clean: ## remove what was installed and built here
 	rm -rf $(VENV) .venvs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-e2e e2e-core e2e-build bench-brief bench-steps bench-data plans-against bench-plan bench-sizing bench-recommender bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-rest bench-machines bench-lint bench-metrics bench-resize bench-fleet bench-start e2e-fleet: $(READY)
+e2e e2e-core e2e-build bench-brief bench-steps bench-data plans-against bench-plan bench-sizing bench-recommender bench-watch bench-watchdog bench-webhook bench-admission bench-live bench-peers bench-rest bench-machines bench-lint bench-metrics bench-resize bench-fleet bench-start e2e-fleet: $(READY)
 testbed: $(INSTALLED)
 include tests/controlplane/Makefile.inc
 include tests/bench/Makefile.inc

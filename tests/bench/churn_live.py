@@ -68,10 +68,10 @@ def scale_flags(flags: StandInFlags, speed: float) -> StandInFlags:
 
 
 class LiveMachines:
-    """Makes and deletes nodes."""
+    """Makes and deletes nodes. `prefix` begins the names of those that it makes."""
 
-    def __init__(self, cluster: Cluster, churn: Churn) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, churn: Churn, prefix: str = "") -> None:
+        self.cluster, self.prefix = cluster, prefix
         self.machines = {machine.group: machine for machine in churn.machines}
         self._count = 0
         self._lock = threading.Lock()
@@ -79,7 +79,7 @@ class LiveMachines:
     def add(self, group: str) -> None:
         with self._lock:
             self._count += 1
-            name = f"{group}-{self._count:04d}"
+            name = f"{self.prefix}{group}-{self._count:04d}"
         self.cluster.create(node_item(self.machines[group], name))
 
     def delete(self, name: str) -> None:

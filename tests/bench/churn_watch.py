@@ -11,13 +11,17 @@ from tests.controlplane.api import Api, ApiError, Object, Unreachable
 from tests.controlplane.cluster import Cluster
 from trimtab.autoscaling.churn.churn_history import BudgetSeen, ChurnRecord, NodeGone, NodeSeen, PodGone, PodSeen
 from trimtab.autoscaling.churn.churn_objects import APP_LABEL, NAMESPACE
+from trimtab.autoscaling.churn.churn_script import MACHINES
 from trimtab.cluster import quantity
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import Document
 
 USER_CORDON, LOST = "churn/user-cordon", "churn/lost"
 """Annotations of a node that a user of the churn has cordoned, and of one that the churn takes away."""
+PRICES = {machine.instance_type: machine.price for machine in MACHINES}
+"""Instance type → micro-dollars an hour, for nodes that others make, without our label."""
 KINDS = {"Node": "v1", "Pod": "v1", "PodDisruptionBudget": "policy/v1"}
 
 
@@ -118,7 +122,7 @@ def read_node(item: Object, at: float, is_gone: bool) -> ChurnRecord:
         at,
         meta["name"],
         quantity.scheduler_value("cpu", item["status"]["allocatable"]["cpu"]),
-        int(meta["labels"].get("trimtab.dev/price", 0)),
+        int(meta["labels"].get("trimtab.dev/price", 0)) or PRICES.get(meta["labels"].get(INSTANCE_TYPE_LABEL, ""), 0),
         is_cordoned=bool(item["spec"].get("unschedulable")),
         is_cordoned_by_user=USER_CORDON in annotations,
         is_lost=LOST in annotations,

@@ -88,6 +88,12 @@ def vertical_pod_autoscaler(tell: Tell = told_on_stderr) -> dict[str, Path]:
     return named_by_the_user(module) if not is_missing_from_assets(module) else built(module, tell)
 
 
+def karpenter(tell: Tell = told_on_stderr) -> Path:
+    """Only who measures beside it needs it."""
+    module = modules.karpenter()
+    return (named_by_the_user(module) or built(module, tell))["karpenter-kwok"]
+
+
 def is_missing_from_assets(module: Module) -> bool:
     return bool(module.packages.keys() - named_by_the_user(module).keys())
 

@@ -86,3 +86,9 @@ def vertical_pod_autoscaler() -> Module:
     path = "k8s.io/autoscaler/vertical-pod-autoscaler"
     packages = {f"vpa-{part}": f"{path}/pkg/{part}" for part in ("updater", "admission-controller", "recommender")}
     return Module(folder=HERE / "vpa", path=path, packages=packages, minutes=7)
+
+
+def karpenter() -> Module:
+    """Karpenter with its kwok provider, which makes machines of a catalogue: only benches beside it need it."""
+    path = "sigs.k8s.io/karpenter"
+    return Module(folder=HERE / "karpenter", path=path, packages={"karpenter-kwok": f"{path}/kwok"}, minutes=8)

@@ -56,7 +56,10 @@ def schema() -> Schema:
         False,
     )
     own["metricsApi"]["properties"]["rules"] = _any(
-        "array", "The metrics that it serves: docs/how-to/check-autoscaling.md#scale-by-request-rate.", [], items=_OBJECT
+        "array",
+        "The metrics that it serves: docs/how-to/check-autoscaling.md#scale-by-request-rate.",
+        [],
+        items=_OBJECT,
     )
     found = {
         "image": _image(),

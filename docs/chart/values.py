@@ -334,7 +334,7 @@ def _policies() -> Schema:
     found = _any(
         "object",
         "PodPolicies: name → spec (docs/reference/policy-language.md). One that the "
-        "watchdog set to `mode: warn` keeps it: docs/how-to/see-it.md#running-pods.",
+        "watchdog set to `mode: warn` keeps it: docs/how-to/see-it.md#the-harm-brake.",
         {},
     )
     return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 63}, "additionalProperties": spec}

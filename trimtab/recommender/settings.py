@@ -71,7 +71,7 @@ class Settings(LeaderProcessSettings):
     """True, without Prometheus: read each node's kubelet (`/stats/summary`, through the API server) instead of the
     metrics API. The kubelet reports cpu as a counter, so the recommender misses no usage between two rounds and needs
     no metrics-server. The default is false, because this needs the permission `get` on `nodes/proxy`, with which one
-    can also run commands in pods; docs/how-to/size-requests.md#collect-usage-in-the-cluster has the role."""
+    can also run commands in pods; docs/how-to/size-requests.md#kubelets has the role."""
 
     measure_reservations: bool = False
     """True: measure what kubelets and container runtimes use, and publish a reservation for each pool, from Prometheus

@@ -52,6 +52,13 @@ def _contents(text: str) -> list[str]:
     return made
 
 
+def leave_decisions_out(app: Any, env: Any) -> None:
+    """The search shows no decision: it says how something came about, and not how it is done."""
+    for name in env.found_docs:
+        if name.startswith("decisions/"):
+            env.metadata[name]["nosearch"] = True
+
+
 def first_page(app: Any, failure: Exception | None) -> None:
     """Whoever opens the folder gets there."""
     if failure is None and app.builder.name == "html":
@@ -62,4 +69,5 @@ def first_page(app: Any, failure: Exception | None) -> None:
 def setup(app: Any) -> None:
     app.connect("source-read", with_contents)
     app.connect("source-read", from_outside)
+    app.connect("env-updated", leave_decisions_out)
     app.connect("build-finished", first_page)

@@ -56,7 +56,10 @@ def schema() -> Schema:
         False,
     )
     own["metricsApi"]["properties"]["rules"] = _any(
-        "array", "The metrics that it serves: docs/how-to/scale-by-request-rate.md.", [], items=_OBJECT
+        "array",
+        "The metrics that it serves: docs/how-to/check-autoscaling.md#scale-by-request-rate.",
+        [],
+        items=_OBJECT,
     )
     found = {
         "image": _image(),
@@ -359,7 +362,7 @@ def _policies() -> Schema:
     found = _any(
         "object",
         "PodPolicies: name → spec (docs/reference/policy-language.md). One that the "
-        "watchdog set to `mode: warn` keeps it: docs/how-to/watch-running-pods.md.",
+        "watchdog set to `mode: warn` keeps it: docs/how-to/see-it.md#the-harm-brake.",
         {},
     )
     return {**found, "propertyNames": {"pattern": _NAME, "maxLength": 63}, "additionalProperties": spec}

@@ -14,7 +14,7 @@ if a finding is an error or unknown, or, with `--strict`, a warning; and with 3 
 nothing: it creates two pods and a PodPolicy as a dry run. `--without CHECK` skips a check, and the report lists the
 skipped checks.
 
-How to use it: [check an installation](../how-to/see-that-it-is-wired.md). The report as JSON:
+How to use it: [check an installation](../how-to/install-in-a-cluster.md#check-the-installation). The report as JSON:
 [JSON Schemas](json-schemas.md#doctorreport).
 """
 

@@ -32,7 +32,8 @@ process reads one, only the compactor may write one, and a pool's settings are i
 
 Some pods always stay. The [reasons for pods](reasons.md) name them, and `trimtab explain CODE` explains each one, for
 example `trimtab explain pod-without-owner`. `trimtab plan` and `trimtab simulate` also read an estafette
-node-compactor's configuration; the compactor itself does not: [move it over](../how-to/move-from-estafette.md).
+node-compactor's configuration; the compactor itself does not:
+[move it over](../how-to/from-rehearsal-to-act.md#from-an-estafette-node-compactor).
 """
 
 

@@ -108,7 +108,6 @@ def run(*, write: bool) -> None:
         text += table(resource, of, rules)
     print("\n".join(text))
     if write:
-        put("measured", text)
         PICTURE.write_text(picture(every), encoding="utf-8")
 
 

@@ -62,7 +62,7 @@ def main() -> None:
     answers()
     write = "--docs" in sys.argv and not is_generated and is_standard()
     backtesting.run(write=write)
-    by_hour.run(backtesting.PAGE, write=write)
+    by_hour.run()
     print("workloads that change:")
     changing, scored = drift.run(), scoring.run()
     whole_pods = pod_level.run()

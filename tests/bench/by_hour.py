@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from tests.bench.backtesting import Score, mean, rank
 from tests.bench.usage_series import DAY, FIT_DAYS, cpu_series
 
-BEGIN, END = "<!-- by hour -->", "<!-- /by hour -->"
 GRID = tuple(share / 200 for share in range(100, 201))
 BESIDE = (0.9, 0.95)
 """Plain percentiles whose time under-provisioned must be held."""
@@ -87,10 +85,5 @@ def _least(scores: Sequence[tuple[Score, float]], under: float) -> str:
     return f"{waste:.1%} (P{share * 100:g})"
 
 
-def run(page: Path, *, write: bool) -> None:
-    lines = table()
-    print("\n".join(lines))
-    if write:
-        text = page.read_text(encoding="utf-8")
-        head, tail = text.partition(BEGIN)[0], text.partition(END)[2]
-        page.write_text(f"{head}{BEGIN}\n\n{chr(10).join(lines)}\n\n{END}{tail}", encoding="utf-8")
+def run() -> None:
+    print("\n".join(table()))

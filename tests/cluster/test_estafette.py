@@ -159,8 +159,9 @@ def test_a_pool_written_as_a_config_map_is_read_as_the_same_pool(said: dict[str,
 
 
 def test_the_example_on_the_page_is_a_configuration() -> None:
-    page = (Path(__file__).parents[2] / "docs/how-to/move-from-estafette.md").read_text()
-    example = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
+    page = (Path(__file__).parents[2] / "docs/how-to/from-rehearsal-to-act.md").read_text()
+    section = page.partition("\n## From an estafette")[2]
+    example = yaml.safe_load(section.split("```yaml\n")[1].split("```")[0])
     reading = import_pools([document(example)])
     assert not reading.mistakes
     assert [(pool.name, pool.dry_run) for pool in reading.pools] == [("web", True)]

@@ -11,7 +11,7 @@ from tests.docs.test_links import ROOT
 from trimtab.installation.manifests import render_manifests
 from trimtab.installation.names import InstallValues
 
-PAGE = (ROOT / "docs/how-to/install-by-gitops.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/how-to/install-in-a-cluster.md").read_text(encoding="utf-8")
 OBJECTS: dict[str, Any] = {
     item["kind"]: item
     for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

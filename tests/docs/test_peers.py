@@ -10,8 +10,8 @@ import pytest
 EXPLANATION = Path(__file__).resolve().parents[2] / "docs" / "explanation"
 PEERS = (EXPLANATION / "peers.md").read_text(encoding="utf-8")
 SIZING = (EXPLANATION / "requests-from-usage.md").read_text(encoding="utf-8")
-COSTS = (EXPLANATION / "what-a-review-costs.md").read_text(encoding="utf-8")
-NODES = (EXPLANATION / "compaction-order.md").read_text(encoding="utf-8")
+COSTS = (EXPLANATION / "what-our-processes-need.md").read_text(encoding="utf-8")
+NODES = (EXPLANATION / "what-our-processes-need.md").read_text(encoding="utf-8")
 
 
 def cells(text: str, first: str) -> list[str]:

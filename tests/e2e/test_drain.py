@@ -299,7 +299,7 @@ def test_two_orders_share_no_node(cluster: Cluster, login: Path) -> None:
 
 
 COMMAND = re.compile(r"^ *(trimtab drain [^`\n]*)$", re.MULTILINE)
-PAGES = ("drain-nodes", "repair-a-node", "upgrade-a-pool")
+PAGES = ("drain-nodes",)
 
 
 def test_the_commands_of_the_pages_run(cluster: Cluster, login: Path) -> None:

@@ -104,7 +104,7 @@ def desk(here: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def test_read_a_refusal(desk: Desk) -> None:
     desk.add_cart()
-    names, offline, why, running, explained, counted = desk.page("read-a-refusal")
+    names, offline, why, running, explained, counted = desk.page("runbooks")
     assert "What to do" in names
     assert has_facts(offline, "policy removes", "limit")
     assert "shop/cart-5d4f-x2x7k" in why
@@ -115,7 +115,7 @@ def test_read_a_refusal(desk: Desk) -> None:
 
 
 def test_every_code_that_the_page_names_is_one() -> None:
-    page = (ROOT / HOW_TO / "read-a-refusal.md").read_text()
+    page = (ROOT / HOW_TO / "runbooks.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| it ")]
     named = {name for row in rows for name in re.findall("`([a-z-]+)`", row)}
     assert len(named) >= 8

@@ -106,7 +106,7 @@ def test_nothing_that_installs_or_compiles_is_in_it(prefix: Path) -> None:
 
 def test_it_is_no_larger_than_it_says(prefix: Path) -> None:
     size = sum(path.stat().st_size for path in prefix.rglob("*") if path.is_file() and not path.is_symlink())
-    assert size < 100e6, "docs/how-to/build-the-image.md states the size"
+    assert size < 100e6, "docs/how-to/install-in-a-cluster.md states the size"
 
 
 def test_as_its_user_on_a_read_only_root_it_works(prefix: Path, home: Path) -> None:

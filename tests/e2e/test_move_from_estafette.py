@@ -21,7 +21,7 @@ from trimtab.cluster.estafette import CONFIG_KEY, MARKED_SECONDS_VARIABLE, POOL_
 from trimtab.inputs.import_estafette import STATE_ANNOTATION
 
 TEN_MINUTES = 600
-PAGE = f"{HOW_TO}/move-from-estafette.md"
+PAGE = f"{HOW_TO}/from-rehearsal-to-act.md"
 SAID = {"enabled": True, "scaleDownCPURequestRatioLimit": 0.75, "scaleDownRequiredUnderutilizedNodeCount": 2}
 
 

@@ -260,7 +260,7 @@ class Pool:
     of these pods runs on a node of the pool ([how](../how-to/move-groups.md#pods-that-trimtab-does-not-recognise))"""
     resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
     """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
-    verified wave doubles it ([how](../how-to/resize-running-pods.md))"""
+    verified wave doubles it ([how](../how-to/size-requests.md#resize-running-pods))"""
     resize_verify: Annotated[int, DocumentField("resize.verify", DURATION)] = 600
     """how long a resized pod is watched before what it gave up counts as free"""
     resizes_per_hour: Annotated[int, DocumentField("resize.perHour", whole_number())] = 60

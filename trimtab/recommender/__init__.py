@@ -14,4 +14,19 @@
     process             one replica: election, pages, watches; or a single round
 
 It changes no pod and no workload: it only writes ConfigMaps of its own and its Lease.
+
+What is stored, and why it is safe to stop at any moment:
+
+- A complete day never changes, so it is written once, an hour after its end. Later values go into another ConfigMap of
+  that day; of two with the same container, the one with more values counts. What still changes is written every ten
+  minutes, the part that was written longest ago first, and at shutdown.
+- The shard of a workload is the hash of its namespace (for recommendations: of the workload) modulo a power of two,
+  which doubles when a shard would exceed 128 KB (64 KB). A workload leaves a shard only after its new shard is written:
+  after a crash in between it is stored twice, never nowhere.
+- Collection does not wait for publishing: samples wait in a queue of at most one hour.
+- Nothing counts twice: of a pod only samples newer than its last one count. A memory peak enters the histogram when its
+  interval of six hours ends. Containers that were not observed for two weeks are deleted; a recommendation without a
+  histogram only if the histograms cover the whole window.
+- Two leaders: each write checks the Lease first. The next leader waits until no write can be in progress, and reads
+  everything again.
 """

@@ -71,12 +71,12 @@ class Settings(LeaderProcessSettings):
     """True, without Prometheus: read each node's kubelet (`/stats/summary`, through the API server) instead of the
     metrics API. The kubelet reports cpu as a counter, so the recommender misses no usage between two rounds and needs
     no metrics-server. The default is false, because this needs the permission `get` on `nodes/proxy`, with which one
-    can also run commands in pods; docs/how-to/gather-usage.md has the role."""
+    can also run commands in pods; docs/how-to/size-requests.md#kubelets has the role."""
 
     measure_reservations: bool = False
     """True: measure what kubelets and container runtimes use, and publish a reservation for each pool, from Prometheus
     if there is one, else from kubelets. The default is false because this needs permission to list nodes and, without
-    Prometheus, `get` on `nodes/proxy`; docs/how-to/reserve-for-the-kubelet.md has the role."""
+    Prometheus, `get` on `nodes/proxy`; docs/how-to/choose-machine-types.md#reserve-for-the-kubelet has the role."""
 
     reservation_interval_seconds: float = 300.0
     """The number of seconds between two measurements of all nodes."""

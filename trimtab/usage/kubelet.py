@@ -2,7 +2,7 @@
 
 A kubelet counts the cpu seconds of each container, so no usage between two readings is missed; its value for current
 usage covers only the last ten to twenty seconds. The requests need `get` on `nodes/proxy`, which allows much more than
-reading; the option that enables them says so (docs/how-to/gather-usage.md).
+reading; the option that enables them says so (docs/how-to/size-requests.md#collect-usage-in-the-cluster).
 """
 
 from __future__ import annotations

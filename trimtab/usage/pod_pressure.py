@@ -3,7 +3,8 @@ limits.
 
 PSI is in a kubelet's /stats/summary (feature KubeletPSI: beta in Kubernetes 1.34, stable in 1.36). Throttling is in
 /metrics/cadvisor, as two counters of scheduling periods for each container. Both are read through the API server's node
-proxy, which needs `get` on `nodes/proxy`; the option that enables this says so (docs/how-to/resize-running-pods.md).
+proxy, which needs `get` on `nodes/proxy`; the option that enables this says so
+(docs/how-to/size-requests.md#resize-running-pods).
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def _exchanges(search: Search, prices: Sequence[int]) -> Iterator[tuple[int, int
 
 CAPACITY_WEIGHT = 4
 """The weight of the capacity that a drain removes, relative to its evictions; see
-docs/explanation/compaction-order.md."""
+docs/explanation/the-drain.md#which-node-goes-first."""
 
 
 def search_drains(problem: CompactionProblem, effort: int) -> Search:

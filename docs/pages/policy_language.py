@@ -19,10 +19,12 @@ _HEAD = """\
 # The policy language
 
 A `PodPolicy` document (`apiVersion: trimtab.dev/v1alpha1`), field by field. An amount is a Kubernetes quantity, such
-as `500m` or `1Gi`. `trimtab explain FIELD` prints the text of one field, such as `spec.match.owners`.
+as `500m` or `1Gi`, or a percentage, such as `25%`. `trimtab explain FIELD` prints the text of one field, such as
+`spec.match.owners`.
 """
 _SHARED = "required"
 """The field that every action has."""
+_QUANTITY = "whole number or text"
 _MIN_ALIKE = 3
 """An object with fewer fields is described again, because that is as short as a reference."""
 
@@ -122,4 +124,5 @@ def _describe_object(path: str, schema: Schema, described: dict[str, Schema]) ->
 def _describe_field(name: str, schema: Schema) -> str:
     default = schema.get("default")
     value = "" if default in (None, "") else f", default `{describe_value(default)}`"
-    return f"- `{name}` ({describe_type(dict(schema))}{value}): {schema.get('description', '')}"
+    kind = describe_type(dict(schema)).replace(_QUANTITY, "amount")
+    return f"- `{name}` ({kind}{value}): {schema.get('description', '')}"

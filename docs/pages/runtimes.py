@@ -56,7 +56,8 @@ container shows, and which limits are free.
 
 ## The runtimes
 
-Of long lists, the page has the first names; `trimtab/cluster/runtimes.py` has all, with the sources.
+Of long lists, the page has the first names; `trimtab/cluster/runtimes.py` has all, the patterns of other names, and the
+sources.
 
 """
 
@@ -75,13 +76,11 @@ def _section(runtime: Runtime) -> str:
         ("last part of an image's name", _codes(runtime.images)),
         ("further words in labels", _codes(runtime.label_words)),
         ("variables", _codes(runtime.usual_variables)),
-        ("other variables, as a pattern", _codes((runtime.variable,) if runtime.variable else ())),
         (
             "variables with a certain value",
             _codes(f"{telling.variable}={telling.expression}" for telling in runtime.telling_values),
         ),
         ("options that take a share of a limit", _patterns(runtime.limit_options)),
-        ("other options", _patterns(runtime.options)),
         ("programs", _codes(runtime.programs)),
         ("files", _codes(f"*.{suffix}" for suffix in runtime.files)),
         *(("frees " + _listed(setting.frees), _setting(setting)) for setting in runtime.settings),

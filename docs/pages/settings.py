@@ -1,5 +1,6 @@
 """docs/reference/settings.md: the environment variables of the processes; what several of them read stands once."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -21,6 +22,13 @@ PROCESS_SETTINGS: tuple[tuple[str, Any], ...] = (
     ("recommender", RecommenderSettings),
     ("metrics-api", MetricsApiSettings),
 )
+_FEWER_WORDS = {
+    "The number of seconds": "Seconds",
+    "The longest time in seconds": "The longest time",
+    "The path of a (?=.*file)": "A ",
+    "The name of the": "The",
+}
+"""How a text begins → what the page has in its place."""
 _SHARED = "Settings of several processes"
 _HEAD = f"""\
 # Settings
@@ -90,6 +98,8 @@ def _describe_group(group: Sequence[Setting]) -> str:
 
 
 def _summarize(text: str) -> str:
-    """Returns the first sentence, and what it means that the variable is not set."""
+    """Returns the first sentence, and what it means that the variable is not set. The variable's name has the unit."""
+    for words, fewer in _FEWER_WORDS.items():
+        text = re.sub(rf"^{words}\b", fewer, text)
     unset = [part for part in text.split(". ") if part.startswith(("None:", "Empty:"))]
     return " ".join([first_sentence(text), *(f"{part.rstrip('.')}." for part in unset)])

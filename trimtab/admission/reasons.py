@@ -83,7 +83,7 @@ RUNNING_VPA = Code(
 )
 RUNNING_HPA = Code(
     "resize-hpa-divides",
-    "An HPA divides by this request, so another one would change the number of replicas.",
+    "An HPA divides usage by this request, so another one would change the number of replicas.",
     "Let the HPA use AverageValue or another metric, or do not resize these pods.",
 )
 RUNNING_AUTOSCALERS_UNSEEN = Code(

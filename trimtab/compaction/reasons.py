@@ -70,9 +70,9 @@ LOCAL_VOLUME = Code(
 )
 GROUP = Code(
     "pod-group-spans-nodes",
-    "The pod's group runs only together and is spread over several nodes. The eviction of one pod would stop all of "
-    "them. A group is known by its labels or annotations (LeaderWorkerSet, JobSet, Ray, Volcano, Kueue and others), "
-    "or by a pod that owns the other pods.",
+    "The pods of the group run only together, on several nodes. The eviction of one pod would stop all of them. A "
+    "group is known by its labels or annotations (LeaderWorkerSet, JobSet, Ray, Volcano, Kueue and others), or by a "
+    "pod that owns the other pods.",
     "Wait for a group that ends by itself, as that of a Job. A serving group runs until it is deleted. A group whose "
     "pods are all on one node can be moved as a whole. No setting of the pool changes this.",
 )

@@ -34,7 +34,7 @@ SURGE_LEFT = Code(
 COUNT_CHANGED = Code(
     "workload-count-changed",
     "Another client has changed a count that a drain had raised, and its count stays.",
-    "Nothing, if the count is the one that you want.",
+    "Check whether the count is the one that you want.",
 )
 POLICIES_UNSEEN = Code(
     "policies-not-synced",

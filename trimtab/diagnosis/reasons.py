@@ -156,8 +156,8 @@ CA_BUNDLE_MISSING = Code(
 CA_BUNDLES_DIFFER = Code(
     "ca-bundles-differ",
     "Trimtab's two webhook configurations do not trust the same authorities.",
-    "Find another client that writes one of them, such as GitOps or cert-manager. The replicas write both within "
-    "seconds.",
+    "If they still differ after some seconds, find the other client that writes one of them. It may be GitOps or "
+    "cert-manager; the replicas write both.",
 )
 CA_BUNDLE_UNKNOWN = Code(
     "ca-bundle-mismatch",

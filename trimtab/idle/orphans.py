@@ -70,7 +70,7 @@ NO_PODS_READ = Code(
 )
 NO_GROUPS_READ = Code(
     "orphans-need-node-groups",
-    "No node shows its node group, so no node is known as an exception.",
+    "No node shows its node group, so Trimtab cannot decide which one is an exception.",
     "Label the nodes with trimtab.dev/pool, if the machines have groups.",
 )
 PODS_MISSING = Code(

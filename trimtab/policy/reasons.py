@@ -50,7 +50,7 @@ CLEANED_UP = Code(
 CLASS_BRINGS = Code(
     "set-from-runtime-class",
     "The RuntimeClass defines this value, which the API server does not add. Its RuntimeClass admission plugin is off.",
-    "Set `overhead: server` if that plugin of the API server is on.",
+    "Set `overhead: server` if the API server's RuntimeClass admission plugin is on.",
 )
 OVERHEAD_STRIPPED = Code(
     "overhead-stripped",
@@ -160,7 +160,7 @@ QUOTA_COUNTS_LIMIT = Code(
 QUOTA_COUNTS_QOS = Code(
     "quota-counts-qos",
     "A ResourceQuota counts only BestEffort pods, or only others. With requests, another quota would apply to the pod.",
-    "Remove these scopes from the quota, or set requests in the template. They are BestEffort and NotBestEffort.",
+    "Remove the scopes BestEffort and NotBestEffort from the quota, or set requests in the template.",
 )
 MARKER_NOT_OURS = Code(
     "changed-annotation-ignored",
@@ -261,7 +261,7 @@ LIMIT_BELOW_PEAK = Code(
 )
 VPA_DECIDES = Code(
     "vpa-decides",
-    "The VPA's webhook sets the container's request by its recommendation.",
+    "The VPA's webhook sets the container's request to the VPA's recommendation.",
     "Nothing to do.",
 )
 VPA_RATIO = Code(
@@ -293,7 +293,7 @@ OVERHEAD_CONTRADICTS = Code(
 OVERHEAD_MISSING = Code(
     "overhead-missing",
     "The pod lacks the overhead of its RuntimeClass. The API server's RuntimeClass admission plugin seems to be off.",
-    "Switch that plugin of the API server on, or set `overhead: webhook`.",
+    "Switch the API server's RuntimeClass admission plugin on, or set `overhead: webhook`.",
 )
 WINDOWS = Code(
     "windows-pod",

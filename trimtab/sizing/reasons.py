@@ -23,7 +23,7 @@ VPA_DOWN = Code(
 )
 HPA_COUNTS = Code(
     "hpa-uses-request",
-    "An HPA divides by the request, so another request changes the number of replicas.",
+    "An HPA divides usage by the request, so another request changes the number of replicas.",
     "Let the HPA use `averageValue`, or pass `--allow-hpa` and check the effect.",
 )
 INIT_CONTAINER = Code(

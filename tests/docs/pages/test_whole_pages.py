@@ -6,6 +6,7 @@ import click
 
 from docs.pages import commands, policy_language, reasons, settings
 from docs.pages.reason_codes import product_codes
+from tests.docs.test_links import ROOT
 from trimtab.cli.command_tree import iterate_contexts
 from trimtab.policy.schema import spec_schema
 
@@ -67,3 +68,10 @@ def test_each_setting_is_under_the_heading_that_explain_names() -> None:
 def test_each_reason_has_its_heading() -> None:
     sections = split_sections(reasons.page())
     assert [code.name for code in product_codes() if not sections[code.name].strip()] == []
+
+
+def test_the_reference_stays_short() -> None:
+    """A new name is one line of a page; its details are in `trimtab explain`."""
+    texts = [page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md")]
+    assert len(texts) > 20
+    assert sum(len(text.split()) for text in texts) < 50_000

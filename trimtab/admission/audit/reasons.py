@@ -93,6 +93,6 @@ TOO_FEW = Code(
 QUIET = Code("harm-not-found", "Pods that the policy changed do not fail more often than others.", "Nothing.")
 EVERYWHERE = Code(
     "harm-everywhere",
-    "Pods that the policy never changed fail as often, so it is not the cause.",
+    "Pods that the policy never changed fail as often, so the policy is not the cause.",
     "Check the cluster, for example for nodes without free memory.",
 )

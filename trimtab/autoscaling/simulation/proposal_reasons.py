@@ -31,7 +31,7 @@ VPA_NEEDS_HISTORY = Code(
 )
 VPA_OWNED_BY_HPA = Code(
     "vpa-owned-by-hpa",
-    "An HPA divides by every request that a VPA would change, so each would react to the other.",
+    "An HPA divides usage by every request that a VPA would change, so each would react to the other.",
     "Let the HPA use averageValue or a custom metric, then add a VPA.",
 )
 VPA_POD_LEVEL = Code(

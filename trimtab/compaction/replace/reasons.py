@@ -37,8 +37,8 @@ LEGACY_GROUP = Code(
 )
 DAEMON_REJECTS_TAINT = Code(
     "daemon-does-not-tolerate-legacy",
-    "A DaemonSet does not tolerate the legacy taint, so its effect is only PreferNoSchedule. The DaemonSet runs on "
-    "the nodes of the legacy pool.",
+    "A DaemonSet does not tolerate the legacy taint, so the taint's effect is only PreferNoSchedule. The DaemonSet "
+    "runs on the nodes of the legacy pool.",
     f"Add a toleration for {LEGACY_TAINT_KEY} to the DaemonSet.",
 )
 ONLY_ON_LEGACY = Code(

@@ -21,7 +21,7 @@ NOT_SUPPORTED = Code(
 )
 NODE_CANNOT = Code(
     "resize-node-cannot",
-    "The pod's kubelet does not report resources of containers, so it cannot resize them.",
+    "The kubelet of the pod's node does not report resources of containers, so it cannot resize them.",
     "Update the node to Kubernetes 1.33 or later.",
 )
 NO_POOL = Code(

@@ -4,7 +4,7 @@ from trimtab.cluster.reason import Code
 
 NO_NODE_ADMITS = Code(
     "room-no-node-admits",
-    "No node has the labels and taints that the pod requires.",
+    "No node has the labels that the pod requires and only taints that it tolerates.",
     "Compare the pod's nodeSelector, affinity and tolerations with the nodes.",
 )
 TOO_LITTLE = Code(

@@ -11,29 +11,29 @@ OTHER_OWNER = Code(
 )
 UNKNOWN_DEPLOYMENT = Code(
     "surge-deployment-unknown",
-    "The PodDisruptionBudget allows no disruption, and its Deployment or the budget's spec was not read. What is not "
-    "known is not scaled.",
+    "The PodDisruptionBudget allows no disruption, and the pod's Deployment or the budget's spec was not read. What "
+    "is not known is not scaled.",
     "Take a snapshot with deployments, replicasets and poddisruptionbudgets of all namespaces.",
 )
 PAUSED = Code(
     "surge-deployment-paused",
-    "The PodDisruptionBudget allows no disruption, and its Deployment is paused.",
+    "The PodDisruptionBudget allows no disruption, and the pod's Deployment is paused.",
     "Resume the rollout with `kubectl rollout resume`.",
 )
 ROLLING = Code(
     "surge-rollout-in-progress",
-    "The PodDisruptionBudget allows no disruption, and its Deployment is being rolled out.",
+    "The PodDisruptionBudget allows no disruption, and the pod's Deployment is being rolled out.",
     "Wait until the rollout has ended; `kubectl rollout status` shows it.",
 )
 RECREATES = Code(
     "surge-strategy-recreate",
-    "The PodDisruptionBudget allows no disruption, and its Deployment has the strategy Recreate. An old pod then ends "
-    "before a new one starts.",
+    "The PodDisruptionBudget allows no disruption, and the pod's Deployment has the strategy Recreate. An old pod "
+    "then ends before a new one starts.",
     "Change the strategy to RollingUpdate, if two pods may run at the same time.",
 )
 AUTOSCALED = Code(
     "surge-autoscaler-owns-count",
-    "The PodDisruptionBudget allows no disruption, and several HPAs scale its Deployment, or one to zero.",
+    "The PodDisruptionBudget allows no disruption, and several HPAs scale the pod's Deployment, or one to zero.",
     "Let one HPA with minReplicas of at least 1 scale the Deployment.",
 )
 AUTOSCALER_MANAGED = Code(
@@ -61,13 +61,13 @@ AUTOSCALER_FULL = Code(
 )
 CONTROLLED = Code(
     "surge-controller-owns-count",
-    "The PodDisruptionBudget allows no disruption, and another object controls its Deployment. That object would "
+    "The PodDisruptionBudget allows no disruption, and another object controls the pod's Deployment. That object would "
     "remove one more pod.",
     "Run one replica more in the object that the message names, or change its budget.",
 )
 ONE_NODE_CLAIM = Code(
     "surge-claim-of-one-node",
-    "The PodDisruptionBudget allows no disruption, and its PersistentVolumeClaim serves only one node.",
+    "The PodDisruptionBudget allows no disruption, and the pod's PersistentVolumeClaim serves only one node.",
     "Use a volume with ReadWriteMany, or change the budget.",
 )
 TIED = Code(
@@ -99,7 +99,7 @@ NO_QUOTA = Code(
 )
 NO_RIGHT = Code(
     "surge-without-right",
-    "The PodDisruptionBudget allows no disruption, and the compactor may not scale its Deployment.",
+    "The PodDisruptionBudget allows no disruption, and the compactor may not scale the pod's Deployment.",
     "Grant the permission: `trimtab install --scale-namespace NAMESPACE`.",
 )
 NO_ROOM = Code(

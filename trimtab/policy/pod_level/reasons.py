@@ -50,12 +50,12 @@ POD_LEVEL_VPA = Code(
 )
 POD_LEVEL_HPA = Code(
     "pod-level-next-to-hpa",
-    "An HPA divides by the pod's request, so a smaller one leads to more pods.",
+    "An HPA divides usage by the pod's request, so a smaller one leads to more pods.",
     "Let the HPA use `averageValue` instead.",
 )
 POD_LEVEL_CONTAINER_HPA = Code(
     "pod-level-next-to-container-hpa",
-    "An HPA divides by a container's request, and cannot scale without one.",
+    "An HPA divides usage by a container's request, and cannot scale without one.",
     "Leave the containers their own requests.",
 )
 POD_LEVEL_KUBELET = Code(

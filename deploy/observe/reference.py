@@ -1,8 +1,9 @@
 """docs/reference/metrics.md: every metric, from the registries."""
 
-from collections.abc import Iterable
+from collections import Counter
 
 from deploy.observe.exported import Metric, everything
+from docs.pages.sentences import first_sentence
 
 _WHERE = {
     "webhook": "`/metrics` on its serving port, over TLS. Each replica has its own figures.",
@@ -14,25 +15,36 @@ _WHERE = {
 }
 
 
+_HEAD = """\
+# Metrics
+
+What each process exports for Prometheus, with the labels in brackets. A name that ends in `_total` is a counter, every
+other one a gauge if nothing else is said. A histogram has `_bucket` (with the label `le`), `_count` and `_sum`. A label
+that users could fill (policy, pool, reason) has 200 values at the most, every further one is `other`. NaN is
+Prometheus' word for unknown. The unit of a metric is at the end of its name or in its text.
+
+After a change of leaders the old leader's page keeps its last numbers: join with its `…_leading`, as
+[the rules and dashboards](../how-to/see-it.md) do.
+
+In every process:
+
+"""
+_COUNT = "The number of "
+
+
 def page() -> str:
     found = everything()
-    lines = [
-        "# Metrics\n",
-        "What each process exports for Prometheus. A label that users could fill (policy, pool, reason) has 200 values",
-        "at the most, every further one is `other`. NaN is Prometheus' word for unknown. Names of counters end in",
-        "`_total`; a histogram has `_bucket` (with the label `le`), `_count` and `_sum`.\n",
-        "After a change of leaders the old leader's page keeps its last numbers: join with its `…_leading`, as",
-        "[the rules and dashboards](../how-to/see-it.md) do.\n",
-    ]
+    processes = Counter(one.name for one in found)
+    common = {one.name: one for one in found if processes[one.name] == len(_WHERE)}
+    lines = [_HEAD + "\n".join(map(_describe, common.values())) + "\n"]
     for process, where in _WHERE.items():
-        lines += [f"## trimtab {process}\n", f"{where}\n", *_table(m for m in found if m.process == process), ""]
+        own = [one for one in found if one.process == process and one.name not in common]
+        lines += [f"## trimtab {process}\n", f"{where}\n", *map(_describe, own), ""]
     return "\n".join(lines)
 
 
-def _table(metrics: Iterable[Metric]) -> list[str]:
-    rows = [
-        f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels) or '–'} | {one.unit} "
-        f"| {one.says} |"
-        for one in metrics
-    ]
-    return ["| metric | type | labels | unit | what it means |", "|---|---|---|---|---|", *rows]
+def _describe(metric: Metric) -> str:
+    labels = [*(["histogram"] if metric.kind == "histogram" else []), *(f"`{label}`" for label in metric.labels)]
+    brackets = f" ({', '.join(labels)})" if labels else ""
+    text = first_sentence(metric.says).removeprefix(_COUNT)
+    return f"- `{metric.name}`{brackets}: {text[0].upper()}{text[1:]}"

@@ -8,7 +8,7 @@ _HEAD = """\
 # The cluster autoscaler's flags
 
 The cluster autoscaler removes the nodes that Trimtab drains. So its flags about the removal of nodes matter to a plan:
-Trimtab follows them, or this page says why it does not.
+Trimtab follows them, or this page says why it does not. Each flag stands here with its default.
 
 Trimtab knows the flags from these places; the first one that names a flag counts:
 
@@ -38,9 +38,12 @@ _UNUSED = """
 
 
 def page() -> str:
-    return _HEAD + _table(OBEYED_FLAGS) + _UNUSED + _table(UNUSED_FLAGS)
+    return _HEAD + _list(OBEYED_FLAGS) + _UNUSED + _list(UNUSED_FLAGS)
 
 
-def _table(flags: Iterable[AutoscalerFlag]) -> str:
-    rows = [f"| `--{flag.name}` | {f'`{flag.default}`' if flag.default else '–'} | {flag.effect} |" for flag in flags]
-    return "\n".join(["| flag | its default | what Trimtab does |", "|---|---|---|", *rows]) + "\n"
+def _list(flags: Iterable[AutoscalerFlag]) -> str:
+    """Returns an entry for each effect, with the flags that have it."""
+    names: dict[str, list[str]] = {}
+    for flag in flags:
+        names.setdefault(flag.effect, []).append(f"`--{flag.name}{f'={flag.default}' if flag.default else ''}`")
+    return "".join(f"- {', '.join(own)}: {effect}\n" for effect, own in names.items())

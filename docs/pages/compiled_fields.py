@@ -3,6 +3,7 @@
 Nothing here says whether a field compiles: each example is compiled, and the compiler says so, or names its problem.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 
@@ -19,17 +20,17 @@ from trimtab.policy.podpolicy import Actions, PodPolicy, Spec
 _HEAD = """\
 # What compiles
 
-Each field of a policy, and whether `trimtab policies compile --to mutatingadmissionpolicy` compiles it, so that the API
-server (Kubernetes 1.36 or newer) changes pods [without a webhook](../explanation/without-a-webhook.md). A policy is
-compiled whole or not at all. Each example below was compiled when this page was made.
-
-| answer | meaning |
-|---|---|
-| yes | the field compiles |
-| `--params usage` | it compiles with the recommender's parameters, in the pod's namespace or in Trimtab's own |
-| `--params-namespace` | it compiles with parameters in Trimtab's own namespace, where no tenant writes |
-| no | it does not compile; the reason is the one that the command gives |
+`trimtab policies compile --to mutatingadmissionpolicy` compiles a policy whole or not at all, so that the API server
+(Kubernetes 1.36 or newer) changes pods [without a webhook](../explanation/without-a-webhook.md). All fields of a policy
+compile, but for the examples of this page. The examples were compiled when it was made.
 """
+_YES, _USAGE, _OWN_NAMESPACE, _NO = "yes", "usage", "own namespace", "no"
+_TITLES = {
+    _USAGE: "Only with `--params usage`: the recommender's parameters, in the pod's namespace or in Trimtab's own",
+    _OWN_NAMESPACE: "Only with `--params-namespace`: parameters in Trimtab's own namespace, where no tenant writes",
+    _NO: "Not at all",
+}
+"""Answer of the compiler → the heading of the examples that have it."""
 _LABEL = "labels: {add: {team: a}}"
 _SPEC = {
     "description": "description: A sentence.",
@@ -135,16 +136,15 @@ _ACTIONS = {
 
 def page() -> str:
     """Return the page. Raises ValueError for a field without an example, or an example that is no valid policy."""
+    rows = [*_rows_of_spec(), *_rows_of_match(), *_rows_of_rule(), *_rows_of_actions()]
     lines = [_HEAD]
-    for heading, rows in (
-        ("The policy", _rows_of_spec()),
-        ("`match`", _rows_of_match()),
-        ("`actions.requests`: rules of cpu and memory", _rows_of_rule()),
-        ("`actions`", _rows_of_actions()),
-    ):
-        lines += [f"## {heading}\n", "| example | compiles | why not |", "|---|---|---|"]
-        lines += [f"| `{text}` | {answer} | {why} |" for text, (answer, why) in rows]
-        lines.append("")
+    for answer, title in _TITLES.items():
+        examples: dict[str, list[str]] = {}
+        for text, (own, why) in rows:
+            if own == answer:
+                # The field that the problem begins with is in the example.
+                examples.setdefault(re.sub(r"^spec[.][^ ]*: ", "", why), []).append(f"`{text}`")
+        lines += [f"## {title}\n", *(f"- {', '.join(own)}{why and f': {why}'}" for why, own in examples.items()), ""]
     return "\n".join(lines)
 
 
@@ -157,13 +157,13 @@ def _rows_of_spec() -> Iterator[tuple[str, tuple[str, str]]]:
 def _rows_of_match() -> Iterator[tuple[str, tuple[str, str]]]:
     _check_examples({to_camel(field.name) for field in fields(Match)}, set(_MATCH))
     for text in (*_MATCH.values(), *_MATCH_VARIANTS):
-        yield text, _answer(f"{{match: {{{text}}}, actions: {{{_LABEL}}}}}")
+        yield f"match: {{{text}}}", _answer(f"{{match: {{{text}}}, actions: {{{_LABEL}}}}}")
 
 
 def _rows_of_rule() -> Iterator[tuple[str, tuple[str, str]]]:
     _check_examples({to_camel(field.name.strip("_")) for field in fields(ResourceRequestRule)}, set(_RULE))
     for text in (*_RULE.values(), *_RULE_VARIANTS):
-        yield text, _answer(f"{{actions: {{requests: {{cpu: {{{text}}}}}}}}}")
+        yield f"cpu: {{{text}}}", _answer(f"{{actions: {{requests: {{cpu: {{{text}}}}}}}}}")
 
 
 def _rows_of_actions() -> Iterator[tuple[str, tuple[str, str]]]:
@@ -185,14 +185,14 @@ def _answer(spec: str) -> tuple[str, str]:
     """Return whether the policy compiles, and why not."""
     policy = _load(spec)
     for answer, options in (
-        ("yes", {}),
-        ("`--params usage`", {"with_parameters": True}),
-        ("`--params-namespace`", {"with_parameters": True, "parameters_namespace": "trimtab-system"}),
+        (_YES, {}),
+        (_USAGE, {"with_parameters": True}),
+        (_OWN_NAMESPACE, {"with_parameters": True, "parameters_namespace": "trimtab-system"}),
     ):
         compiled = compile_mutating_policy(policy, (policy,), **options)  # type: ignore[arg-type]
         if not compiled.problem:
             return answer, compiled.note
-    return "no", compiled.problem.replace("|", "\\|")
+    return _NO, compiled.problem
 
 
 def _load(spec: str) -> PodPolicy:

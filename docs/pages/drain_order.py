@@ -1,6 +1,6 @@
 """The reference page of DrainOrder, from its CustomResourceDefinition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from trimtab.compaction.order.order_definition import build_drain_order_crd
@@ -35,29 +35,24 @@ def page() -> str:
     """Returns the page."""
     [version] = build_drain_order_crd()["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]["properties"]
-    columns = version["additionalPrinterColumns"]
-    lines = ["| column | field | only with `-o wide` |", "|---|---|---|"]
-    for column in columns:
-        wide = "yes" if column["priority"] else ""
-        lines.append(f"| {column['name']} | `{column['jsonPath'].lstrip('.')}` | {wide} |")
+    spec, status, columns = schema["spec"], schema["status"], version["additionalPrinterColumns"]
     return (
         _HEAD
-        + _table(schema["spec"], required=schema["spec"]["required"])
+        + "".join(_describe_field(*field, required=spec["required"]) for field in _fields(spec))
         + _STATUS
-        + _table(schema["status"])
+        + "".join(f"- `{path}`: {field['description']}\n" for path, field in _fields(status))
         + _COLUMNS
-        + "\n".join(lines)
-        + "\n"
+        + f"{_list_columns(columns, wide=False)}; with `-o wide` also {_list_columns(columns, wide=True)}.\n"
     )
 
 
-def _table(schema: Schema, required: tuple[str, ...] | list[str] = ()) -> str:
-    rows = ["| field | type | default | meaning |", "|---|---|---|---|"]
-    rows += [
-        f"| `{path}` | {_type(field)} | {_default(field, is_required=path in required)} | {field['description']} |"
-        for path, field in _fields(schema)
-    ]
-    return "\n".join(rows) + "\n"
+def _list_columns(columns: Iterable[Schema], *, wide: bool) -> str:
+    return ", ".join(f"`{column['name']}`" for column in columns if bool(column["priority"]) is wide)
+
+
+def _describe_field(path: str, field: Schema, *, required: Sequence[str]) -> str:
+    about = ", ".join(filter(None, [_type(field), _default(field, is_required=path in required)]))
+    return f"- `{path}` ({about}): {field['description']}\n"
 
 
 def _fields(schema: Schema, above: str = "") -> Iterator[tuple[str, Schema]]:
@@ -69,13 +64,12 @@ def _fields(schema: Schema, above: str = "") -> Iterator[tuple[str, Schema]]:
 
 
 def _type(field: Schema) -> str:
+    """Returns the type with its bounds; of a text only that it is one, because its bound is far away."""
     if field["type"] == "array":
         items = field["items"]
         words = " or ".join(f"`{word}`" for word in items.get("enum", ())) or items["type"]
         return f"list of {words}, at most {field['maxItems']}"
     bounds = [f"{word} {field[key]}" for word, key in (("at least", "minimum"), ("at most", "maximum")) if key in field]
-    if field["type"] == "string":
-        bounds.append(f"at most {field['maxLength']} characters")
     return ", ".join([str(field.get("format", field["type"])), *bounds])
 
 
@@ -83,4 +77,4 @@ def _default(field: Schema, *, is_required: bool) -> str:
     if is_required:
         return "required"
     default = field.get("default")
-    return "" if default is None else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    return "" if default is None else f"default `{str(default).lower() if isinstance(default, bool) else default}`"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from deploy.observe import exported
-from docs.pages import pools, schemas, words
+from docs.pages import policy_language, pools, schemas, settings, words
 from docs.pages.field_docs import attribute_docs, describe_type, own_docs
 from docs.pages.marks import MARKS
 from docs.pages.reason_codes import product_codes
@@ -31,27 +30,12 @@ from trimtab.cli.catalog import (
 )
 from trimtab.cli.doctor.command import CHECKS
 from trimtab.cluster.reason import Code
-from trimtab.compactor.settings import Settings as CompactorSettings
-from trimtab.metricsapi.settings import Settings as MetricsApiSettings
 from trimtab.policy.schema import spec_schema
-from trimtab.recommender.settings import Settings as RecommenderSettings
-from trimtab.runtime.environment import variable_name, write_environment
-from trimtab.runtime.settings import Settings
-from trimtab.watchdog.settings import Settings as WatchdogSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 POOL_PAGE = ROOT / "docs" / "reference" / "pool.md"
 RUNBOOKS = ROOT / "docs" / "how-to" / "runbooks.md"
 DOCS = "docs/reference"
-
-
-PROCESS_SETTINGS: tuple[tuple[str, Any], ...] = (
-    ("webhook", Settings),
-    ("watchdog", WatchdogSettings),
-    ("compactor", CompactorSettings),
-    ("recommender", RecommenderSettings),
-    ("metrics-api", MetricsApiSettings),
-)
 
 
 def catalog() -> str:
@@ -63,7 +47,7 @@ def catalog() -> str:
                 CatalogEntry(
                     kind=RULE,
                     name=rule.code,
-                    means=_plain(f"{rule.title}. {rule.why}"),
+                    means=_plain(f"{rule.title}. {rule.why} Source: {rule.source}."),
                     todo=_plain(rule.fix),
                     page=f"{DOCS}/lint.md#{rule.code.lower()}",
                 )
@@ -129,43 +113,29 @@ def _of_code(code: Code) -> CatalogEntry:
 def _settings() -> Iterator[CatalogEntry]:
     """A variable that several processes read has one entry, which names them."""
     processes: dict[str, list[str]] = {}
-    entries: dict[str, CatalogEntry] = {}
-    for process, kind in PROCESS_SETTINGS:
-        docs, defaults = attribute_docs(kind), write_environment(kind())
-        for field in fields(kind):
-            name = variable_name(kind.process, field.name)
-            processes.setdefault(name, []).append(process)
-            page = f"{DOCS}/settings.md#trimtab-{process}"
-            means, value = _plain(docs[field.name]), str(defaults.get(name) or "")
-            entries.setdefault(name, CatalogEntry(kind=SETTING, name=name, means=means, value=value, page=page))
-    for name, entry in entries.items():
-        means = f"{entry.means} Read by trimtab {join_words(processes[name])}."
-        yield CatalogEntry(kind=entry.kind, name=name, means=means, value=entry.value, page=entry.page)
+    first: dict[str, settings.Setting] = {}
+    for setting in settings.list_settings():
+        processes.setdefault(setting.variable, []).append(setting.process)
+        first.setdefault(setting.variable, setting)
+    for name, setting in first.items():
+        means = f"{_plain(setting.text)} Read by trimtab {join_words(processes[name])}."
+        page = f"{DOCS}/settings.md#{settings.find_heading(setting)}"
+        yield CatalogEntry(kind=SETTING, name=name, means=means, value=setting.default, page=page)
 
 
 def _field(path: str, schema: dict[str, Any]) -> Iterator[CatalogEntry]:
-    mark, inner = inner_of(schema)
+    mark, inner = policy_language.inner_of(schema)
     default = schema.get("default")
     kind = describe_type(schema) + ("" if default is None else f", default {str(default).lower()}")
-    anchor = re.sub(r"[^a-z0-9-]", "", path.lower())
     yield CatalogEntry(
         kind=POLICY_FIELD,
         name=path,
         means=_plain(schema.get("description", "")),
         value=_bare(kind),
-        page=f"{DOCS}/policy-language.md#{anchor}",
+        page=f"{DOCS}/policy-language.md#{policy_language.find_heading(path)}",
     )
     for name, part in inner.get("properties", {}).items():
         yield from _field(f"{path}{mark}.{name}", part)
-
-
-def inner_of(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return what a list or a map contains, with the mark for it in a path: `[]` or `{}`; else the schema itself."""
-    values = schema.get("additionalProperties")
-    if schema.get("type") == "array":
-        mark, inner = inner_of(schema.get("items", {}))
-        return f"[]{mark}", inner
-    return ("{}", values) if isinstance(values, dict) and "properties" in values else ("", schema)
 
 
 def _alerts() -> Iterator[CatalogEntry]:

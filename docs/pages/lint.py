@@ -1,7 +1,8 @@
-"""docs/reference/lint.md: every rule, with its reason, its source and its fix."""
+"""docs/reference/lint.md: every rule, with its reason and its fix."""
 
 from collections.abc import Iterator
 
+from docs.pages.sentences import first_sentence
 from trimtab.autoscaling.rule import LintRule
 from trimtab.autoscaling.rules import ALL_RULES
 
@@ -11,11 +12,13 @@ _HEAD = """# The rules of `trimtab lint`
 [Check autoscaling](../how-to/check-autoscaling.md). The report as JSON: [JSON Schemas](json-schemas.md#lintreport).
 
 The codes are two series of numbers, L and N; the letter says nothing about a rule. The severity is the highest one
-that a rule gives. `L02`, an HPA on an average value next to a VPA, is fine, and
-therefore no rule. What a rule needs in addition to manifests is in its last line: without that it is *not checked*, and
-the report says so.
+that a rule gives. What a rule needs in addition to manifests is in its last line: without that it is *not checked*, and
+the report says so. Of a longer text, this page has the first sentence; `trimtab explain CODE` prints the rest, and the
+sources. Most rules about HPAs and VPAs follow Gardener's guide on pod autoscaling.
 """
 
+MAX_WORDS = 24
+"""A longer explanation of a rule is shortened to its first sentence."""
 _THEMES = {
     "hpa_with_vpa": "HPA and VPA on one workload",
     "hpa_settings": "Settings of an HPA",
@@ -39,15 +42,7 @@ _THEMES = {
 def page() -> str:
     """Return the page. Raises ValueError for a theme without a heading."""
     themes = sorted({rule.theme for rule in ALL_RULES}, key=list(_THEMES).index)
-    return "\n".join([_HEAD, *_table(), *(line for theme in themes for line in _theme(theme))])
-
-
-def _table() -> Iterator[str]:
-    yield "| rule | severity | predicate |"
-    yield "|---|---|---|"
-    for rule in ALL_RULES:
-        yield f"| [{rule.code}](#{rule.code.lower()}) | {rule.severity.value} | {rule.title} |"
-    yield ""
+    return "\n".join([_HEAD, *(line for theme in themes for line in _theme(theme))])
 
 
 def _theme(theme: str) -> Iterator[str]:
@@ -59,9 +54,8 @@ def _theme(theme: str) -> Iterator[str]:
 
 def _rule(rule: LintRule) -> Iterator[str]:
     yield f"### {rule.code}\n"
-    yield f"**{rule.title}** ({rule.severity.value})\n"
-    yield f"{rule.why}\n"
-    yield f"*Fix:* {rule.fix}\n"
-    yield f"*Source:* {rule.source}.\n"
+    why = " ".join(rule.why.split())
+    shown = why if len(why.split()) <= MAX_WORDS else first_sentence(why)
+    yield f"**{rule.title}** ({rule.severity.value}). {shown} *Fix:* {first_sentence(rule.fix)}\n"
     if rule.needs:
         yield f"*Needs:* {'; '.join(need.value for need in rule.needs)}.\n"

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from docs.pages.sentences import first_sentence, summarize_advice
+
 ANNOTATION, LABEL, TAINT = "annotation", "label", "taint"
 _HEAD = """\
 # Annotations, labels and taints
 
-The keys that Trimtab writes on objects of a cluster, and those that you write for it. `trimtab explain KEY` prints
-the same, without a network.
+The keys that Trimtab writes on objects of a cluster, and those that you write for it: in brackets what has the key, and
+who writes it. `trimtab explain KEY` prints more, without a network.
+
 """
 
 
@@ -347,8 +350,10 @@ MARKS = (
 
 
 def page() -> str:
-    rows = [
-        f"| `{mark.name}` | {mark.kind} | {mark.on} | {mark.by} | {' '.join(filter(None, (mark.means, mark.todo)))} |"
-        for mark in sorted(MARKS, key=lambda mark: mark.name)
-    ]
-    return "\n".join([_HEAD, "| key | kind | on | written by | what it means |", "|---|---|---|---|---|", *rows]) + "\n"
+    """Returns the page's text."""
+    return _HEAD + "".join(map(_describe, sorted(MARKS, key=lambda mark: mark.name)))
+
+
+def _describe(mark: Mark) -> str:
+    text = " ".join(filter(None, (first_sentence(mark.means), summarize_advice(mark.todo))))
+    return f"- `{mark.name}` ({mark.kind} of {mark.on}; by {mark.by}): {text}\n"

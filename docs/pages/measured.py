@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,44 +198,17 @@ def page() -> str:
     """Returns the page that lists all measurements."""
     lines = [
         "# Measured figures\n",
-        "README and the pages of explanation name figures. The table names the command that measured each of them, the",
-        "commit and the machine. Where the commit of a measurement is not known, it is the one that wrote the figure",
-        "into its page. To measure a figure again, run its command in a clone: it writes the new figures into",
-        "`docs/measured.json` and into the pages.\n",
-        "| measurement | command | commit | date | machine |",
-        "|---|---|---|---|---|",
+        "README and the pages of explanation name figures. Each was measured by one of these commands. Run it in a",
+        "clone to measure again: it writes the new figures into the pages and into `docs/measured.json`, which has",
+        "every figure with the commit, the date and the machine of its run. What no command repeats was measured",
+        "once, by hand.\n",
+        "| measurement | command | commit | date |",
+        "|---|---|---|---|",
     ]
-    document = read_document()
-    by_hand = {name: each for name, each in document.items() if not each["command"]}
-    for name, each in document.items():
-        if each["command"]:
-            origin = f"{each['commit']} | {each['date']} | {each['machine']}"
-            lines.append(f"| [{name}](#{name}) | `{each['command']}` | {origin} |")
-    lines += _list_by_hand(by_hand)
-    for name, each in document.items():
-        lines += [f"\n## {name}\n", *_describe(each)]
-    return "\n".join(lines) + "\n"
-
-
-def _list_by_hand(measurements: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
-    if not measurements:
-        return
-    yield "\nNo command repeats these. They were measured once, by hand, as their section says:\n"
-    for name, each in measurements.items():
-        yield f"- [{name}](#{name}), {each['date']}"
-
-
-def _describe(measurement: Mapping[str, Any]) -> Iterable[str]:
-    if measurement.get("how"):
-        yield measurement["how"] + "\n"
-    figures = [(key, each) for key, each in measurement["figures"].items()]
-    if figures:
-        yield "| figure | value | as the pages write it | commit | date |"
-        yield "|---|---|---|---|---|"
-        for key, each in figures:
-            origin = {**measurement, **each}
-            shown = each.get("shown", "–")
-            yield f"| `{key}` | {each['value']} | {shown} | {origin['commit']} | {origin['date']} |"
-    for title, key in (("Other figures of the pages that rest on it", "texts"), ("Measured with", "conditions")):
-        if measurement[key]:
-            yield f"\n{title}: {', '.join(measurement[key])}."
+    by_hand = [""]
+    for name, each in read_document().items():
+        command = f"`{each['command']}`" if each["command"] else "by hand"
+        lines.append(f"| {name} | {command} | {each['commit']} | {each['date']} |")
+        if not each["command"]:
+            by_hand.append(f"{name}: {each['how']}\n")
+    return "\n".join([*lines, *by_hand])

@@ -1,5 +1,7 @@
 """docs/reference/nodes.md: how Trimtab knows what a node is, and to which pool it belongs."""
 
+from collections.abc import Mapping
+
 from trimtab.cluster.node_nature import SIGN_RULES, NodeKind, SignRule
 from trimtab.cluster.pool_labels import PLATFORM_LABELS, POOL_LABEL
 from trimtab.compaction import reasons as r
@@ -29,7 +31,7 @@ The policy engine asks something else: whether any node could hold a pod. A node
 
 """
 _GENERAL = """
-Some signs are general, so that they also show platforms that the table lacks:
+Some signs are general, so that they also show platforms that the list lacks:
 
 - a label or taint with the word `virtual-kubelet` or `virtual-node` in its key, or as the value of a key that ends in
   `type`, `role` or `provider`: no machine;
@@ -61,15 +63,22 @@ _NAMES = {
 
 
 def page() -> str:
-    signs = ["| sign | the node is | platform | source |", "|---|---|---|---|", *map(_sign_row, SIGN_RULES)]
-    pools = ["| label or annotation | platform | source |", "|---|---|---|"]
-    pools += [
-        f"| `{one.key}`{' (annotation)' if one.is_annotation else ''} | {one.platform} | {one.source} |"
-        for one in PLATFORM_LABELS
-    ]
-    return _HEAD + "\n".join(signs) + "\n" + _GENERAL + _POOLS + "\n".join(pools) + "\n"
+    signs: dict[str, dict[str, list[str]]] = {}
+    for rule in SIGN_RULES:
+        signs.setdefault(_NAMES[rule.kind], {}).setdefault(rule.platform, []).append(_describe_sign(rule))
+    labels: dict[str, list[str]] = {}
+    for one in PLATFORM_LABELS:
+        labels.setdefault(one.platform, []).append(f"`{one.key}`{' (annotation)' if one.is_annotation else ''}")
+    kinds = "".join(f"- {kind}: {_join_platforms(platforms)}\n" for kind, platforms in signs.items())
+    return f"{_HEAD}{kinds}{_GENERAL}{_POOLS}" + "".join(
+        f"- {platform}: {', '.join(keys)}\n" for platform, keys in labels.items()
+    )
 
 
-def _sign_row(rule: SignRule) -> str:
+def _join_platforms(platforms: Mapping[str, list[str]]) -> str:
+    return "; ".join(f"{platform} ({', '.join(signs)})" for platform, signs in platforms.items())
+
+
+def _describe_sign(rule: SignRule) -> str:
     values = " or ".join(f"`{rule.key}={value}`" if value else f"`{rule.key}`" for value in rule.values)
-    return f"| {rule.place} {values or f'`{rule.key}`'} | {_NAMES[rule.kind]} | {rule.platform} | {rule.source} |"
+    return f"{rule.place} {values or f'`{rule.key}`'}"

@@ -15,7 +15,7 @@ One ConfigMap per pool, labelled `trimtab.dev/pool: NAME`, with YAML under `pool
 not said comes from the preset. All mistakes are reported together, each with line and field, and a pool with a mistake
 is not used. Nothing is done before it says `mode: act`; a plan is always made. The compactor reads the ConfigMaps of
 its own namespace only. `trimtab pools check FILE` and `trimtab pools check --cluster live` report the same mistakes,
-and pools that no node belongs to.
+and pools that no node belongs to. In brackets below are the defaults of the preset `balanced`.
 """
 _TAIL = """
 ## What `kubectl` shows of a pool
@@ -40,10 +40,10 @@ node-compactor's configuration; the compactor itself does not:
 def page(docs_of: Callable[[Any], Mapping[str, str]]) -> str:
     """docs_of: class → field → its text."""
     rows = [
-        f"| {', '.join(f'`{name}`' for name in names)} |{f' {default}' if default else ''} | {means} |"
+        f"- {', '.join(f'`{name}`' for name in names)}{f' ({default})' if default else ''}: {means}"
         for names, default, means in rows_of(docs_of)
     ]
-    return "\n".join([_HEAD, "| field | default (`balanced`) | meaning |", "|---|---|---|", *rows, _TAIL])
+    return "\n".join([_HEAD, *rows, _TAIL])
 
 
 def rows_of(docs_of: Callable[[Any], Mapping[str, str]]) -> list[tuple[list[str], str, str]]:

@@ -7,6 +7,8 @@ from trimtab.cluster.runtime_signs import MAX_CHARACTERS
 from trimtab.cluster.runtimes import RUNTIMES
 from trimtab.policy import reasons as r
 
+MAX_NAMES = 6
+"""The number of names of one list that the page has."""
 _READ, _UNKNOWN = r.CONTAINER_READS_LIMIT.name, r.RUNTIME_UNKNOWN.name
 _HEAD = f"""\
 # What reads a limit
@@ -36,7 +38,7 @@ because it means the default.
 ## What cannot be seen
 
 - Values from ConfigMaps and Secrets (`valueFrom`, `envFrom`), arguments and variables in the image itself, and
-  configuration files. A variable of the table whose value is not in the pod still shows its runtime.
+  configuration files. A variable of the list whose value is not in the pod still shows its runtime.
 - What a program does by itself: a Go, Rust or C++ program may read its cgroup without any sign in the pod.
 - The version of a runtime. Old versions read no limits; their limits stay as well.
 - What is behind the first {MAX_CHARACTERS // 1024} KiB of a variable or of a command line.
@@ -49,10 +51,13 @@ record says that the runtime was not known. `unknownRuntime: keep` leaves it, wi
 An action with `required: true` removes every limit. A [compiled policy](../explanation/without-a-webhook.md) finds the
 same signs, but no settings that free a limit.
 
-The text itself is not stored: a [capture](../how-to/use-the-command.md) holds only which row of this table a container
-shows, and which limits are free.
+The text itself is not stored: a [capture](../how-to/use-the-command.md) holds only which runtime of this list a
+container shows, and which limits are free.
 
-## The table
+## The runtimes
+
+Of long lists, the page has the first names; `trimtab/cluster/runtimes.py` has all, the patterns of other names, and the
+sources.
 
 """
 
@@ -71,21 +76,18 @@ def _section(runtime: Runtime) -> str:
         ("last part of an image's name", _codes(runtime.images)),
         ("further words in labels", _codes(runtime.label_words)),
         ("variables", _codes(runtime.usual_variables)),
-        ("other variables, as a pattern", _codes((runtime.variable,) if runtime.variable else ())),
         (
             "variables with a certain value",
             _codes(f"{telling.variable}={telling.expression}" for telling in runtime.telling_values),
         ),
         ("options that take a share of a limit", _patterns(runtime.limit_options)),
-        ("other options", _patterns(runtime.options)),
         ("programs", _codes(runtime.programs)),
         ("files", _codes(f"*.{suffix}" for suffix in runtime.files)),
         *(("frees " + _listed(setting.frees), _setting(setting)) for setting in runtime.settings),
         ("reads memory in any case", _patterns(runtime.overriding_options)),
-        ("source", runtime.source),
     ]
-    lines = "\n".join(f"| {name} | {text} |" for name, text in rows if text)
-    return f"### {title}\n\n| | |\n|---|---|\n{lines}\n"
+    lines = "\n".join(f"- {name}: {text}" for name, text in rows if text)
+    return f"### {title}\n\n{lines}\n"
 
 
 def _listed(resources: Iterable[str]) -> str:
@@ -93,11 +95,10 @@ def _listed(resources: Iterable[str]) -> str:
 
 
 def _codes(texts: Iterable[str]) -> str:
-    return ", ".join(f"`{_escaped(text)}`" for text in texts)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
+    """Returns the first names of a list, and the number of the others: the reason of a container names its own sign."""
+    names = [f"`{text}`" for text in texts]
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 1 else f", {names[-1]}" if more == 1 else "")
 
 
 def _patterns(patterns: Iterable[TextPattern]) -> str:
@@ -107,12 +108,12 @@ def _patterns(patterns: Iterable[TextPattern]) -> str:
 def _pattern(pattern: TextPattern) -> str:
     text = pattern.expression or pattern.literal
     if not text.endswith(OWN_SIZE):
-        return f"`{_escaped(text)}`"
-    return f"`{_escaped(text.removesuffix(OWN_SIZE).removesuffix(OPTION_VALUE))}` with a size"
+        return f"`{text}`"
+    return f"`{text.removesuffix(OWN_SIZE).removesuffix(OPTION_VALUE)}` with a size"
 
 
 def _setting(setting: SizeSetting) -> str:
     if setting.options:
         return _patterns(setting.options)
-    value = " with a size" if setting.value == NOT_ZERO else f" with a value like `{_escaped(setting.value)}`"
-    return f"the variable `{_escaped(setting.variable)}`{value}"
+    value = " with a size" if setting.value == NOT_ZERO else f" with a value like `{setting.value}`"
+    return f"the variable `{setting.variable}`{value}"

@@ -12,11 +12,13 @@ from trimtab.cli.output import ReportPart
 
 _HEAD = """# JSON Schemas
 
-The documents that `-o json` and `-o yaml` print have schemas, in the files that this page names. Every document has
-`apiVersion: trimtab.dev/v1alpha1` and a `kind`, and every field is always present. Within a version, fields may be
-added, but no field is removed or changes its meaning.
+The documents that `-o json` and `-o yaml` print have JSON Schemas. Every document has
+`apiVersion: trimtab.dev/v1alpha1` and a `kind`; this page names its other fields at the top. All of them are always
+present. Within a version, fields may be added, but none is removed or changes its meaning. The schema has the types,
+and `trimtab explain FIELD` says what a field means.
 """
 _FILES = "../../deploy/schemas"
+_COMMON_FIELDS = {"apiVersion", "kind"}
 
 
 def list_reports() -> dict[str, type[ReportPart]]:
@@ -55,15 +57,10 @@ def page(reports: Mapping[str, type[ReportPart]]) -> str:
 
 def _report(name: str, report: type[ReportPart]) -> Iterator[str]:
     file = f"{name}.schema.json"
+    fields = msgspec.json.schema(report)["$defs"][report.__name__]["properties"]
+    names = ", ".join(f"`{field}`" for field in fields if field not in _COMMON_FIELDS)
     yield f"## {report.__name__}\n"
-    yield f"Printed by `{report.printed_by} -o json`; [{file}]({_FILES}/{file}).\n"
-    yield "| field | type |"
-    yield "|---|---|"
-    schema = msgspec.json.schema(report)
-    fields: Mapping[str, Any] = schema["$defs"][report.__name__]["properties"]
-    for field, found in fields.items():
-        yield f"| `{field}` | {type_of(found)} |"
-    yield ""
+    yield f"`{report.printed_by} -o json` ([schema]({_FILES}/{file})): {names}.\n"
 
 
 def type_of(found: Mapping[str, Any]) -> str:

@@ -7,10 +7,10 @@ _HEAD = f"""\
 # The stand-in for the cluster autoscaler
 
 The cluster autoscaler cannot be built from a Go module, so where Trimtab is measured over time, a stand-in takes its
-place: in `trimtab simulate --churn` and in `make bench-churn`, where both run the same code. Each row is one rule that
-the stand-in follows, with the file and the function of the autoscaler that has it, and a test
-(`tests/autoscaling/churn/test_stand_in.py`). What is not in the table, the stand-in does not do: node groups with a
-maximum, several expanders, atomic groups, and limits on the cores of the cluster.
+place: in `trimtab simulate --churn` and in `make bench-churn`, where both run the same code. Each entry is one rule
+that the stand-in follows, with the function of the autoscaler that has it. `tests/autoscaling/churn/test_stand_in.py`
+tests each. It does nothing else: it has no node groups with a maximum, several expanders, atomic groups, or limits on
+the cores of the cluster.
 
 Its flags are the autoscaler's defaults: `{"`, `".join(StandInFlags().format_arguments())}`.
 
@@ -18,7 +18,6 @@ Its flags are the autoscaler's defaults: `{"`, `".join(StandInFlags().format_arg
 
 
 def page() -> str:
-    rows = [
-        f"| `{rule.name}` | {rule.text} | [{rule.file}]({_SOURCE}{rule.file}) | `{rule.function}` |" for rule in RULES
-    ]
-    return _HEAD + "\n".join(["| rule | what happens | file | function |", "|---|---|---|---|", *rows]) + "\n"
+    return _HEAD + "".join(
+        f"- `{rule.name}`: {rule.text} ([`{rule.function}`]({_SOURCE}{rule.file}))\n" for rule in RULES
+    )

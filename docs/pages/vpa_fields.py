@@ -4,12 +4,17 @@ from trimtab.sizing.vpa.amounts import FULL_HISTORY_DAYS
 from trimtab.sizing.vpa.fields import VPA_FIELDS, FieldUse
 from trimtab.sizing.vpa.settings import RULE_ANNOTATIONS, WINDOW_ANNOTATION
 
+_POLICIES, _RECOMMENDATIONS = (
+    "spec.resourcePolicy.containerPolicies[]",
+    "status.recommendation.containerRecommendations[]",
+)
 _HEAD = """\
 # The fields of a VPA
 
 What Trimtab does with each field of a VerticalPodAutoscaler whose only recommender is `trimtab`. The table is that of
 `autoscaling.k8s.io/v1` in VPA 1.8; a test compares it with the VPA's own definition. How to use it:
-[keep your VPA, take Trimtab's numbers](../how-to/keep-your-vpa.md).
+[keep your VPA, take Trimtab's numbers](../how-to/keep-your-vpa.md). The three dots stand for
+`spec.resourcePolicy.containerPolicies[]`, under *Written* for `status.recommendation.containerRecommendations[]`.
 """
 _ANNOTATIONS = f"""
 ## Annotations
@@ -32,7 +37,13 @@ def page() -> str:
     """Return the page's text."""
     lines = [_HEAD]
     for use in FieldUse:
-        lines += [f"## {use.value.capitalize()}\n", "| field | what Trimtab does |", "|---|---|"]
-        lines += [f"| `{one.path}` | {one.text} |" for one in VPA_FIELDS if one.use is use]
-        lines.append("")
+        paths: dict[str, list[str]] = {}
+        for field in VPA_FIELDS:
+            if field.use is use:
+                paths.setdefault(field.text, []).append(f"`{_shorten(field.path)}`")
+        lines += [f"## {use.value.capitalize()}\n", *(f"- {', '.join(own)}: {text}" for text, own in paths.items()), ""]
     return "\n".join(lines).rstrip("\n") + "\n" + _ANNOTATIONS
+
+
+def _shorten(path: str) -> str:
+    return path.replace(_POLICIES, "…").replace(_RECOMMENDATIONS, "…")

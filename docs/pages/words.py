@@ -18,6 +18,8 @@ from trimtab.cluster.format_count import format_count
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "vocabulary.md"
 COLUMNS = "Columns of tables"
 """The section of the page whose words are the titles of columns."""
+_ENTRY = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?: \*(.+)\*)?$", re.MULTILINE)
+"""The words, what they mean, and where they come from; of a column, what prints it."""
 MAX_MEANINGS = 4
 """The number of meanings of one field that its entry has. A name such as `pods` is in many reports."""
 
@@ -27,7 +29,7 @@ def vocabulary() -> Iterator[CatalogEntry]:
     for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         title, _, text = section.partition("\n")
         page = f"docs/reference/vocabulary.md#{title.strip().lower().replace(' ', '-')}"
-        for first, means, origin in re.findall(r"^\| (?!---)(.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)[1:]:
+        for first, means, origin in _ENTRY.findall(text):
             for word, qualifier in _words_of(first, is_column=title == COLUMNS):
                 name = f"{word} ({qualifier})" if qualifier else word
                 kind, value = COLUMN if title == COLUMNS else WORD, _plain(origin).replace("`", "")

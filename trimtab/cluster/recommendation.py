@@ -63,8 +63,7 @@ _LATEST_SECONDS = 32_503_680_000
 NO_RECOMMENDATION = Code(
     "no-recommendation",
     "Trimtab does not know the usage of this container yet.",
-    "Nothing to do: the policy's `otherwise` is used. The usage is known after a day of history; see `trimtab "
-    "recommend`.",
+    "Nothing to do: the policy's `otherwise` is used until a day of usage is known. See `trimtab recommend`.",
 )
 
 

@@ -5,9 +5,9 @@ from trimtab.cluster.reason import Code
 
 UNREAD = Code(
     "state-unreadable",
-    "The stored state of a pool cannot be read, or its signature is not valid. The compactor kept a copy of it "
-    "and started with an empty state.",
-    "The message names the copy. `trimtab compactor resume --pool NAME` opens the pool at once.",
+    "The stored state of a pool could not be read, so the compactor began with an empty one. Or its signature is not "
+    "valid. The compactor kept a copy of it.",
+    "`trimtab compactor resume --pool NAME` opens the pool at once. The message names the copy.",
 )
 EVICTED = Code(
     "pod-evicted", "The pod was evicted to drain its node.", "Nothing to do: its successor runs on another node."
@@ -22,44 +22,45 @@ IS_EMPTY = Code(
 )
 SCALED = Code(
     "workload-surged",
-    "A workload was given more replicas while a pod of it moves, or was scaled back to what it had.",
+    "A workload got more replicas while a pod of it moves. Or it was scaled back to what it had.",
     "Nothing.",
 )
 SURGE_LEFT = Code(
     "workload-left-surged",
-    "A drain gave a workload more replicas, but the annotation that recorded this no longer exists on the node.",
-    "If the workload has more replicas than you want, scale it.",
+    "A workload may have kept additional replicas of a drain. The annotation that recorded them no longer exists on "
+    "the node.",
+    "Scale the workload down, if it has more replicas than you want.",
 )
 COUNT_CHANGED = Code(
     "workload-count-changed",
-    "A drain gave a workload more replicas, and another client has written the count since. That count stays.",
-    "Nothing, if the count is the one that you want.",
+    "Another client has changed a count that a drain had raised, and its count stays.",
+    "Check whether the count is the one that you want.",
 )
 POLICIES_UNSEEN = Code(
     "policies-not-synced",
-    "The compactor has not yet read all objects on which policies depend.",
-    "Wait. If it takes longer than a minute, check the compactor's log for a missing permission.",
+    "The compactor has not read all objects on which policies depend.",
+    "Wait a minute, then look for a missing permission in the compactor's log.",
 )
 UNSEEN = Code(
     "cluster-not-synced",
     "The compactor has not read all objects of the cluster yet.",
-    "Wait. If it takes longer than a minute, check the compactor's log for a missing permission.",
+    "Wait a minute, then look for a missing permission in the compactor's log.",
 )
 STALE = Code(
     "data-too-old",
-    "The API server has not answered for too long, and the compactor decides nothing with outdated data.",
+    "The API server has not answered for too long to decide anything. The compactor decides nothing with outdated "
+    "data.",
     "Wait.",
 )
-PLANNED = Code("plan-changed", "The compactor made a plan that differs from the previous one.", "Nothing.")
+PLANNED = Code("plan-changed", "The compactor's plan differs from the previous one.", "Nothing.")
 BEGUN = Code("drain-started", "The node is cordoned, and its pods are being evicted.", "Nothing.")
 NO_CORDON = Code(
     "cordon-refused",
-    "The API server rejects the cordon, so the compactor does not drain the node for a while.",
-    "The message names the cause: a webhook or a policy engine rejects the cordon, or `trimtab doctor` reports a "
-    "missing permission.",
+    "The API server rejects the cordon, so the node is not drained for a while.",
+    "The message names the webhook, the policy engine or the missing permission.",
 )
 ODD_POOL = Code(
     "pool-not-planned",
-    "The plan for this pool failed because of a bug in Trimtab, so none of its nodes is drained.",
+    "A bug in Trimtab stopped the plan of this pool, so no node is drained.",
     "See the log for the traceback, and report the bug.",
 )

@@ -28,13 +28,13 @@ SPARE = 1.5
 CLAIM_MOSTLY_EMPTY = Code(
     "claim-mostly-empty",
     "Most of the claim's volume was free at each measurement.",
-    "Create a smaller claim, copy the content, and mount the new claim, because a claim cannot shrink.",
+    "Copy the content to a smaller claim, because a claim cannot shrink.",
 )
 CLAIM_CLASS_DEAR = Code(
     "claim-class-dear",
     "Another StorageClass of the same provisioner costs less per GiB.",
-    "Measure the operations and the throughput of the volume. If the cheaper class is fast enough, move the "
-    "claim to it.",
+    "Move the claim to the cheaper class if that is fast enough. Measure the operations and the throughput of the "
+    "volume first.",
 )
 
 

@@ -35,50 +35,47 @@ from trimtab.idle.unjudged_objects import (
 
 VOLUME_RELEASED = Code(
     "volume-released",
-    "The claim of the volume no longer exists, and no other claim can bind to the volume, but you still pay for it.",
-    "Check the content of the volume, then delete the PersistentVolume and the disk. To use the volume again, "
-    "clear its claimRef.",
+    "No claim can use the volume any more, but you still pay for it.",
+    "Check its content, then delete the PersistentVolume and the disk. To use the volume again, clear its claimRef.",
 )
 CLAIM_UNMOUNTED = Code(
     "claim-unmounted",
-    "No pod, no pod template and no other object names the claim.",
-    "Check the content of the claim, then delete it. If you are not sure, create a VolumeSnapshot first.",
+    "No pod, pod template or other object names the claim.",
+    "Check its content, then delete it. If you are not sure, create a VolumeSnapshot first.",
 )
 LOAD_BALANCER_WITHOUT_ENDPOINTS = Code(
     "load-balancer-without-endpoints",
-    "The Service has a load balancer, but no pod and no endpoint behind it.",
-    "Delete the Service, or change its type to ClusterIP until its pods exist.",
+    "The Service has a load balancer, but nothing behind it. It has no pod and no endpoint.",
+    "Delete the Service, or use type ClusterIP until its pods exist.",
 )
 CONFIG_MAP_UNNAMED = Code(
     "config-map-no-pod-names",
-    "No pod, no pod template and no other object names the ConfigMap.",
+    "No pod, pod template or other object names the ConfigMap.",
     "Ask the author of the ConfigMap, then delete it.",
 )
 SECRET_UNNAMED = Code(
     "secret-no-pod-names",
-    "No pod, pod template, ServiceAccount, Ingress or other object names the Secret.",
-    "Ask the author of the Secret, then delete it, and revoke its content.",
+    "No pod, ServiceAccount, Ingress or other object names the Secret. Pod templates were read too.",
+    "Ask its author, then delete the Secret and revoke its content.",
 )
 NODE_WITHOUT_GROUP = Code(
     "node-without-group",
-    "The node belongs to no node group, while other nodes do, so no autoscaler removes the node.",
-    "Find out who created the machine, then drain and delete it, or label the node with its group.",
+    "The node belongs to no node group, so no autoscaler removes it. Other nodes have a group.",
+    "Drain and delete the node, or label it with its group. Find out first who created the machine.",
 )
 NO_PODS_READ = Code(
     "orphans-need-pods",
-    "Trimtab can only decide whether a pod names an object if it has read the pods and their templates with "
-    "their environments.",
+    "Trimtab has not read the pods and their templates, which may name the object. It needs their environments too.",
     "Pass the output of `kubectl get pods,deployments,statefulsets,daemonsets,cronjobs -A -o yaml`, or --cluster live.",
 )
 NO_GROUPS_READ = Code(
     "orphans-need-node-groups",
-    "No node shows which node group it belongs to, so Trimtab cannot decide which node is an exception.",
-    "If the machines have no groups, do nothing. Otherwise set the label trimtab.dev/pool on the nodes.",
+    "No node shows its node group, so Trimtab cannot decide which one is an exception.",
+    "Label the nodes with trimtab.dev/pool, if the machines have groups.",
 )
 PODS_MISSING = Code(
     "orphan-pods-missing",
-    "According to its number of replicas, a workload should have pods behind the load balancer, but at present "
-    "it has none.",
+    "A workload behind the load balancer should have pods, but has none now. Its number of replicas says so.",
     "Find out why the workload has no pods.",
 )
 

@@ -30,7 +30,7 @@ QUIET_SHARE_OF_PEAK = 0.1
 
 TOO_FEW_WEEKS = Code(
     "quiet-hours-need-weeks",
-    "The quiet hours of a week are known only after each hour of the week was observed at least twice.",
+    "Each hour of the week must be observed twice to know the quiet ones.",
     "Provide usage of at least 14 days.",
 )
 

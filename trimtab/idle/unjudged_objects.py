@@ -18,63 +18,61 @@ from trimtab.idle.object_mentions import Manifest, Name, iterate_pod_specs, name
 
 OWNER_DECIDES = Code(
     "orphan-owner-decides",
-    "The object has an owner, and the garbage collector deletes it with the owner.",
-    "Nothing to do. If the owner is not needed, delete the owner.",
+    "The garbage collector deletes the object together with its owner.",
+    "Delete the owner if it is not needed.",
 )
 CONTROLLER_WRITES = Code(
     "orphan-controller-writes-it",
-    "A controller writes the object, as its field managers show, and probably also reads it.",
-    "Nothing to do. If the controller no longer exists, delete the object yourself.",
+    "A controller writes the object, and probably reads it too. Its field managers show the controller.",
+    "Delete the object yourself if the controller no longer exists.",
 )
 OPERATOR_LABEL = Code(
     "orphan-operator-label",
-    "A label or annotation of the object belongs to an operator, which finds its objects by such labels.",
-    "If the domain of the label is your organization's and no component selects by it, pass the domain with "
-    "--own-domain.",
+    "A label or annotation of the object belongs to an operator, which may find it by that.",
+    "Pass a domain of your own with --own-domain, if no component selects by it. The domain is that of the label.",
 )
 API_READER = Code(
     "orphan-read-through-the-api",
-    "A pod may read every object of this kind in the namespace through the API, because its service account has "
-    "the permission.",
-    "Find out which objects the program reads, or restrict its role with resourceNames.",
+    "A pod may read every such object in the namespace through the API. Its service account has the permission.",
+    "Find out which objects it reads, or restrict its role with resourceNames.",
 )
 PLATFORM_OBJECT = Code(
     "orphan-of-the-platform",
-    "The object belongs to Kubernetes or to the platform, such as a root CA, a bootstrap token or an object in "
-    "kube-system.",
+    "The object belongs to Kubernetes or to the platform. It is for example a root CA, a bootstrap token or an "
+    "object in kube-system.",
     "Nothing.",
 )
 WEBHOOK_CERTIFICATE = Code(
     "orphan-webhook-certificate",
-    "The name of the Secret is that of a certificate, and its namespace serves a webhook or an aggregated API.",
-    "As long as that webhook or API is served, do nothing.",
+    "By its name, the Secret is the certificate of a webhook or an aggregated API. Its namespace serves one.",
+    "Keep it as long as that is served.",
 )
 HELM_RELEASE = Code(
     "orphan-helm-release",
-    "The object stores a release of Helm, which reads it.",
-    "If the release is not needed, uninstall it with helm.",
+    "The object stores a release of Helm.",
+    "Uninstall the release with helm if it is not needed.",
 )
 ACCOUNT_TOKEN = Code(
     "orphan-service-account-token",
-    "The Secret is a token of a service account: clients outside of the cluster may use it.",
-    "Delete the Secret only if no client outside of the cluster logs in with it.",
+    "The Secret is a service account's token, which clients outside of the cluster may use.",
+    "Delete it only if none logs in with it.",
 )
 
 NAMED_ELSEWHERE = Code(
     "orphan-named-in-another-namespace",
-    "An object of a kind that is not built in contains the name, in another namespace. Its operator may read the "
-    "object: Istio, for example, reads the certificates of a Gateway in the namespace of the gateway's pods.",
+    "An object in another namespace names it, and an operator may read it there. The other object is of a kind that "
+    "is not built in. Istio, for example, reads the certificates of a Gateway in the namespace of the gateway's pods.",
     "Find out whether the operator reads the object. If it does not, ask the object's author, then delete it.",
 )
 READ_BY_NAME = Code(
     "orphan-read-by-name",
     "A program reads the object by this fixed name.",
-    "If the program is no longer installed, delete the object.",
+    "Delete it if the program is no longer installed.",
 )
 LEADER_LOCK = Code(
     "orphan-leader-lock",
-    "By its name, the object is the lock with which replicas of a controller elect their leader.",
-    "If the controller is no longer installed, or uses a Lease, delete the object.",
+    "By its name, replicas of a controller elect their leader with the object.",
+    "Delete it if the controller is gone or uses a Lease.",
 )
 
 SYSTEM_NAMESPACES = frozenset(("kube-system", "kube-public", "kube-node-lease", "gke-managed-system", "gmp-system"))

@@ -38,7 +38,9 @@ SELECTOR = option(
 )
 FILENAME = option("-f", "--filename", metavar="PATH", repeats=True, help="Manifest files; - is standard input.")
 POOL = option("--pool", metavar="NAME", repeats=True, help="Read only the nodes of this pool. Default: all nodes.")
-POLICIES = option("--policies", metavar="PATH", repeats=True, help="Policies. Default: the policies of the cluster.")
+POLICIES = option(
+    "--policies", metavar="PATH", repeats=True, help="Files or folders with policies. Default: those of the cluster."
+)
 TEAM_LABEL = option(
     "--team-label", metavar="LABEL", help="The label of pods or namespaces whose value is the name of the team."
 )

@@ -36,14 +36,14 @@ T = TypeVar("T")
 PRICE_LABEL = "trimtab.dev/price"
 NO_PRICE = Code(
     "price-unknown",
-    "The price of a node of this type is not known.",
-    "Set the price in the pool's prices or in a price file (--prices), or label the node trimtab.dev/price with "
+    "The price of the node's type is not known.",
+    "Name it in the pool's prices, in --prices, or in the node's label trimtab.dev/price. The label has "
     "micro-dollars an hour.",
 )
 NOT_A_MACHINE = Code(
     "price-of-no-machine",
-    "The node is not a machine that you pay for, so it has no price.",
-    "Nothing to do: a serverless platform bills the pods on the node.",
+    "The node has no price, because it is no machine that you pay for.",
+    "Nothing to do: a serverless platform bills the pods on it.",
 )
 SPOT_LABELS = (
     CAPACITY_TYPE_LABEL,

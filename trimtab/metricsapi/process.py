@@ -149,8 +149,8 @@ class Replica:
             return build_address_rules(self.settings.pod_networks, find_server_addresses(self.client.server_url))
         except OSError as error:
             raise CannotServe(
-                f"the name in {self.client.server_url} has no address, so scrapes of the API server cannot be ruled "
-                f"out: {error}"
+                f"the host of {self.client.server_url} has no address, so it is not certain that no scrape reaches the "
+                f"API server: {error}"
             ) from None
         except ValueError as error:
             raise CannotServe(f"TRIMTAB_METRICS_API_POD_NETWORKS: {error}") from None

@@ -20,27 +20,28 @@ from trimtab.policy.lint_matches import collect_label_values, find_unmatched_con
 from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.required_action_rules import required_actions
 
-SWITCHED_OFF = Code("switched-off", "The policy is switched off.", "Set `enabled: true` to switch it on.")
+SWITCHED_OFF = Code("switched-off", "The policy is switched off.", "Set `enabled: true` in the policy to switch it on.")
 AUTHOR_CHOOSES = Code(
     "match-chosen-by-author",
-    "A policy with a required action has a `match` that reads a field which the pod's author sets: a pod without "
-    "that field is not denied.",
-    "If the action must be enforced for every author, match only by namespace.",
+    "A policy with a required action matches by a field that the pod's author sets. A pod without that field is not "
+    "denied.",
+    "Match only by namespace if the action must hold for every author.",
 )
 IMAGE_CHOSEN = Code(
     "image-chosen-by-author",
-    "A policy with a required action selects pods by an image, or frees images whose registry its pattern does not "
-    "fix. The author of a pod chooses the image, so the action can be avoided. Such a policy cannot be created any "
-    "more; this one was stored before.",
-    "Select the images that need no action with `notImages` under `match.containers`, each with its registry, or match "
-    "by namespace.",
+    "A policy with a required action selects pods by an image, which their author chooses. Or it frees images whose "
+    "registry its pattern does not fix. So the action can be avoided. Such a policy cannot be created any more; this "
+    "one was stored before.",
+    "Match by namespace, or select images with `notImages`, each with its registry. Those are the images that need "
+    "no action; the field is under `match.containers`.",
 )
 EXCLUDE_CHOSEN = Code(
     "exclude-chosen-by-author",
-    "A policy with a required action exempts pods by a field that the author of a pod decides, such as a label, a "
+    "A policy with a required action exempts pods by a field that their author decides. It may be a label, a "
     "ServiceAccount or a container, so the action can be avoided. Such a policy cannot be created any more; this one "
     "was stored before.",
-    "Exclude by namespace, or select the images that need no action with `notImages` under `match.containers`.",
+    "Exclude by namespace, or select images with `notImages` under `match.containers`. Those are the images that "
+    "need no action.",
 )
 NO_SHARE = Code("rollout-is-zero", "The policy is rolled out to no owner of pods.", "Raise `rollout` above 0%.")
 

@@ -16,14 +16,14 @@ from trimtab.policy.podpolicy import PodPolicy
 
 DISAGREES = Code(
     "policies-conflict",
-    "Two policies of equal priority set different values of one field for the same pods; the policy whose name "
-    "sorts first decides.",
-    "Give one of the policies a higher priority, or narrow the `match` of one of them.",
+    "Two policies of equal priority set different values of a field for the same pods. The policy whose name sorts "
+    "first decides.",
+    "Give one a higher priority, or narrow its `match`.",
 )
 NEVER_DECIDES = Code(
     "always-overruled",
-    "A policy of higher priority matches all pods of this policy, and decides every field that this policy sets.",
-    "Raise this policy's priority, or narrow the `match` of the other policy.",
+    "A policy of higher priority decides every field that this policy sets. It matches all pods of this policy.",
+    "Raise this policy's priority, or narrow the `match` of the other one.",
 )
 
 

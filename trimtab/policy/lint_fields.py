@@ -18,14 +18,13 @@ from trimtab.policy.podpolicy import PodPolicy
 NEVER_MEANS = Code(
     "never-matches",
     "No pod can ever meet the policy's `match`.",
-    "Write the kinds of owners as Kubernetes does (for example Deployment), and exclude fewer pods than the "
-    "policy includes.",
+    "Write the kinds of owners as Kubernetes does, and exclude fewer pods. A kind is for example Deployment; what "
+    "the policy excludes must be less than what it includes.",
 )
 NO_NAMESPACE_NAME = Code(
     "not-a-namespace-name",
-    "A name in the policy's `match` cannot be the name of a namespace, so it matches none.",
-    "Correct the name: lowercase letters, digits and `-`, at most 63 characters. In a pattern, `*` matches any "
-    "characters.",
+    "A name in the policy's `match` cannot be that of a namespace.",
+    "Correct it: lowercase letters, digits and `-`, at most 63 characters. In a pattern, `*` matches any characters.",
 )
 KINDS = (
     "Deployment",

@@ -26,7 +26,7 @@ from trimtab.cluster.quantity import format_quantity
 @lint_rule(
     "L47",
     LintSeverity.ERROR,
-    "A VPA with whose requests the API server refuses the pods",
+    "A VPA whose requests make the API server refuse the pods",
     why="The VPA evicts a pod because of its requests, and the API server refuses the pod that should replace it. "
     "A VPA respects neither the maxLimitRequestRatio of a LimitRange nor the resources of the pod as a whole.",
     source="VPA, pkg/utils/vpa/capping.go; Kubernetes, plugin/pkg/admission/limitranger/admission.go and KEP-2837; "

@@ -25,12 +25,13 @@ NEARLY_EQUAL = 0.01
 
 AUTOSCALER_SAVES = Code(
     "autoscaler-flags-save",
-    "With other flags, the cluster autoscaler would have needed fewer nodes for the same pods.",
-    "Check the evictions and the nodes that are added again, then set the proposed flags.",
+    "With other flags, the cluster autoscaler would have needed fewer nodes.",
+    "Check the evictions and the nodes that are added again, then set the flags.",
 )
 AUTOSCALER_FITS = Code(
     "autoscaler-flags-fit",
-    "No other flags save at least a hundredth without removing nodes that are needed again, or leaving pods pending.",
+    "No other flags save a hundredth without removing nodes that are needed again. Nor do others save as much "
+    "without leaving pods pending.",
     "Nothing.",
 )
 

@@ -29,8 +29,8 @@ MAX_COMPARED_NODES = 500
 """The largest number of nodes for which a comparison is made without --compare. A comparison computes about a dozen
 more plans."""
 _NOT_COMPARED = (
-    f"the cluster has more than {MAX_COMPARED_NODES} nodes, so the presets are not compared and the reasons for which "
-    "nodes stay are not priced; --compare does both"
+    f"the cluster has more than {MAX_COMPARED_NODES} nodes, so the presets are not compared, and what each reason to "
+    "stay costs is not computed; --compare does both"
 )
 
 

@@ -4,7 +4,6 @@ from trimtab.cluster.reason import Code
 
 OTHER_NAMESPACE = Code(
     "pool-in-other-namespace",
-    "The ConfigMap of a pool is in a namespace that the compactor does not read, so the compactor ignores the pool.",
-    "Move the ConfigMap to the compactor's namespace. If the compactor runs in another namespace, pass that "
-    "namespace with `-n`.",
+    "The compactor ignores a pool in a namespace that it does not read.",
+    "Move the ConfigMap to the compactor's namespace, or name that one with `-n`.",
 )

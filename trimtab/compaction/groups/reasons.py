@@ -4,23 +4,23 @@ from trimtab.cluster.reason import Code
 
 MEMBER_STAYS = Code(
     "group-member-stays",
-    "The pool moves groups of pods (groups: move), but another pod of the group may not be evicted, so all of them "
-    "stay.",
+    "Another pod of the group may not be evicted, so all of them stay. The pool moves groups of pods as a whole "
+    "(groups: move).",
     "See the reason of the pod that the message names.",
 )
 SEVERAL_POOLS = Code(
     "group-in-several-pools",
-    "The pool moves groups of pods (groups: move), but pods of the group are pending, or on nodes of another pool or "
-    "of none, or on a node that is being drained.",
-    "Wait until all pods of the group run, or run the group on nodes of one pool.",
+    "Pods of the group are pending, or on nodes outside of the pool or being drained. So the pool does not move the "
+    "group (groups: move).",
+    "Wait until all run, or run the group on nodes of one pool.",
 )
 BUDGET_TOO_SMALL = Code(
     "group-budget-too-small",
-    "A PodDisruptionBudget does not allow the evictions of all pods of a group at the same time.",
-    "Raise maxUnavailable of the budget to the number of pods of a group, or let the group stay.",
+    "A PodDisruptionBudget does not allow all evictions of a group at once.",
+    "Raise its maxUnavailable to the size of a group, or let the group stay.",
 )
 OTHER_NODE_FIRST = Code(
     "group-moves-with-other-node",
-    "The group of the pod is moved when another of its nodes is drained. It is not moved twice in one plan.",
-    "Nothing: later plans try the other nodes.",
+    "The group moves when another of its nodes is drained. It is not moved twice in one plan.",
+    "Nothing to do: later plans try the other nodes.",
 )

@@ -4,19 +4,20 @@ from trimtab.cluster.reason import Code, Reason
 
 OUTSIDE_OWN_WINDOWS = Code(
     "pod-outside-own-windows",
-    "The pod names windows in which it may be evicted (annotation trimtab.dev/disruption-windows), and none is open.",
+    "None of the windows in which the pod may be evicted is open. It names them in the annotation "
+    "trimtab.dev/disruption-windows.",
     "Wait. The terms of its pods keep a node for at most podTerms.maxDelay of the pool. An ordered drain evicts the "
     "pod now with --override-protection.",
 )
 SPENT_FOR_TODAY = Code(
     "pod-disruptions-spent",
-    "Pods of the workload state how many of them may be evicted in 24 hours (annotation "
-    "trimtab.dev/disruptions-per-day), and Trimtab has evicted that many.",
+    "Trimtab has evicted as many pods of the workload in 24 hours as they allow. They state the number in the "
+    "annotation trimtab.dev/disruptions-per-day.",
     "Wait, or raise the number. The terms of its pods keep a node for at most podTerms.maxDelay of the pool.",
 )
 UNREADABLE_TERMS = Code(
     "pod-terms-unreadable",
-    "The pod has an annotation about its own evictions that cannot be read, or that no eviction could ever meet.",
+    "An annotation of the pod about its evictions cannot be read or met.",
     "Correct the annotation as the message says. Until then the pod stays, but not for longer than podTerms.maxDelay "
     "of the pool.",
 )

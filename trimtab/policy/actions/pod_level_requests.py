@@ -159,7 +159,7 @@ def _write_request(changes: PodChanges, resource: str, field: str, wanted: Whole
     origin = find_recorded_origin(_rule_like(wanted.rule.rule), context, name, resource) if name else None
     if not isinstance(origin, RequestOrigin):
         names = ", ".join(place.container.name for place in lasting[:3])
-        sentence = f"no usage is known of the sum of the containers {names}{' …' if len(lasting) > 3 else ''}"
+        sentence = f"the usage of the containers {names}{' …' if len(lasting) > 3 else ''} together is not known"
         ended = isinstance(origin, NotYet) and origin.reason.code is reasons.RECOMMENDATION_ENDED
         return origin.reason if isinstance(origin, NotYet) and ended else pod_level_reasons.POD_LEVEL_NO_USAGE(sentence)
     amount = _amount_of_pod(wanted.rule, resource, len(lasting) * origin.amount)

@@ -4,39 +4,38 @@ from trimtab.cluster.reason import Code
 
 ODD_AMOUNT = Code(
     "unusual-amount",
-    "An amount is far from what any container requests, so its unit is probably missing or wrong.",
-    "Write memory with Mi or Gi, and cpu in cores or with m: 128Mi, 500m, 2.",
+    "An amount is far from what containers request, so its unit is probably wrong. It may be missing.",
+    "Write memory as 128Mi or 2Gi, and cpu as 500m or 2.",
 )
 ODD_BOUND = Code(
     "ineffective-bound",
-    "One of two amounts in a rule has no effect because of the other amount.",
+    "One amount of a rule has no effect because of another.",
     "Raise `otherwise` to at least `min`, or lower `min`.",
 )
 WORD_UNREAD = Code(
     "field-without-effect",
-    "A field of the policy has no effect in combination with the other fields.",
-    "Remove the field, or set the field that uses it.",
+    "A field of the policy has no effect together with the other fields.",
+    "Remove the field, or set the one that uses it.",
 )
 REPLACES_NOTHING = Code(
     "otherwise-replaces-nothing",
-    "The rule computes the request from usage, so its `otherwise` is given only to containers without a request. With "
+    "The rule's `otherwise` is only for containers without a request. The rule computes the request from usage. With "
     "`when: always`, only the usage replaces a request that a container already has.",
-    "For a fixed number, write `from: policy`. If the request should follow the usage, do nothing.",
+    "Write `from: policy` for a fixed number. If the request should follow the usage, do nothing.",
 )
 EVERY_CONTAINER = Code(
     "resource-for-every-container",
-    "Every container of the pods gets the extended resource, so a pod with three containers takes three times the "
-    "amount.",
-    "Name the containers, either in `match.containers`, or in `names`, `roles` or `images` under "
-    "`requests.containers`.",
+    "Every container gets the extended resource, so a pod takes it several times.",
+    "Name the containers in `match.containers`, or under `requests.containers`. The latter has `names`, `roles` and "
+    "`images`.",
 )
 NO_SUCH_NODE = Code(
     "no-node-can-match",
-    "No node can have all the labels that the policy requires of a node.",
-    "Remove one of the requirements. To allow several values of one label, list them in one `in`.",
+    "No node can have all the labels that the policy requires.",
+    "Remove a requirement, or list several values of a label in one `in`.",
 )
 WEIGHT_UNREAD = Code(
     "weight-without-effect",
-    "A weight has an effect only in an entry of `prefer`.",
-    "Remove the weight, or move the entry from `require` to `prefer`.",
+    "A weight has an effect only under `prefer`.",
+    "Remove it, or move the entry from `require` to `prefer`.",
 )

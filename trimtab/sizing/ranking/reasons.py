@@ -4,28 +4,28 @@ from trimtab.cluster.reason import Code
 
 TOO_SMALL = Code(
     "machine-too-small",
-    "After its reservations, the DaemonSets and one more pod, a node of this type has no room left for the workload.",
+    "A node of this type has no room for the workload. Its reservations, the DaemonSets and one more pod count too.",
     "Nothing.",
 )
 LARGEST_POD = Code(
     "machine-below-largest-pod",
     "A pod of the workload requests more than an empty node of this type has.",
-    "Rank a separate pool for such pods, or split the pods into smaller ones.",
+    "Rank a pool of its own for such pods, or split them.",
 )
 OTHER_ARCHITECTURE = Code(
     "machine-of-another-architecture",
-    "The workload runs on nodes of another architecture, and Trimtab does not know whether its images exist for "
-    "this one.",
-    "If the images exist for this architecture, add it with `--arch`.",
+    "The type has another architecture than the workload's nodes. Trimtab does not know whether its images exist for "
+    "it.",
+    "Add the architecture with `--arch` if the images exist for it.",
 )
 SPECIAL_USE = Code(
     "machine-for-special-use",
-    "The type has accelerators, shares its cores, or is made for HPC (high-performance computing).",
-    "To rank such types as well, pass their use with `--include`.",
+    "The type has accelerators, shares its cores, or is made for high-performance computing (HPC).",
+    "Rank such types too with `--include`.",
 )
 TOO_FEW_NODES = Code(
     "too-few-nodes-per-zone",
-    "Nodes of this type are so large that a zone would have fewer nodes than you require.",
+    "Nodes of this type are so large that a zone would have too few.",
     "Lower `--min-nodes-per-zone`.",
 )
 SHARE_TOO_LARGE = Code(
@@ -39,7 +39,6 @@ NO_LIST_PRICE = Code(
 )
 NO_WORKLOAD = Code(
     "no-workload",
-    "The pods on the nodes request no cpu or no memory, so Trimtab cannot compute a ratio by which types could "
-    "be compared.",
+    "The pods request no cpu or no memory, so types cannot be compared.",
     "Set requests for the pods first: `trimtab recommend` prints them.",
 )

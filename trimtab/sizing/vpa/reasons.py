@@ -4,18 +4,18 @@ from trimtab.cluster.reason import Code
 
 ANOTHER_RECOMMENDER = Code(
     "vpa-another-recommender",
-    "The VPA names no recommender or another one, so Trimtab does not write its status.",
-    "Set `spec.recommenders` of the VPA to `[{name: trimtab}]` if Trimtab should recommend.",
+    "The VPA does not name Trimtab as its recommender, so its status stays.",
+    "Set `spec.recommenders` to `[{name: trimtab}]` if Trimtab should recommend.",
 )
 SEVERAL_RECOMMENDERS = Code(
     "vpa-several-recommenders",
-    "The VPA names several recommenders, one of which is Trimtab. Each would overwrite the status of the others, so "
-    "Trimtab does not write it.",
+    "The VPA names several recommenders, so Trimtab does not write its status. Each would overwrite the status of "
+    "the others.",
     "Name one recommender in `spec.recommenders`.",
 )
 NO_TARGET = Code(
     "vpa-without-target",
-    "The VPA names no target, so it is not known which containers it is for.",
+    "The VPA names no target, so its containers are not known.",
     "Set `spec.targetRef` to the workload's kind, name and apiVersion.",
 )
 TARGET_HAS_OWNER = Code(
@@ -31,26 +31,26 @@ BAD_SETTINGS = Code(
 )
 TOO_LITTLE_HISTORY = Code(
     "vpa-too-little-history",
-    "There is less than a day of usage of a container. Trimtab recommends nothing for it, and a recommendation that "
-    "the VPA already has stays.",
+    "There is less than a day of the container's usage, so nothing is recommended. A recommendation that the VPA "
+    "already has stays.",
     "Wait, or let the recommender read a longer history from Prometheus.",
 )
 NOT_LOWERED_YET = Code(
     "vpa-not-lowered-yet",
-    "The usage of a container is known for less than eight days, so Trimtab does not lower an amount that the VPA "
-    "already has: the recommender before may have seen a peak that Trimtab has not.",
+    "Amounts of the VPA are not lowered before there are eight days of usage. The recommender before may have seen a "
+    "peak that Trimtab has not.",
     "Wait, or let the recommender read a longer history from Prometheus.",
 )
 NO_PODS = Code(
     "vpa-without-pods",
     "No pod belongs to the VPA's target at present.",
-    "Nothing, if the target is scaled to zero or runs at times; otherwise check `spec.targetRef`.",
+    "Check `spec.targetRef`, unless the target is scaled to zero or runs at times.",
 )
 FROM_RECORDED_USAGE = Code(
     "vpa-from-usage", "Trimtab computed the VPA's recommendation from the usage of its target.", "Nothing."
 )
 NOTHING_CONTROLLED = Code(
     "vpa-controls-nothing",
-    "The VPA's policies switch off every container of its target, or every resource of them.",
+    "The VPA switches off every container of its target, or every resource.",
     "Remove `mode: Off`, or name `cpu` or `memory` in `controlledResources`.",
 )

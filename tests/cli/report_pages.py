@@ -1,10 +1,12 @@
 """The HTML page of every report, for the tests that look at pages."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from tests.cli.recommending import usage
+from tests.cli.replay_reports import week
 from tests.cli.snapshots import half_empty, snapshot, trimtab
 from tests.cli.test_policies_rollout import POLICY as ROLLOUT
 from tests.cli.test_policies_rollout import pods
@@ -12,7 +14,9 @@ from tests.cli.test_savings import NOW, STATES
 from tests.cli.worlds import DEPLOYMENT, POLICY, write
 from trimtab.cli.doctor import command as doctor
 from trimtab.cli.doctor.command import DoctorFindingReport, DoctorReport
-from trimtab.cli.output import ReasonReport
+from trimtab.cli.output import ReasonReport, format_json
+from trimtab.cli.replay import page as replay
+from trimtab.cli.replay.table import VIEW as REPLAY_VIEW
 from trimtab.cli.reporting.emit import render_report
 from trimtab.cli.savings.report import VIEW, build_savings_report
 
@@ -42,6 +46,18 @@ def savings_page() -> str:
     return render_report("html", report, VIEW)
 
 
+def replay_page() -> str:
+    return render_report("html", week(), replace(REPLAY_VIEW, texts={"html": replay.render_page}))
+
+
+def _write_reports(folder: Path) -> tuple[str, ...]:
+    """The printed reports of a plan, of lint and of a replay."""
+    (folder / "replay.json").write_text(format_json(week()))
+    for verb in ("plan", "lint"):
+        assert trimtab(*COMMANDS[verb](folder), "-o", "json", "-O", folder / f"{verb}.json").exit_code in (0, 1)
+    return tuple(str(folder / f"{name}.json") for name in ("replay", "plan", "lint"))
+
+
 def _write_rollout(folder: Path) -> Path:
     path = folder / "rollout.yaml"
     path.write_text(yaml.safe_dump_all([ROLLOUT, *(pod for n in range(12) for pod in pods("team-a", f"app{n}", 2))]))
@@ -58,18 +74,21 @@ COMMANDS = {
     "policies list": lambda folder: ("policies", "list"),
     "policies rollout": lambda folder: ("policies", "rollout", "first", "--cluster", _write_rollout(folder)),
     "recommend": lambda folder: ("recommend", "--usage", usage(folder)),
+    "report": lambda folder: ("report", *_write_reports(folder)),
     "reserved formula": lambda folder: ("reserved", "formula", "--cpu", "4", "--memory", "16Gi"),
     "running": lambda folder: ("admit", "--running", "--cluster", snapshot(folder, *half_empty())),
     "simulate": lambda folder: ("simulate", "--cluster", snapshot(folder, *half_empty())),
 }
 """Report → the command that makes it, in a folder of its own."""
-NAMES = ("doctor", "savings", *COMMANDS)
+RENDERED = {"doctor": doctor_page, "savings": savings_page, "replay": replay_page}
+"""Report → its page, for reports that are values of the tests."""
+NAMES = (*RENDERED, *COMMANDS)
 
 
 def build_page(name: str, folder: Path) -> str:
     """The HTML of one report."""
-    if name in ("doctor", "savings"):
-        return doctor_page() if name == "doctor" else savings_page()
+    if name in RENDERED:
+        return RENDERED[name]()
     result = trimtab(*COMMANDS[name](folder), "-o", "html")
     assert result.exit_code in (0, 1), result.output
     return result.stdout

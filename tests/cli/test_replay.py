@@ -5,24 +5,19 @@ from typing import Any
 
 import pytest
 
-from tests.autoscaling.replay.simulated_captures import CLUSTER_UID, record_alone
+from tests.autoscaling.replay.simulated_captures import CLUSTER_UID, record_captures
 from tests.cli.snapshots import told, trimtab
-from trimtab.autoscaling.churn.churn_script import ChurnOptions, draw_churn
-from trimtab.autoscaling.churn.pod_shapes import generate_shapes
-from trimtab.inputs.capture_series import SeriesFolder, find_series_files
+from trimtab.inputs.capture_series import find_series_files
 
 Report = dict[str, Any]
-BEGIN, EVERY = 300, 60
+EVERY = 60
 
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Captures of an hour of a small cluster that never rests."""
     path = tmp_path_factory.mktemp("captures")
-    churn = draw_churn(ChurnOptions(hours=1.5, cores=60, seed=2), generate_shapes())
-    folder = SeriesFolder(path, EVERY)
-    for at, content in record_alone(churn, BEGIN, EVERY):
-        folder.append_round(at, content)
+    record_captures(path, every=EVERY)
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -65,6 +66,15 @@ class Browser:
         """Pages that are opened from now on are light or dark."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self._call("Emulation.setEmulatedMedia", features=features)
+
+    def look_like_paper(self, is_paper: bool) -> None:
+        """Pages are as they are printed, or as on a screen again."""
+        self._call("Emulation.setEmulatedMedia", media="print" if is_paper else "", features=[])
+
+    def take_picture(self) -> bytes:
+        """The whole page as a PNG."""
+        data = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
+        return base64.b64decode(data)
 
     def run(self, script: str) -> Any:
         """The value of an expression on the page; of a promise, what it resolves to."""

@@ -155,3 +155,20 @@ def test_axe_finds_a_fault_that_is_there(browser: Browser, tmp_path: Path) -> No
     assert [fault.split(":")[0] for fault in find_violations(browser, html, tmp_path, 900, "light")][:1] == [
         "critical image-alt"
     ]
+
+
+SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll("svg text")].map(text => {
+    const box = text.ownerSVGElement; return 12 * box.getBoundingClientRect().width / box.viewBox.baseVal.width; }))"""
+
+
+@pytest.mark.parametrize("name", ["replay", "report"])
+def test_a_page_for_others_is_read_on_a_phone_and_on_paper(browser: Browser, tmp_path: Path, name: str) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(build_page(name, tmp_path), encoding="utf-8")
+    for width, is_paper in ((400, False), (720, True), (1280, False)):
+        browser.look_like_paper(is_paper)
+        browser.open(page, width)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.run(SMALLEST_TEXT) >= 9
+    browser.look_like_paper(False)
+    assert find_violations(browser, page.read_text(), tmp_path, 400, "dark") == []

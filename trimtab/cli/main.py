@@ -54,6 +54,7 @@ VERBS = {
     "vpa": ("trimtab.cli.vpa.command", "Simulate a VPA on usage, and propose VPAs."),
     "autoscaler": ("trimtab.cli.autoscaler.command", "Replay the cluster autoscaler, and propose its flags."),
     "replay": ("trimtab.cli.replay.command", "Replay recorded days: what they would have cost with other settings."),
+    "report": ("trimtab.cli.report.command", "Join reports in one file for others to read, the sums first."),
     "savings": ("trimtab.cli.savings.command", "Show what removed nodes saved, by pool and by team."),
     "top": (
         "trimtab.cli.top.command",
@@ -82,7 +83,7 @@ VERBS = {
 """Verb → its module, and its help in one line."""
 
 GROUPS = {
-    "See what is there, and why": ("why", "explain", "top", "savings", "idle", "fleet", "capture"),
+    "See what is there, and why": ("why", "explain", "top", "savings", "report", "idle", "fleet", "capture"),
     "Size pods": ("admit", "policies", "recommend", "lint", "vpa", "runtimeclass"),
     "Compact nodes": (
         "plan",

@@ -1,6 +1,7 @@
 """Captures of a simulated churn: the objects that an API server would list, as `trimtab capture` writes them."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,8 +9,9 @@ import msgspec
 from trimtab.autoscaling.churn.churn_cluster import EPOCH, ChurnCluster
 from trimtab.autoscaling.churn.churn_history import ChurnRecord
 from trimtab.autoscaling.churn.churn_objects import NAMESPACE
-from trimtab.autoscaling.churn.churn_script import Churn
+from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions, draw_churn
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
+from trimtab.autoscaling.churn.pod_shapes import generate_shapes
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.cluster.kinds import REPLICA_SET
 from trimtab.cluster.node import NodeInfo
@@ -17,6 +19,7 @@ from trimtab.cluster.pdb import Pdb
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import format_timestamp
+from trimtab.inputs.capture_series import SeriesFolder
 
 CLUSTER_UID = "0c7f4a1e-churn"
 
@@ -32,6 +35,14 @@ def record_alone(churn: Churn, begin: int, every: int) -> Iterator[tuple[int, by
         if second >= begin and (second - begin) % every == 0:
             yield EPOCH + second, encode_capture_file(list_objects(cluster, bound_at))
         stand_in.run_scan()
+
+
+def record_captures(path: Path, hours: float = 1.5, every: int = 60) -> None:
+    """Writes a series of captures of a small cluster that never rests into this folder."""
+    folder = SeriesFolder(path, every)
+    churn = draw_churn(ChurnOptions(hours=hours, cores=60, seed=2), generate_shapes())
+    for at, content in record_alone(churn, 300, every):
+        folder.append_round(at, content)
 
 
 def run_alone(churn: Churn) -> list[ChurnRecord]:

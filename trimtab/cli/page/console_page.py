@@ -5,7 +5,7 @@ style sheet. All text is escaped. On a phone, each row of a table is a block in 
 column.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from io import StringIO
 from typing import Any
@@ -35,7 +35,7 @@ _CLASSES = {
 """The name of a terminal colour → the class of the style sheet; other colours have no effect on a page."""
 
 _PARAGRAPH = Markup('<p class="text">{}</p>')
-_HEADING = Markup("<h2>{}</h2>")
+_HEADINGS = {2: Markup("<h2>{}</h2>"), 3: Markup("<h3>{}</h3>")}
 _SECTION = Markup('<section class="card">{}{}</section>')
 _TABLE = Markup('{}<div class="scroll" tabindex="0"{}><table class="drawn">{}<tbody>{}</tbody></table></div>')
 _REGION = Markup(' role="region" aria-label="{}"')
@@ -46,26 +46,38 @@ class PageConsole(ReportConsole):
 
     has_any_width = True
 
-    def __init__(self) -> None:
+    def __init__(self, table_level: int = 2) -> None:
+        """`table_level`: the level of the headings of tables, 3 if they are below headings of the page's own."""
         super().__init__(width=160, file=StringIO())
+        self._heading = _HEADINGS[table_level]
         self._parts: list[Markup] = []
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Add the objects to the page."""
         self._parts += [self._render_block(printed) for printed in objects if printed != ""]
 
-    def render_page(self, title: str) -> str:
-        """Returns the whole HTML document."""
+    def add_heading(self, text: str) -> None:
+        """Adds a heading of the second level to the page."""
+        self._parts.append(_HEADINGS[2].format(text))
+
+    def add_picture(self, picture: Markup) -> None:
+        """Adds a picture to the page, with its key."""
+        self._parts.append(picture)
+
+    def render_page(self, title: str, headline: str = "", facts: Sequence[tuple[str, str]] = ()) -> str:
+        """Returns the whole HTML document. `headline`: the answer, if the page has one, above the title; `facts`: the
+        key figures, each with its meaning."""
         text = resources.files("trimtab.cli.page").joinpath("layout.html").read_text("utf-8")
         body = Markup("\n").join(self._parts)
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        return environment.from_string(text).render(title=title, style=page_style(), body=body) + "\n"
+        template = environment.from_string(text)
+        return template.render(title=title, headline=headline, facts=facts, style=page_style(), body=body) + "\n"
 
     def _render_block(self, printed: Any) -> Markup:
         if isinstance(printed, Table):
             return self._render_table(printed)
         if isinstance(printed, Panel):
-            heading = _HEADING.format(self._render_inline(printed.title)) if printed.title else Markup("")
+            heading = self._heading.format(self._render_inline(printed.title)) if printed.title else Markup("")
             return _SECTION.format(heading, self._render_block(printed.renderable))
         if isinstance(printed, Group):
             return Markup("").join(map(self._render_block, printed.renderables))
@@ -74,7 +86,7 @@ class PageConsole(ReportConsole):
 
     def _render_table(self, table: Table) -> Markup:
         title = self._render_inline(table.title) if table.title else Markup("")
-        heading = _HEADING.format(title) if title else Markup("")
+        heading = self._heading.format(title) if title else Markup("")
         labels = [
             self._render_inline(column.header).striptags() if table.show_header else "" for column in table.columns
         ]

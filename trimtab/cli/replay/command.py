@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
+from msgspec import structs
 
 from trimtab.cli.options import takes
+from trimtab.cli.repeat_command import repeat_command
 from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import PRICES
 from trimtab.inputs.option import option
+
+if TYPE_CHECKING:
+    from trimtab.cli.replay.report import ReplayReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +71,20 @@ def verb(options: ReplayOptions) -> None:
         raise UsageError(mistakes)
     # Imported here: the compactor's loop and its client take longer to import than the help takes to print.
     from trimtab.cli.replay.replay_captures import replay_captures
-    from trimtab.cli.replay.table import VIEW
+    from trimtab.cli.replay.table import SCREEN_VIEW, VIEW
 
     report = replay_captures(
         options.captures, options.presets, [percent / 100 for percent in options.thresholds], options.price_paths
     )
-    write_report(options.output, report, replace(VIEW))
+    report = structs.replace(report, command=repeat_command())
+    is_short = options.output.form == "table"
+    write_report(options.output, report, SCREEN_VIEW if is_short else replace(VIEW, texts={"html": _render_page}))
+
+
+def _render_page(report: ReplayReport) -> str:
+    from trimtab.cli.replay.page import render_page  # a page needs templates, and a table does not
+
+    return render_page(report)
 
 
 def _find_mistakes(options: ReplayOptions) -> Sequence[ConfigError]:

@@ -76,6 +76,8 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     rounds: int
     pod_states: int
     trimtab_version: str
+    command: str = ""
+    """The command that makes this report again; empty if no command made it."""
     details: str
     """The variant of which the days, the pools and the workloads are shown."""
     model_error: float | None
@@ -87,6 +89,8 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     """Each day of each variant."""
     pools: list[ReplayedFigures]
     """Each pool of each variant."""
+    pool_days: list[ReplayedFigures]
+    """Each day of each pool, as it was and in the variant of the details."""
     best_day: str
     """The day on which the variant of the details saves most; empty if it saves on none."""
     worst_day: str
@@ -95,6 +99,10 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     """The workloads that the variant of the details disturbs, those with the most evictions first."""
     missing: list[ReplayGap]
     notes: list[str]
+
+    def find_variant(self, name: str) -> ReplayedFigures | None:
+        """Returns the sums of this variant; None if it was not replayed."""
+        return next((row for row in self.variants if row.variant == name), None)
 
 
 MEASURED_ERROR = (
@@ -145,6 +153,13 @@ def build_replay_report(
         variants=[row(name, outcome) for name, outcome in outcomes],
         days=rows_of_days,
         pools=[row(name, outcome, pool=pool) for name, outcome in outcomes for pool in pools],
+        pool_days=[
+            row(name, outcome, day, pool)
+            for day in days
+            for pool in pools
+            for name, outcome in outcomes
+            if name in (RECORDED, details)
+        ],
         best_day=by_saving[0].day if by_saving and (by_saving[0].saved_core_hours or 0) > 0 else "",
         worst_day=by_saving[-1].day if len(by_saving) > 1 else "",
         workloads=[

@@ -2,61 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from rich.text import Text
 
 from trimtab.cli.replay.report import RECORDED, ReplayedFigures, ReplayedWorkload, ReplayGap, ReplayReport
-from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
-from trimtab.cluster.format_count import format_count
+from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, number_column
+from trimtab.cli.reports.replay_words import describe_saving, format_money, format_signed
+from trimtab.cluster.format_count import format_count, join_first
 
-SHOWN_WORKLOADS = 12
-
-
-def _money(amount: float) -> str:
-    return f"−${-amount:,.2f}" if amount < 0 else f"${amount:,.2f}"
-
-
-def _signed(amount: float) -> str:
-    return f"{amount:,.1f}".replace("-", "−")
-
+SHOWN_WORKLOADS, SHOWN_DAYS, SHOWN_NAMES = 12, 7, 4
 
 _NODE_HOURS: Column[ReplayedFigures] = number_column("node hours", lambda row: row.node_hours, "{:,.1f}")
 _SAVED_NODES: Column[ReplayedFigures] = number_column(
-    "node hours saved", lambda row: row.saved_node_hours, _signed, rank=6
+    "node hours saved", lambda row: row.saved_node_hours, format_signed, rank=6
 )
 _CORE_HOURS: Column[ReplayedFigures] = number_column("core hours", lambda row: row.core_hours, "{:,.0f}", rank=7)
-_SAVED_CORES: Column[ReplayedFigures] = number_column("core hours saved", lambda row: row.saved_core_hours, _signed)
-_COST: Column[ReplayedFigures] = number_column("cost", lambda row: row.cost, _money, rank=4)
-_SAVED: Column[ReplayedFigures] = number_column("money saved", lambda row: row.saved, _money, rank=3)
+_SAVED_CORES: Column[ReplayedFigures] = number_column(
+    "core hours saved", lambda row: row.saved_core_hours, format_signed
+)
+_COST: Column[ReplayedFigures] = number_column("cost", lambda row: row.cost, format_money, rank=4)
+_SAVED: Column[ReplayedFigures] = number_column("money saved", lambda row: row.saved, format_money, rank=3)
 _BOUGHT: Column[ReplayedFigures] = number_column("bought", lambda row: row.bought, rank=2)
 _EVICTIONS: Column[ReplayedFigures] = number_column("evictions", lambda row: row.evictions)
 _WAITS: Column[ReplayedFigures] = number_column("long waits", lambda row: row.long_waits, rank=1)
 _WAITED: Column[ReplayedFigures] = number_column("waited", lambda row: row.wait_seconds, "{:,.0f} s", rank=5)
 _WORKLOAD: Column[ReplayedWorkload] = Column("workload", lambda row: row.workload)
 _MISSING: Column[ReplayGap] = Column("missing", lambda row: row.what, min_width=20)
-_AMOUNTS = (_NODE_HOURS, _SAVED_NODES, _CORE_HOURS, _SAVED_CORES, _COST, _SAVED, _BOUGHT, _EVICTIONS, _WAITS, _WAITED)
+_MACHINES = (_NODE_HOURS, _SAVED_NODES, _CORE_HOURS, _SAVED_CORES, _COST, _SAVED, _BOUGHT)
+_AMOUNTS = (*_MACHINES, _EVICTIONS, _WAITS, _WAITED)
+
+
+def answer_replay(report: ReplayReport) -> str:
+    """Returns the answer as a sentence: what the variant of the details would have saved, and how many evictions that
+    would have needed."""
+    row = report.find_variant(report.details)
+    if row is None or row.saved_core_hours is None:
+        return f"{report.hours:,.1f} hours were replayed"
+    saving = describe_saving(row.saved_core_hours, row.saved)
+    return f"{report.details}: {saving}, with {format_count(row.evictions or 0, 'eviction')}"
 
 
 def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
+    yield Text(answer_replay(report), style="bold")
     yield Text(
         f"{report.since[:16]} to {report.until[:16]} UTC: {report.hours:,.1f} h of captures, one each "
-        f"{report.every_seconds} s",
-        style="bold",
+        f"{report.every_seconds} s. Savings are against the cluster autoscaler alone in the replay."
     )
-    best = next((row for row in report.variants if row.variant == report.details), None)
-    if best is not None and best.saved_core_hours is not None:
-        money = f" ({_money(best.saved)})" if best.saved is not None else ""
-        verb = "saved" if best.saved_core_hours >= 0 else "cost"
-        yield Text(
-            f"{report.details} would have {verb} {abs(best.saved_core_hours):,.1f} core hours{money}, with "
-            f"{format_count(best.evictions or 0, 'eviction')}."
-        )
-    if report.model_error is not None:
-        difference = f"{report.model_error:+.1%}".replace("-", "−")
-        yield Text(
-            f"The replay of the autoscaler alone has {difference} core hours against what was; {report.measured_error}."
-        )
+    if report.model_error is None:
+        return
+    difference = f"{report.model_error:+.1%}".replace("-", "−")
+    yield Text(
+        f"The replay of the autoscaler alone has {difference} core hours against what was; {report.measured_error}."
+    )
+    was, row = report.find_variant(RECORDED), report.find_variant(report.details)
+    saved = row.saved_core_hours if row is not None else None
+    if was is not None and saved is not None and abs(saved) < abs(report.model_error) * was.core_hours:
+        yield Text("The saving is smaller than this difference, so it says nothing.", style="yellow")
 
 
 def _describe_source(report: ReplayReport) -> Iterator[Paragraph]:
@@ -64,7 +67,7 @@ def _describe_source(report: ReplayReport) -> Iterator[Paragraph]:
         yield Text(f"{report.details} saves most on {report.best_day}, and least on {report.worst_day or '–'}.")
     yield Text(
         f"Cluster {report.cluster or 'unknown'}, {report.rounds:,} captures, {report.pod_states:,} states of pods; "
-        f"{report.printed_by}, version {report.trimtab_version}.",
+        f"trimtab {report.trimtab_version}: {report.command or report.printed_by}",
         style="dim",
     )
 
@@ -101,13 +104,19 @@ VIEW: ReportView[ReplayReport] = ReportView(
             columns=(
                 Column("pool", lambda row: row.pool or "–"),
                 Column("variant", lambda row: row.variant, min_width=16),
-                _NODE_HOURS,
-                _SAVED_NODES,
-                _CORE_HOURS,
-                _SAVED_CORES,
-                _COST,
-                _SAVED,
-                _BOUGHT,
+                *_MACHINES,
+            ),
+        ),
+        Section(
+            key="pool days",
+            title="By day and pool",
+            rows=lambda report: report.pool_days,
+            drawn=lambda report: report.pool_days if len({row.pool for row in report.pool_days}) > 1 else (),
+            columns=(
+                Column("day", lambda row: row.day),
+                Column("pool", lambda row: row.pool or "–"),
+                Column("variant", lambda row: row.variant, min_width=16),
+                *_MACHINES,
             ),
         ),
         Section(
@@ -134,3 +143,65 @@ VIEW: ReportView[ReplayReport] = ReportView(
     after=_describe_source,
     notes=lambda report: report.notes,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedPair:
+    """A day, a pool, or a day of a pool: as it was, and in the variant of the details."""
+
+    was: ReplayedFigures
+    would_be: ReplayedFigures
+
+
+def pair_figures(report: ReplayReport, rows: Sequence[ReplayedFigures]) -> list[ReplayedPair]:
+    """Returns what was recorded, each with what the variant of the details has for the same day and pool."""
+    recorded = {(row.day, row.pool): row for row in rows if row.variant == RECORDED}
+    chosen = [row for row in rows if row.variant == report.details and (row.day, row.pool) in recorded]
+    return [ReplayedPair(recorded[row.day, row.pool], row) for row in chosen]
+
+
+def _describe_rest(report: ReplayReport) -> Iterator[Paragraph]:
+    if report.workloads:
+        names = join_first([f"{row.workload} {row.evictions}" for row in report.workloads], SHOWN_NAMES)
+        yield Text(f"Evictions by workload: {names}")
+    yield from _describe_source(report)
+    gaps = format_count(len(report.missing), "gap")
+    yield Text(f"{gaps} of the captures and what each can change, pools, workloads: -o wide, or -o html", style="dim")
+
+
+SCREEN_VIEW: ReportView[ReplayReport] = replace(
+    VIEW,
+    sections=(
+        Section(
+            key="variants",
+            rows=lambda report: report.variants,
+            columns=(
+                Column("variant", lambda row: row.variant, min_width=16),
+                _SAVED_CORES,
+                _SAVED,
+                _BOUGHT,
+                _EVICTIONS,
+                _WAITS,
+            ),
+            frame=Frame.NONE,
+        ),
+        Section(
+            key="days",
+            title=lambda report: f"Core hours by day: as it was, and {report.details}",
+            rows=lambda report: pair_figures(report, report.days),
+            columns=(
+                Column("day", lambda row: row.was.day),
+                number_column("as it was", lambda row: row.was.core_hours, "{:,.0f}"),
+                number_column("would have been", lambda row: row.would_be.core_hours, "{:,.0f}"),
+                number_column("core hours saved", lambda row: row.would_be.saved_core_hours, format_signed, rank=1),
+                number_column("evictions", lambda row: row.would_be.evictions, rank=2),
+            ),
+            max_rows=SHOWN_DAYS,
+            more=lambda count: Text(f"… and {format_count(count, 'more day')}: -o wide"),
+            frame=Frame.NONE,
+        ),
+    ),
+    after=_describe_rest,
+    notes=lambda report: (),
+)
+"""The report on one screen: the answer, the variants and the days. `-o wide` shows the rest."""

@@ -1,0 +1,85 @@
+"""How a replayed week is shown: on one screen, and as a page."""
+
+import re
+from io import StringIO
+
+from rich.console import Console
+
+from tests.cli.replay_reports import DAYS, DETAILS, week
+from tests.reasons import has_facts
+from trimtab.cli.page.day_picture import MAX_DAYS, DayBars, draw_days
+from trimtab.cli.replay.page import render_page
+from trimtab.cli.replay.report import ReplayReport
+from trimtab.cli.replay.table import SCREEN_VIEW
+from trimtab.cli.reporting.draw import draw_report
+
+ONE_SCREEN = 32
+
+
+def screen(report: ReplayReport, width: int = 100) -> list[str]:
+    text = StringIO()
+    draw_report(Console(file=text, width=width), report, SCREEN_VIEW)
+    return text.getvalue().splitlines()
+
+
+def test_a_week_fits_on_one_screen_and_begins_with_the_answer() -> None:
+    lines = screen(week())
+    assert len(lines) <= ONE_SCREEN
+    assert has_facts(lines[0], DETAILS, "504.0 core hours", "$25.20", "30 evictions")
+
+
+def test_each_day_is_there_as_it_was_and_as_it_would_have_been() -> None:
+    rows = [line.split() for line in screen(week()) if line.strip().startswith("2026-11-") and "UTC" not in line]
+    assert [row[0] for row in rows] == list(DAYS)
+    assert rows[-1][1:4] == ["960", "816", "144.0"]
+
+
+def test_a_saving_below_the_error_says_nothing() -> None:
+    assert not any("says nothing" in line for line in screen(week()))
+    assert any("says nothing" in line for line in screen(week(model_error=0.2)))
+
+
+def test_the_page_has_the_answer_the_picture_and_all_tables() -> None:
+    page = render_page(week())
+    headline = page.partition("<h1>")[2].partition("</h1>")[0]
+    assert has_facts(headline, DETAILS, "504.0 core hours", "$25.20", "30 evictions")
+    assert page.count("<rect") == 2 * len(DAYS)
+    assert page.index("<h1>") < page.index("<svg") < page.index("<table")
+    titles = re.findall(r"<h2>(.*?)</h2>", page)
+    assert [title.split()[:2] for title in titles] == [
+        ["Day", "by"],
+        ["By", "day:"],
+        ["By", "pool:"],
+        ["By", "day"],
+        ["What", "Trimtab"],
+        ["What", "captures"],
+    ]
+
+
+def test_the_page_says_of_which_cluster_and_how_it_is_made_again() -> None:
+    page = render_page(week())
+    for fact in ("0c7f4a1e", "0.1.0", "trimtab replay --captures captures", "2026-11-16T00:00"):
+        assert fact in page
+
+
+def test_without_prices_the_days_are_in_core_hours() -> None:
+    page = render_page(week(has_prices=False))
+    assert "$" not in page.partition("<main>")[2]
+    assert ">816</text>" in page
+
+
+def test_a_name_is_text_on_the_page() -> None:
+    assert "<img" not in render_page(week(workload="<img src=x>"))
+
+
+def test_bars_are_as_long_as_their_numbers_and_the_last_days_are_drawn() -> None:
+    days = [
+        DayBars(day=f"day {number}", was=100.0, was_text="100", would_be=50.0, would_be_text="50")
+        for number in range(MAX_DAYS + 5)
+    ]
+    picture = draw_days(days, "as it was", "with it", "core hours")
+    widths = [float(width) for width in re.findall(r'<rect[^>]* width="([\d.]+)"', picture)]
+    assert widths == [260.0, 130.0] * MAX_DAYS
+    assert "day 4<" not in picture
+    assert "day 5<" in picture
+    assert draw_days([], "as it was", "with it", "core hours") == ""

@@ -1,0 +1,1 @@
+"""The `report` verb: several printed reports as one, with their sums first."""

@@ -1,0 +1,72 @@
+"""The joined report as one HTML page."""
+
+from functools import partial
+
+from rich.text import Text
+
+from trimtab.cli.page.console_page import PageConsole
+from trimtab.cli.page.day_picture import DayBars, draw_days
+from trimtab.cli.report.report import RECORDED, JoinedPart, JoinedReport, JoinedTable
+from trimtab.cli.report.table import VIEW
+from trimtab.cli.reporting.columns import Column
+from trimtab.cli.reporting.draw import draw_section, draw_table
+from trimtab.cli.reports.replay_words import format_money
+from trimtab.cluster.format_count import format_count
+
+
+def render_page(report: JoinedReport) -> str:
+    """Returns an HTML document that loads nothing; all texts of the reports are escaped."""
+    page = PageConsole(table_level=3)
+    page.add_heading("The sums")
+    for section in VIEW.list_sections(report):
+        draw_section(page, report, section)
+    for note in report.notes:
+        page.print(note)
+    for part in report.parts:
+        _draw_part(page, part)
+    for paragraph in VIEW.after(report):
+        page.print(paragraph)
+    facts = tuple((part.sum, part.title) for part in report.parts if part.sum)
+    return page.render_page(report.title, report.headline, facts)
+
+
+def _draw_part(page: PageConsole, part: JoinedPart) -> None:
+    page.add_heading(part.title)
+    page.print(Text(part.answer, style="bold"))
+    bars = [
+        DayBars(
+            day=one.day,
+            was=one.was,
+            was_text=_format_day(one.was, part),
+            would_be=one.would_be,
+            would_be_text=_format_day(one.would_be, part),
+        )
+        for one in part.days
+    ]
+    if bars:
+        page.add_picture(
+            draw_days(bars, RECORDED, f"with {part.would_be}", "cost" if part.has_prices else "core hours")
+        )
+    for table in part.tables:
+        if table.rows:
+            _draw_table(page, table)
+    for note in part.notes:
+        page.print(Text(note, style="dim"))
+
+
+def _format_day(amount: float, part: JoinedPart) -> str:
+    return format_money(amount) if part.has_prices else f"{amount:,.0f}"
+
+
+def _draw_table(page: PageConsole, table: JoinedTable) -> None:
+    columns: list[Column[list[str]]] = [
+        Column(title, partial(_read_cell, number), align="right" if number in table.numbers else "left")
+        for number, title in enumerate(table.columns)
+    ]
+    draw_table(page, table.rows, columns, table.title)
+    if table.more:
+        page.print(Text(f"… and {format_count(table.more, 'more row')} in the report itself", style="dim"))
+
+
+def _read_cell(number: int, row: list[str]) -> str:
+    return row[number]

@@ -239,6 +239,7 @@ NOT_SHARED: dict[str, str] = {
     "trimtab/cluster/runtime_signs.py rank >= _LIMIT_OPTION": "a comparison of ranks",
     "trimtab/compaction/room_forecast.py [-MAX_SLOTS:]": "the last four weeks of one pool, in sums",
     "trimtab/compaction/drain/pool_state.py [-MAX_HISTORY_ENTRIES:]": "the last records of one pool, in a report",
+    "trimtab/compaction/drain/promises.py [-MAX_DAYS:]": "the promises of the last days, one entry for each day",
     "trimtab/compaction/drain/savings.py [-MAX_DAYS:]": "the savings of the last days, one entry for each day",
     "trimtab/compaction/drain/savings.py [:MAX_NAMESPACES]": "the namespaces that save most, in a report",
     "trimtab/compaction/drain/waiting.py [:MAX_REASONS]": _ONE_TEXT,

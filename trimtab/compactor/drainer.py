@@ -424,7 +424,8 @@ class Drainer:
             memory = memory.with_failure(drain.node.name, now, strike=is_strike, namespace=namespace)
         # The surge was saved in the state, and the process ended before the annotation: it was never made.
         unannounced = (name for name in drain.surges_in(memory) if name not in drain.annotation.surged)
-        memory = memory.with_ended_drain(drain.node.name, drain.name, now).without_surges(*unannounced)
+        memory = memory.with_unkept_promise(drain.node.name, now).without_surges(*unannounced)
+        memory = memory.with_ended_drain(drain.node.name, drain.name, now)
         self.pool_states.set_state(pool, memory)
         self._record(what, reason, drain)
         if memory.strikes >= self.timeouts.strikes and memory.closed is None:

@@ -301,10 +301,9 @@ class CompactionPlanner:
         In the opposite order, there would be a cordon that no compactor accepts as its own. Raises ActuatorUnavailable.
         """
         before = self.pool_states.state_of(annotation.pool)
-        pods = Counter(move.namespace for move in annotation.moves)
-        self.pool_states.set_state(
-            annotation.pool, before.with_drain(node.name, annotation.drain, (annotation.unit, annotation.saves), pods)
-        )
+        pods, saving = Counter(move.namespace for move in annotation.moves), (annotation.unit, annotation.saves)
+        recorded = before.with_drain(node.name, annotation.drain, saving, pods).with_promise(saving, view.now)
+        self.pool_states.set_state(annotation.pool, recorded)
         try:
             self.pool_states.save_states((annotation.pool,))
         except ActuatorError:
@@ -313,9 +312,8 @@ class CompactionPlanner:
         try:
             self.actuator.cordon_node(node, view.versions[node.name], annotation)
         except (ActuatorConflict, ActuatorNotFound, ActuatorForbidden) as error:
-            self.pool_states.set_state(
-                annotation.pool, self.pool_states.state_of(annotation.pool).without_drain(node.name)
-            )
+            recorded = self.pool_states.state_of(annotation.pool).without_drain(node.name)
+            self.pool_states.set_state(annotation.pool, recorded.without_promise(saving, view.now))
             if isinstance(error, ActuatorForbidden):
                 raise
             return False

@@ -174,7 +174,7 @@ class RemovedNodes:
         memory = self.pool_states.state_of(pool)
         drain, was_empty = memory.drains[name], name in memory.empty
         is_removed = was_empty and not node_exists
-        memory = memory.with_success(name, view.now) if is_removed else memory
+        memory = memory.with_success(name, view.now) if is_removed else memory.with_unkept_promise(name, view.now)
         self.pool_states.set_state(pool, memory.with_ended_drain(name, drain, view.now))
         sentence = (
             f"node {name} no longer exists" if not node_exists else f"node {name} has no annotation of drain {drain}"

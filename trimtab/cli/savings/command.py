@@ -7,6 +7,7 @@ import click
 
 from trimtab.cli.options import takes
 from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.savings.expected import EXPECTED_VIEW, build_expected_report
 from trimtab.cli.savings.report import VIEW, build_savings_report
 from trimtab.cli.since import parse_since
 from trimtab.cluster.api.core import Namespace
@@ -17,6 +18,7 @@ from trimtab.inputs import compactor_state as state
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.compactor_state import ClusterLogin
 from trimtab.inputs.flags import POOL, SINCE, TEAM_LABEL
+from trimtab.inputs.option import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,13 @@ class SavingsOptions:
             "A label of namespaces whose value is the name of the team. Default: each namespace is a team."
         ),
     ] = None
+    expected: Annotated[
+        bool,
+        option(
+            "--expected",
+            help="Show instead what the drains promised to save, and what became of them, by pool and by day.",
+        ),
+    ] = False
     login: ClusterLogin
     output: ReportOutput
 
@@ -48,7 +57,10 @@ def verb(options: SavingsOptions) -> None:
 
     A node's saving is divided among the namespaces whose pods were moved from it, by the number of their pods. The
     command reads what the compactor stored in the cluster; `trimtab compactor history` has the single decisions.
+    With --expected it compares what the plans of the drains promised with what became of the drains.
     """
+    if options.expected and options.team_label is not None:
+        raise UsageError([ConfigError(file="--expected", expected="no --team-label: teams share drains", got="both")])
     compactor_state = state.read_compactor_state(options.login)
     pool, team_label = options.pool, options.team_label
     if pool is not None and pool not in compactor_state.pool_states:
@@ -57,6 +69,11 @@ def verb(options: SavingsOptions) -> None:
             f"the pools are {', '.join(names)}" if names else "the compactor has stored no pool"
         )
         raise UsageError([ConfigError(file="--pool", expected=f"a pool that has a stored state ({hint})", got=pool)])
+    begin = parse_since(options.since, compactor_state.read_at)
+    if options.expected:
+        expected_report = build_expected_report(compactor_state.pool_states, begin, compactor_state.read_at, only=pool)
+        write_report(options.output, expected_report, EXPECTED_VIEW)
+        return
     labels = {
         shape.metadata.name: value_or(shape.metadata.labels, {})
         for shape in compactor_state.snapshot.objects_of(Namespace)
@@ -65,6 +82,5 @@ def verb(options: SavingsOptions) -> None:
     def team_of(namespace: str) -> str:
         return labels.get(namespace, {}).get(team_label, "(no team)") if team_label else namespace
 
-    begin = parse_since(options.since, compactor_state.read_at)
     report = build_savings_report(compactor_state.pool_states, begin, compactor_state.read_at, team_of, only=pool)
     write_report(options.output, report, VIEW)

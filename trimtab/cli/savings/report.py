@@ -148,12 +148,13 @@ def _money(part: SavingsPart) -> str:
     return "–" if part.dollars_so_far is None else f"${part.dollars_so_far:,.2f}"
 
 
-def _describe_amounts(part: SavingsPart) -> str:
-    return ", ".join(format_amount(each.amount, each.unit) for each in part.saves) or "–"
+def describe_amounts(amounts: Iterable[SavedAmount]) -> str:
+    """Returns the amounts as text, as in "$219 a month, 4 cores"; "–" if there are none."""
+    return ", ".join(format_amount(each.amount, each.unit) for each in amounts) or "–"
 
 
 _NODES: Column[SavingsPart] = Column("nodes", lambda part: str(part.nodes), value=lambda part: part.nodes)
-_SAVES: Column[SavingsPart] = Column("saves", _describe_amounts)
+_SAVES: Column[SavingsPart] = Column("saves", lambda part: describe_amounts(part.saves))
 _SAVED: Column[SavingsPart] = Column("saved so far, at most", _money, value=lambda part: part.dollars_so_far, rank=1)
 
 

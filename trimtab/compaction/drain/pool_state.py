@@ -23,6 +23,7 @@ from msgspec.structs import replace as change
 
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
+from trimtab.compaction.drain import promises
 from trimtab.compaction.drain.backoff import EmptiedNode, PoolBackoff
 from trimtab.compaction.drain.order_entry import OrderEntry, PolicySighting
 from trimtab.compaction.drain.savings import DaySavings, add_saving
@@ -136,6 +137,8 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Unit → the total savings of all removed nodes."""
     saved_days: dict[str, DaySavings] = {}
     """UTC date → what was removed on that day, for the last quarter of a year."""
+    promise_days: dict[str, promises.DayPromises] = {}
+    """UTC date → what the drains of that day promised, and what came of them, for the last quarter of a year."""
     ring: tuple[HistoryEntry, ...] = ()
     plan: tuple[str, ...] = ()
     """The nodes that the last plan would drain, in order."""
@@ -207,7 +210,23 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
             saved=self.saved + 1,
             worth=worth,
             saved_days=days,
+            promise_days=promises.add_kept_promise(self.promise_days, now, (unit, amount)),
         )
+
+    def with_promise(self, saving: tuple[str, int], now: Seconds) -> "PoolState":
+        """Returns the state with the promise of a drain that is about to begin. `saving`: (unit, amount)."""
+        return change(self, promise_days=promises.add_promise(self.promise_days, now, saving))
+
+    def without_promise(self, saving: tuple[str, int], now: Seconds) -> "PoolState":
+        """Returns the state without the promise of a drain whose cordon failed."""
+        return change(self, promise_days=promises.withdraw_promise(self.promise_days, now, saving))
+
+    def with_unkept_promise(self, node: str, now: Seconds) -> "PoolState":
+        """Returns the state after the drain of this node ended without a removal. A drain that the state does not know
+        promised nothing."""
+        if node not in self.drains:
+            return self
+        return change(self, promise_days=promises.add_unkept_promise(self.promise_days, now))
 
     def with_drain(
         self, node: str, drain: str, promised: tuple[str, int], pods: Mapping[str, int] | None = None
@@ -274,11 +293,12 @@ class PoolState(msgspec.Struct, frozen=True, omit_defaults=True):
         if cause in self.judged:
             return self
         last, judged = self.backoff, {**self.judged, cause: now}
+        days = promises.add_setback(self.promise_days, now)
         # A setback that is discovered during a back-off was caused before it began, so it must not extend it.
         if last is not None and now < last.retry_after:
-            return change(self, judged=judged)
+            return change(self, judged=judged, promise_days=days)
         times = 0 if last is None or last.is_forgotten(now) else last.times
-        return change(self, backoff=PoolBackoff(times + 1, now), judged=judged)
+        return change(self, backoff=PoolBackoff(times + 1, now), judged=judged, promise_days=days)
 
     def with_opening(self, now: Seconds, quiet: Seconds) -> "PoolState":
         """Returns the state after a drained node was uncordoned for pending pods; no drain begins for `quiet`

@@ -12,6 +12,7 @@ WRITES_VPA_STATUS = f'or .Values.recommender.vpa (eq .Values.mode "{VPA_MODE}")'
 
 def opened(item: Manifest) -> Manifest:
     found = {
+        "CronJob": _cron_job,
         "Deployment": _deployment,
         "NetworkPolicy": _policy,
         "PodDisruptionBudget": _budget,
@@ -93,6 +94,28 @@ def _with_more(owner: Manifest, key: str, values: str) -> Any:
 def _account(item: Manifest) -> Manifest:
     annotations = maybe(f"{_process(item)}.serviceAccount.annotations")
     return {**item, "metadata": {**item["metadata"], "annotations": annotations}}
+
+
+def _cron_job(item: Manifest) -> Manifest:
+    """Where its pods may run, on which volume they write, and how often."""
+    values, spec = _process(item), item["spec"]
+    job = spec["jobTemplate"]["spec"]
+    pod = job["template"]["spec"]
+    [container] = pod["containers"]
+    inner = {
+        **pod,
+        **{key: maybe(f"{values}.{key}") for key in ("nodeSelector", "tolerations")},
+        "imagePullSecrets": maybe(".Values.image.pullSecrets"),
+        "containers": [
+            {
+                **container,
+                "imagePullPolicy": maybe(".Values.image.pullPolicy"),
+                "resources": block(f"{values}.resources"),
+            }
+        ],
+    }
+    template = {**job["template"], "spec": inner}
+    return {**item, "spec": {**spec, "jobTemplate": {"spec": {**job, "template": template}}}}
 
 
 def _policy(item: Manifest) -> Manifest:

@@ -15,6 +15,7 @@ from trimtab.cluster.processes import COMPACTOR, METRICS_API, RECOMMENDER
 from trimtab.installation.installed_processes import render_uninstall_policies
 from trimtab.installation.manifests import render_manifests
 from trimtab.installation.names import PROCESSES, VPA_MODE, InstallValues, Manifest, component_labels
+from trimtab.installation.processes.captures import CAPTURE
 from trimtab.installation.processes.metrics_api import RULES
 from trimtab.installation.rbac import render_resize_role, render_scale_role
 from trimtab.installation.vpa_status_access import ROLE_NAME as VPA_STATUS_ROLE
@@ -126,6 +127,9 @@ def _values(cert_manager: bool) -> InstallValues:
         service_port=number(".Values.webhook.servicePort"),
         metrics_api=True,
         vpa_recommender=True,
+        capture_claim=text(".Values.capture.claim"),
+        capture_every=text(".Values.capture.every"),
+        capture_keep=text(".Values.capture.keep"),
         cert_manager=cert_manager,
         autoscaler_namespace=text(".Values.compactor.autoscaler.namespace"),
         autoscaler_status=text(".Values.compactor.autoscaler.status"),
@@ -136,6 +140,8 @@ def _conditions(kind: str, component: str) -> list[str]:
     enabled = f".Values.{values_key(component)}.enabled"
     if component == RECOMMENDER.name:
         found = [f'or {enabled} (eq .Values.mode "{VPA_MODE}")']
+    elif component == CAPTURE:
+        found = [".Values.capture.claim", _NOT_ALONE]
     else:
         found = [] if component in ("namespace", "webhook") else [enabled]
         found += [] if component == "namespace" else [_NOT_ALONE]

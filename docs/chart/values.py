@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import yaml
@@ -62,6 +62,7 @@ def schema() -> Schema:
         "image": _image(),
         "mode": _mode(),
         **own,
+        "capture": _capture(),
         "networkPolicy": _network(),
         "monitors": _monitors(),
         "rules": _rules(),
@@ -324,6 +325,33 @@ def _uninstall() -> Schema:
         nodeSelector=_any("object", "The node selector of the Job.", {}, additionalProperties={"type": "string"}),
         tolerations=_any("array", "The tolerations of its pods.", [], items=_OBJECT),
     )
+
+
+def _capture() -> Schema:
+    duration = "^[0-9]{1,6}[smhdw]$"
+    [container] = _cron_job()["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    return _group(
+        "A CronJob that captures the cluster for `trimtab replay` (docs/how-to/before-you-let-it-act.md).",
+        claim=_text(
+            "A PersistentVolumeClaim of this namespace, on which it writes. Empty: there is no CronJob.",
+            DEFAULTS.capture_claim,
+        ),
+        every=_text("The time between two captures.", DEFAULTS.capture_every, pattern=duration),
+        keep=_text("How long its files stay.", DEFAULTS.capture_keep, pattern=duration),
+        resources=_resources(container["resources"]),
+        nodeSelector=_any("object", "The node selector of its pods.", {}, additionalProperties={"type": "string"}),
+        tolerations=_any("array", "The tolerations of its pods.", [], items=_OBJECT),
+        serviceAccount=_group(
+            "Its service account, which may only list.",
+            annotations=_any("object", "Its annotations.", {}, additionalProperties={"type": "string"}),
+        ),
+    )
+
+
+def _cron_job() -> Manifest:
+    values = replace(DEFAULTS, capture_claim="captures")
+    [found] = [item for item in render_manifests(values) if item["kind"] == "CronJob"]
+    return found
 
 
 def _policies() -> Schema:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from trimtab.cluster.processes import account_name
 from trimtab.installation.access_rule import Rule
 from trimtab.installation.installed_processes import CLUSTER_RULES, CONDITIONAL_PERMISSIONS, NAMESPACE_RULES
+from trimtab.installation.processes.captures import CAPTURE
 from trimtab.installation.purposes import purpose_of
 
 _ABOUT = """\
@@ -17,13 +18,16 @@ permissions that an account lacks, with what they are for. `make e2e` compares t
 server: the server refuses no request, and every permission is used or has a condition here.
 """
 EVERYWHERE = "everywhere"
-_UNINSTALL = "Helm's hook: the account exists while `helm uninstall` runs.\n"
+_ABOUT_ACCOUNT = {
+    "uninstall": "Helm's hook: the account exists while `helm uninstall` runs.\n",
+    CAPTURE: "The CronJob of captures: the account exists with `--capture-claim`.\n",
+}
 
 
 def page() -> str:
     lines = [_ABOUT]
     for process in CLUSTER_RULES:
-        lines += [f"## {account_name(process)}\n", *([_UNINSTALL] if process == "uninstall" else [])]
+        lines += [f"## {account_name(process)}\n", *([_ABOUT_ACCOUNT[process]] if process in _ABOUT_ACCOUNT else [])]
         lines += ["| where | group | resources | verbs | what for | only when |", "|---|---|---|---|---|---|"]
         for where, rules in ((EVERYWHERE, CLUSTER_RULES[process]), ("Trimtab's namespace", NAMESPACE_RULES[process])):
             lines += [_row(process, where, rule) for rule in rules]

@@ -88,6 +88,27 @@ SUMMARY = {
 }
 
 
+PRINTED_FINDING = {
+    "rule": "L35",
+    "severity": "error",
+    "kind": "Deployment",
+    "namespace": "shop",
+    "name": "web",
+    "sentence": "a sentence",
+    "fix": "a fix",
+}
+PRINTED_LINT = {
+    "kind": "LintReport",
+    "findings": [PRINTED_FINDING],
+    "notChecked": ["L1"],
+    "objects": 1,
+    "rules": 2,
+    "counts": {"error": 1},
+}
+"""What another verb printed, as a file that others may have changed."""
+PRINTED_TEXTS = ("rule", "severity", "namespace", "name", "sentence", "fix", "notChecked")
+
+
 def cluster_items() -> list[Item]:
     """Returns one object of each kind that reports read, as they are without hostile text."""
     nodes = [node(name, "4", "16Gi", labels=LABELS) for name in "abc"]
@@ -196,6 +217,8 @@ class HostileFiles:
         in_a_cell = re.sub(r"[\n\r\x85\u2028,]", "", HOSTILE)
         rows = self.usage.read_text().replace(",app,", f",app{in_a_cell},")
         self.usage.write_text(rows, encoding="utf-8")
+        texts = PRINTED_TEXTS if fields == FREE_TEXT else fields
+        self.findings = self._write("lint.json", {**with_hostile_text(PRINTED_LINT, texts), "kind": "LintReport"})
         self.clusters = folder / "clusters"
         self.clusters.mkdir()
         text = self.cluster.read_text()
@@ -251,6 +274,7 @@ RUNS: dict[str, Arguments] = {
     "why node": _on_cluster("a" + HOSTILE),
     "why pod": _on_cluster(f"web-0{HOSTILE}", "--namespace", f"shop{HOSTILE}"),
     "metrics-api check": lambda files: (files.pools,),
+    "report": lambda files: (files.findings, "--title", f"East{HOSTILE}"),
     "explain": lambda _: (f"no-such-code{HOSTILE}",),
     "help": lambda _: (f"no-such-verb{HOSTILE}",),
 }

@@ -15,11 +15,13 @@ from trimtab.cluster.processes import METRICS_API, account_name
 from trimtab.installation.installed_processes import render_uninstall_policies
 from trimtab.installation.manifests import render_manifests
 from trimtab.installation.names import PROCESSES, InstallValues, Manifest
+from trimtab.installation.processes.captures import CAPTURE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")
 NAMESPACE = InstallValues().namespace
 WITH_METRICS = InstallValues(metrics_api=True)
+WITH_CAPTURES = InstallValues(capture_claim="captures")
 OPTIONS = {
     "--parameter-namespace": InstallValues(parameter_namespaces=("shop",)),
     "--demote-groups": InstallValues(demote_groups=True),
@@ -32,6 +34,7 @@ EVERY_OPTION = InstallValues(
     demote_groups=True,
     scale_namespaces=("shop",),
     vpa_recommender=True,
+    capture_claim="captures",
 )
 ACTORS = "Actors"
 OUR_SECRETS = [
@@ -43,7 +46,7 @@ Right = tuple[str, str, str, str]
 
 def granted(process: str) -> set[Right]:
     """What the rendered roles of a process say."""
-    values = WITH_METRICS if process == METRICS_API.name else InstallValues()
+    values = {METRICS_API.name: WITH_METRICS, CAPTURE: WITH_CAPTURES}.get(process, InstallValues())
     return {
         right
         for role in (*render_manifests(values), *render_uninstall_job(values))
@@ -83,7 +86,7 @@ def _rights(line: str) -> Iterator[Right]:
                 yield where, verb, resource, name
 
 
-@pytest.mark.parametrize("process", [*PROCESSES, METRICS_API.name, "uninstall"])
+@pytest.mark.parametrize("process", [*PROCESSES, METRICS_API.name, CAPTURE, "uninstall"])
 def test_the_page_and_the_roles_say_the_same(process: str) -> None:
     assert granted(process) - told(process) == set(), "rights the page does not name"
     assert told(process) - granted(process) == set(), "rights that nobody has"

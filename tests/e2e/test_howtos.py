@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from docs.pages.reason_codes import product_codes
+from tests.autoscaling.replay.simulated_captures import record_captures
 from tests.controlplane import environ
 from tests.e2e.installed import Installed
 from tests.e2e.pages import ROOT, blocks
@@ -119,6 +120,21 @@ def test_every_code_that_the_page_names_is_one() -> None:
     named = {name for row in rows for name in re.findall("`([a-z-]+)`", row)}
     assert len(named) >= 8
     assert named <= {code.name for code in product_codes()}
+
+
+def test_before_you_let_it_act(desk: Desk) -> None:
+    capture, replay, show, expected = blocks(f"{HOW_TO}/before-you-let-it-act.md", "sh")
+    short = capture.replace("5m", "1s").replace("7d", "2s").replace("captures", "live-captures")
+    assert short.count("1s") == short.count("2s") == 1
+    desk.types(short)
+    assert len(list((desk.home / "live-captures").iterdir())) == 1
+    record_captures(desk.home / "captures")
+    assert has_facts(desk.types(replay), "core hours", "eviction")
+    assert "<svg" in (desk.home / "last-week.html").read_text()
+    desk.types(show)
+    page = (desk.home / "report.html").read_text()
+    assert all(fact in page for fact in ("would have cost", "can be drained", "works against each other"))
+    assert "nothing was promised" in desk.types(expected)
 
 
 def test_coexist(desk: Desk) -> None:

@@ -6,17 +6,21 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.snapshots import trimtab
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.installed import Installed
 from trimtab.cluster.processes import account_name
+from trimtab.inputs.capture_series import SeriesReader, find_series_files
 from trimtab.installation.access_rule import Rule
 from trimtab.installation.installed_processes import CLUSTER_RULES, NAMESPACE_RULES
 from trimtab.installation.names import CERTIFICATE_SECRET, CONFIGURATION_NAME, PROCESSES
+from trimtab.installation.processes.captures import CAPTURE, render_captures
 from webhook import cert_manager
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -94,7 +98,18 @@ def questions(process: str, everything: set[tuple[str, str]], own: str) -> Itera
         yield Question(process, verb, group, resource)
 
 
-@pytest.mark.parametrize("process", PROCESSES)
+@pytest.fixture(scope="module")
+def captures(here: Installed) -> Iterator[str]:
+    """The account of the CronJob, which exists on request."""
+    manifests = [item for item in render_captures(here.values) if item["kind"] != "CronJob"]
+    here.cluster.apply(manifests)
+    yield CAPTURE
+    for item in reversed(manifests):
+        here.cluster.delete(item["kind"], item["metadata"]["name"], namespace=item["metadata"].get("namespace"))
+
+
+@pytest.mark.usefixtures("captures")
+@pytest.mark.parametrize("process", [*PROCESSES, CAPTURE])
 def test_an_account_may_do_exactly_what_its_roles_say(here: Installed, process: str) -> None:
     own, path = here.values.namespace, "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
@@ -109,7 +124,7 @@ def test_an_account_may_do_exactly_what_its_roles_say(here: Installed, process: 
 
 
 def test_no_role_has_a_wildcard() -> None:
-    rules = [rule for process in PROCESSES for rule in (*CLUSTER_RULES[process], *NAMESPACE_RULES[process])]
+    rules = [rule for process in (*PROCESSES, CAPTURE) for rule in (*CLUSTER_RULES[process], *NAMESPACE_RULES[process])]
     assert not [rule for rule in rules if any("*" in word for word in (rule.group, *rule.resources, *rule.verbs))]
 
 
@@ -162,3 +177,26 @@ def test_who_works_behind_a_lease_is_refused_nothing(here: Installed, process: s
 def test_the_webhooks_were_refused_nothing(here: Installed) -> None:
     lines = [line for replica in here.replicas for line in replica.log if "forbidden" in str(line).lower()]
     assert lines == []
+
+
+def test_the_account_of_captures_captures_and_is_refused_nothing(
+    here: Installed, captures: str, tmp_path: Path
+) -> None:
+    login, folder = here.login_of(captures), tmp_path / "captures"
+    words = ("--every", "1s", "--for", "2s", "--config-maps-in", here.values.namespace, "-O", str(folder))
+    auditor = here.cluster.auditor
+    result = trimtab("capture", *words, "--kubeconfig", str(login))
+    assert result.exit_code == 0, result.output
+    assert len(list(SeriesReader(find_series_files([str(folder)])).iterate_changes())) == 2
+    user = f"system:serviceaccount:{here.values.namespace}:{account_name(captures)}"
+    assert auditor.writes(user=user) == []
+
+
+@pytest.mark.parametrize(("method", "path"), [*NOT_ALLOWED, ("GET", "/api/v1/configmaps"), ("GET", "/api/v1/secrets")])
+def test_a_stolen_token_of_captures_changes_nothing(here: Installed, captures: str, method: str, path: str) -> None:
+    stolen = Cluster(here.login_of(captures), here.values.namespace)
+    body = None if method in ("GET", "DELETE") else {}
+    how = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    with pytest.raises(ApiError) as refused:
+        stolen.api.request(method, path.format(own=stolen.namespace), body, content_type=how)
+    assert refused.value.status == 403

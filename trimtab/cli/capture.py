@@ -3,7 +3,7 @@
 import gzip
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -32,12 +32,26 @@ class _FormatOrFile(click.Choice[str]):
         return value
 
 
+class _FileOrFolder(click.Path):
+    """A file, as for every other command; but a folder is not refused here, because with --every there is one after
+    the first start."""
+
+    def __init__(self) -> None:
+        super().__init__(writable=True)
+        self.name = "file"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureOptions:
     """The options of `trimtab capture`."""
 
     output_file: Annotated[
-        str | None, OUTPUT_FILE.with_help("Write to this file (gzip if it ends in .gz). Default: standard output.")
+        str | None,
+        replace(
+            OUTPUT_FILE,
+            type=_FileOrFolder(),
+            help="Write to this file (gzip if it ends in .gz); with --every, to this folder. Default: standard output.",
+        ),
     ] = None
     form: Annotated[str, option("-o", "--output", type=_FormatOrFile(["json"]), help="The format of the snapshot.")] = (
         "json"
@@ -57,6 +71,21 @@ class CaptureOptions:
         str | None,
         duration_option("--for", help="With --every: how long, such as 7d. Default: until it is stopped."),
     ] = None
+    delete_after: Annotated[
+        str | None,
+        duration_option(
+            "--delete-after",
+            help="With --every: delete files of the folder that were begun longer ago, such as 14d. Default: never.",
+        ),
+    ] = None
+    config_maps_in: Annotated[
+        str | None,
+        option(
+            "--config-maps-in",
+            metavar="NAMESPACE",
+            help="Read only the ConfigMaps of this namespace, that of Trimtab: for a login that may list no others.",
+        ),
+    ] = None
     login: Login
 
 
@@ -75,13 +104,15 @@ def verb(options: CaptureOptions) -> None:
     With --every, the command writes a folder: a file for each day and each start, of rounds that are complete or not
     there at all. A round that could not be read is left out, and the next one is tried.
     """
-    if options.every is not None or options.duration is not None:
+    if options.every is not None or options.duration is not None or options.delete_after is not None:
         _capture_series(options)
         return
     output_file = _choose_file(options.form, options.output_file)
     salt = secrets.token_bytes(32) if options.hash_names else None
     kinds = live_cluster.WITH_POLICIES if salt is None else tuple(SHAPES_BY_KIND)
-    capture = live_cluster.capture_cluster(options.login, kinds, salt, templates=True, pod_metrics=True)
+    capture = live_cluster.capture_cluster(
+        options.login, kinds, salt, templates=True, pod_metrics=True, config_maps_in=options.config_maps_in or ""
+    )
     if output_file is None:
         print_document(escape_in_json(capture.content.decode()))
     else:
@@ -120,7 +151,7 @@ def _choose_file(output: str, output_file: str | None) -> str | None:
 def _capture_series(options: CaptureOptions) -> None:
     """Captures until the time is over. Raises UsageError for options that do not go together, and RuntimeFailure if
     no round at all could be read."""
-    every, seconds = _read_durations(options)
+    every, seconds, max_age_seconds = _read_durations(options)
     if options.output_file is None or options.hash_names:
         expected = "-O FOLDER" if options.output_file is None else "real names, which are the same in every round"
         got = "none" if options.output_file is None else "--hash-names"
@@ -133,14 +164,23 @@ def _capture_series(options: CaptureOptions) -> None:
     due = begin
     while True:
         try:
-            capture = live_cluster.capture_cluster(options.login, live_cluster.WITH_POLICIES, templates=True)
+            capture = live_cluster.capture_cluster(
+                options.login,
+                live_cluster.WITH_POLICIES,
+                templates=True,
+                config_maps_in=options.config_maps_in or "",
+            )
         except RuntimeFailure as error:
             if not rounds:
                 raise
             print_text(f"A round is left out: {error}", err=True)
         else:
-            changed = folder.append_round(int(clock.utc_now().timestamp()), capture.content)
+            now = int(clock.utc_now().timestamp())
+            changed = folder.append_round(now, capture.content)
             rounds += 1
+            if max_age_seconds is not None:
+                for name in folder.delete_files(now - max_age_seconds):
+                    print_text(f"Deleted {name}: it was begun more than {options.delete_after} ago", err=True)
             print_text(f"{folder.file}: {format_count(changed, 'object')}", err=True)
         due = max(due + every, clock.elapsed_seconds())
         if seconds is not None and due - begin >= seconds:
@@ -148,8 +188,9 @@ def _capture_series(options: CaptureOptions) -> None:
         time.sleep(max(0.0, due - clock.elapsed_seconds()))
 
 
-def _read_durations(options: CaptureOptions) -> tuple[int, int | None]:
-    """Returns (the seconds between two rounds, the seconds of the whole series; None: without an end)."""
+def _read_durations(options: CaptureOptions) -> tuple[int, int | None, int | None]:
+    """Returns the seconds between two rounds, those of the whole series (None: without an end), and those for which
+    files stay (None: for ever)."""
     mistakes = []
     every = parse_age(options.every) if options.every is not None else None
     if not every:
@@ -158,6 +199,9 @@ def _read_durations(options: CaptureOptions) -> tuple[int, int | None]:
     seconds = parse_age(options.duration) if options.duration is not None else None
     if options.duration is not None and not seconds:
         mistakes.append(ConfigError(file="--for", expected="a duration such as 7d", got=options.duration))
+    max_age_seconds = parse_age(options.delete_after) if options.delete_after is not None else None
+    if options.delete_after is not None and not max_age_seconds:
+        mistakes.append(ConfigError(file="--delete-after", expected="a duration such as 14d", got=options.delete_after))
     if mistakes or every is None:
         raise UsageError(mistakes)
-    return every, seconds
+    return every, seconds, max_age_seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +21,13 @@ from trimtab.cluster.capture_series import (
 )
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count
-from trimtab.cluster.timestamps import Seconds, format_timestamp
+from trimtab.cluster.timestamps import Seconds, format_timestamp, parse_timestamp
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.private_file import append_private_bytes, create_private_file
 
 DAY_SECONDS = 86_400
+_FILE_NAME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)(\d\d)(\d\d)Z")
+"""How the name of a file begins: the time of its first round."""
 _PART_BYTES = 1 << 20
 """How much of a file is read and unpacked at once."""
 
@@ -59,6 +62,23 @@ class SeriesFolder:
             got = (error.strerror or type(error).__name__).lower()
             raise UsageError([ConfigError(file=str(self.path), expected="a folder to write to", got=got)]) from None
         return changed
+
+    def delete_files(self, before: Seconds) -> list[str]:
+        """Deletes the files of the folder that were begun before this time, and returns their names. Files that are not
+        of a series stay, and so does the file that is being written. Raises UsageError if a file cannot be deleted."""
+        deleted = []
+        for file in sorted(self.path.glob(f"*{SERIES_ENDING}")):
+            match = _FILE_NAME.match(file.name)
+            begun = parse_timestamp("{}T{}:{}:{}Z".format(*match.groups())) if match else None
+            if begun is None or begun >= before or file == self.file:
+                continue
+            try:
+                file.unlink()
+            except OSError as error:
+                got = (error.strerror or type(error).__name__).lower()
+                raise UsageError([ConfigError(file=str(file), expected="a file to delete", got=got)]) from None
+            deleted.append(file.name)
+        return deleted
 
     def _begin_file(self, at: Seconds) -> None:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -103,13 +103,20 @@ def read_live_objects(
 
 
 def capture_cluster(
-    login: Login, kinds: Iterable[str], salt: bytes | None = None, *, templates: bool = False, pod_metrics: bool = False
+    login: Login,
+    kinds: Iterable[str],
+    salt: bytes | None = None,
+    *,
+    templates: bool = False,
+    pod_metrics: bool = False,
+    config_maps_in: str = "",
 ) -> Capture:
     """Returns the objects of these kinds that the API server lists now, as a snapshot file.
 
     Pod templates of owners are included if `templates` is set or if the cluster has policies or VPAs. With
     `pod_metrics`, the present usage of pods is included if the metrics API can be read. With a `salt`, names are
-    hashed. Raises UsageError without a login, and RuntimeFailure if the cluster cannot be read.
+    hashed. `config_maps_in`: the only namespace of which ConfigMaps are read; empty: all. Raises UsageError without a
+    login, and RuntimeFailure if the cluster cannot be read.
     """
     # Imported here because most commands read files only, and the HTTP client is slow to import.
     from trimtab.kube.capture import encode_capture, read_cluster
@@ -119,7 +126,9 @@ def capture_cluster(
     try:
         client = connect_to_cluster(login.kubeconfig, login.context)
         try:
-            observation = read_cluster(client, kinds, progress().show_object, templates=templates)
+            observation = read_cluster(
+                client, kinds, progress().show_object, templates=templates, config_maps_in=config_maps_in
+            )
             metrics, problem = _read_pod_metrics(client) if pod_metrics else ([], "")
         finally:
             client.close()

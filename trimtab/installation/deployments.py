@@ -62,6 +62,32 @@ def render_job(process: str, values: InstallValues, *, container: Manifest, **sp
     )
 
 
+def render_cron_job(process: str, values: InstallValues, *, container: Manifest, volumes: list[Manifest]) -> Manifest:
+    """Returns a CronJob with a restricted container that begins at midnight (UTC) and runs for a day. The next Job ends
+    one that still runs."""
+    pod = {
+        **_restricted_pod_spec(process),
+        "restartPolicy": "OnFailure",
+        "containers": [{**container, "securityContext": RESTRICTED}],
+        "volumes": volumes,
+    }
+    job = {
+        # Each restart of the container counts, and an API server may be away for hours.
+        "backoffLimit": 100,
+        "template": {"metadata": {"labels": component_labels(process)}, "spec": pod},
+    }
+    body = {
+        "schedule": "0 0 * * *",
+        "timeZone": "Etc/UTC",
+        "concurrencyPolicy": "Replace",
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": {"spec": job},
+    }
+    name = account_name(process)
+    return build_manifest("batch/v1", "CronJob", name, values, component=process, annotations=INTENDED_LIMIT, spec=body)
+
+
 def _pod_spec(process: str) -> Manifest:
     spread = [
         _spread_constraint(process, "kubernetes.io/hostname"),

@@ -6,10 +6,10 @@ from trimtab.installation.access_rule import Rule
 from trimtab.installation.admission_policies import render_write_policies
 from trimtab.installation.installed_process import InstalledProcess
 from trimtab.installation.names import PROCESSES, InstallValues, Manifest
-from trimtab.installation.processes import compactor, metrics_api, recommender, uninstall, watchdog, webhook
+from trimtab.installation.processes import captures, compactor, metrics_api, recommender, uninstall, watchdog, webhook
 
 INSTALLED_PROCESSES: tuple[InstalledProcess, ...] = tuple(
-    module.PROCESS for module in (webhook, watchdog, compactor, recommender, metrics_api, uninstall)
+    module.PROCESS for module in (webhook, watchdog, compactor, recommender, metrics_api, captures, uninstall)
 )
 ALWAYS_INSTALLED = tuple(process for process in INSTALLED_PROCESSES if process.name in PROCESSES)
 """The accounts that every installation has."""

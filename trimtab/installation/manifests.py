@@ -7,6 +7,7 @@ from trimtab.compaction.pool_status import build_pool_status_crd
 from trimtab.installation.deployments import render_guards, render_workers
 from trimtab.installation.installed_processes import ALWAYS_INSTALLED, render_account_policies
 from trimtab.installation.names import POLICIES_MODE, VPA_MODE, InstallValues, Manifest, component_labels
+from trimtab.installation.processes.captures import render_captures
 from trimtab.installation.processes.compactor import render_order_role
 from trimtab.installation.processes.metrics_api import render_metrics_api
 from trimtab.installation.processes.recommender import render_access_on_request
@@ -35,6 +36,7 @@ def render_manifests(values: InstallValues) -> tuple[Manifest, ...]:
         *(guard for process in PROCESSES if not process.is_optional for guard in render_guards(process, values)),
         *render_webhook(values),
         *render_workers(ALWAYS_INSTALLED, values),
+        *(render_captures(values) if values.capture_claim else ()),
         *render_webhook_configurations(values),
         *(render_metrics_api(values) if values.metrics_api else ()),
     )

@@ -70,6 +70,16 @@ class InstallValues:
     """Whether to install `trimtab metrics-api`, which serves custom metrics. A cluster can have only one provider of
     custom metrics."""
 
+    capture_claim: str = ""
+    """The PersistentVolumeClaim in Trimtab's namespace on which a CronJob stores captures for `trimtab replay`; empty:
+    there is no CronJob."""
+
+    capture_every: str = "5m"
+    """The time between two captures."""
+
+    capture_keep: str = "14d"
+    """How long the files of captures stay."""
+
     service_port: int = 443
     """The port of the Service."""
 

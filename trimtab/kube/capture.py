@@ -34,12 +34,14 @@ def read_cluster(
     on_list: Callable[[str], None] = lambda list_: None,
     *,
     templates: bool = False,
+    config_maps_in: str = "",
 ) -> ClusterListing:
     """Returns all objects of these kinds; of ConfigMaps, only Trimtab's own and the statuses of cluster autoscalers.
-    The pod templates of owners are included if they are requested, or if a policy or a VPA exists."""
+    The pod templates of owners are included if they are requested, or if a policy or a VPA exists. `config_maps_in`:
+    the only namespace of which ConfigMaps are read, without the statuses; empty: all namespaces."""
     kinds = tuple(kinds)
-    statuses = status_sources(client) if "ConfigMap" in kinds else ()
-    cluster_listing = list_kinds(client, (*list_sources(kinds), *statuses), on_list)
+    statuses = status_sources(client) if "ConfigMap" in kinds and not config_maps_in else ()
+    cluster_listing = list_kinds(client, (*list_sources(kinds, config_maps_in), *statuses), on_list)
     if not templates and not any(
         cluster_listing.snapshot.objects.get(kind) for kind in ("PodPolicy", "VerticalPodAutoscaler")
     ):

@@ -196,18 +196,19 @@ def autoscaler_status(namespace: str = STATUS_NAMESPACE, name: str = STATUS_NAME
     )
 
 
-def list_sources(kinds: Iterable[str] = tuple(SHAPES_BY_KIND)) -> tuple[ListSource, ...]:
-    """Returns all lists from which these kinds of a Snapshot are read."""
+def list_sources(kinds: Iterable[str] = tuple(SHAPES_BY_KIND), config_maps_in: str = "") -> tuple[ListSource, ...]:
+    """Returns all lists from which these kinds of a Snapshot are read. `config_maps_in`: the only namespace of which
+    ConfigMaps are read, so that the status of a cluster autoscaler is left out; empty: those of all namespaces."""
     lists: list[ListSource] = []
     for kind in kinds:
-        lists += _config_maps() if kind == "ConfigMap" else [LIST_SOURCES[kind]]
+        lists += _config_maps(config_maps_in) if kind == "ConfigMap" else [LIST_SOURCES[kind]]
     return tuple(lists)
 
 
-def _config_maps() -> list[ListSource]:
-    common = {"kind": "ConfigMap", "group_version": "v1", "plural": "configmaps"}
-    ours = [ListSource(**common, label_selector=label) for label in CONFIG_MAP_LABELS]  # type: ignore[arg-type]
-    return [*ours, ListSource(**common, field_selector=AUTOSCALER_STATUS)]  # type: ignore[arg-type]
+def _config_maps(namespace: str) -> list[ListSource]:
+    common = replace(LIST_SOURCES["ConfigMap"], namespace=namespace)
+    ours = [replace(common, label_selector=label) for label in CONFIG_MAP_LABELS]
+    return ours if namespace else [*ours, replace(common, field_selector=AUTOSCALER_STATUS)]
 
 
 def fact_list_sources(

@@ -39,7 +39,8 @@ def test_it_is_the_recommender_and_nothing_else_whatever_is_chosen(states: tuple
 @pytest.mark.parametrize("mode", ["webhook", "policies", "both", "vpa"])
 def test_everything_is_removed_whatever_the_mode_is_now(mode: str) -> None:
     removed = render_manifests(extend_to_everything(InstallValues(mode=mode)))
-    assert removed == render_manifests(InstallValues(metrics_api=True, resize=True, vpa_recommender=True))
+    everything = InstallValues(metrics_api=True, resize=True, vpa_recommender=True, capture_claim="any")
+    assert removed == render_manifests(everything)
 
 
 @pytest.fixture

@@ -155,6 +155,16 @@ class InstallValueOptions:
         ),
     ] = False
 
+    capture_claim: Annotated[
+        str,
+        option(
+            "--capture-claim",
+            metavar="NAME",
+            help="Also install a CronJob that captures the cluster every five minutes for `trimtab replay`, on this "
+            "PersistentVolumeClaim of Trimtab's namespace. Files are deleted after 14 days.",
+        ),
+    ] = ""
+
     @property
     def values(self) -> InstallValues:
         """The values of the installation."""
@@ -173,6 +183,7 @@ class InstallValueOptions:
             autoscaler_namespace=self.autoscaler_namespace,
             autoscaler_status=self.autoscaler_status,
             metrics_api=self.metrics_api,
+            capture_claim=self.capture_claim,
         )
 
 
@@ -318,4 +329,4 @@ def _remove(writer: "Writer", values: InstallValues, removal: RemovalScope) -> I
 def extend_to_everything(values: InstallValues) -> InstallValues:
     """Returns the values of an installation with everything that may have been installed, whatever the options are
     now."""
-    return replace(values, mode=DEFAULTS.mode, metrics_api=True, resize=True, vpa_recommender=True)
+    return replace(values, mode=DEFAULTS.mode, metrics_api=True, resize=True, vpa_recommender=True, capture_claim="any")

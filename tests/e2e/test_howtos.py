@@ -122,21 +122,6 @@ def test_every_code_that_the_page_names_is_one() -> None:
     assert named <= {code.name for code in product_codes()}
 
 
-def test_before_you_let_it_act(desk: Desk) -> None:
-    capture, replay, show, expected = blocks(f"{HOW_TO}/before-you-let-it-act.md", "sh")
-    short = capture.replace("5m", "1s").replace("7d", "2s").replace("captures", "live-captures")
-    assert short.count("1s") == short.count("2s") == 1
-    desk.types(short)
-    assert len(list((desk.home / "live-captures").iterdir())) == 1
-    record_captures(desk.home / "captures")
-    assert has_facts(desk.types(replay), "core hours", "eviction")
-    assert "<svg" in (desk.home / "last-week.html").read_text()
-    desk.types(show)
-    page = (desk.home / "report.html").read_text()
-    assert all(fact in page for fact in ("would have cost", "can be drained", "works against each other"))
-    assert "nothing was promised" in desk.types(expected)
-
-
 def test_coexist(desk: Desk) -> None:
     by_request, karpenters, order = desk.page("live-with-others")
     assert "team-a web" in by_request.splitlines()  # beside those of other tests of this cluster
@@ -185,3 +170,24 @@ def test_the_mild_ways_of_the_table(desk: Desk) -> None:
     desk.types('kubectl patch podpolicy e2e-sizes --type=merge -p \'{"spec":{"mode":"warn"}}\'')
     desk.here.cluster.eventually(lambda: not desk.here.calls(), what="the policy only warns")
     _mode(desk, "apply")
+
+
+def test_before_you_let_it_act(desk: Desk) -> None:
+    capture, replay, show, expected = blocks(f"{HOW_TO}/before-you-let-it-act.md", "sh")
+    short = capture.replace("5m", "1s").replace("7d", "2s").replace("captures", "live-captures")
+    assert short.count("1s") == short.count("2s") == 1
+    desk.types(short)
+    assert len(list((desk.home / "live-captures").iterdir())) == 1
+    record_captures(desk.home / "captures")
+    assert has_facts(desk.types(replay), "core hours", "evictions")
+    assert "<svg" in (desk.home / "last-week.html").read_text()
+    # A plan is about nodes; the other pages of this file want none.
+    nodes = desk.here.cluster.pool("shown", nodes=2)
+    try:
+        desk.types(show)
+    finally:
+        for name in nodes:
+            desk.here.cluster.delete("Node", name)
+    page = (desk.home / "report.html").read_text()
+    assert all(fact in page for fact in ("would have cost", "can be drained", "works against each other"))
+    assert "nothing was promised" in desk.types(expected)

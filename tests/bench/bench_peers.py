@@ -52,8 +52,8 @@ from trimtab.cluster.pool import Precedence
 CORES = float(read_knob("BENCH_PEERS_CORES", choose_size("250", "80")))
 NAMES = os.environ.get("BENCH_PEERS_NAMES", "karpenter,trimtab-leads,trimtab,stand-in,vpa").split(",")
 """The rows that are measured; the others stay as they are."""
-MACHINES = choose_size(50, 10)
-"""Of which the requests are compared, in two weeks each."""
+MACHINES = choose_size(100, 10)
+"""Those whose requests are compared, in two weeks each, at most: half of the trace is not used."""
 REST_SECONDS = choose_size(80, 45)
 """Without a change of a node or pod: then a peer rests."""
 LONGEST = choose_size((450, 200), (120, 60))

@@ -12,7 +12,7 @@ from typing import Any
 from docs.pages.measured import ROOT, read_document
 
 PAGE = ROOT / "docs" / "explanation" / "peers.md"
-MARK = "bench-peers"
+MEASUREMENT, MARK = "bench-peers", "peer rows"
 NAMES = {
     "karpenter": "Karpenter",
     "stand-in": "stand-in for the cluster autoscaler",
@@ -28,7 +28,7 @@ Row = Mapping[str, str]
 
 def page() -> str:
     """Returns the page with the rows of the measurements."""
-    return fill(PAGE.read_text(encoding="utf-8"), read_document().get(MARK, {"figures": {}})["figures"])
+    return fill(PAGE.read_text(encoding="utf-8"), read_document().get(MEASUREMENT, {"figures": {}})["figures"])
 
 
 def fill(text: str, figures: Mapping[str, Mapping[str, Any]]) -> str:

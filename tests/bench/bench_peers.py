@@ -40,7 +40,7 @@ from tests.bench.peer_scenario import (
     create_deployment,
     draw_scenario,
 )
-from tests.bench.results import choose_size, is_brief, read_knob, report_result
+from tests.bench.results import choose_parts, choose_size, is_brief, read_knob, report_result
 from tests.controlplane import binaries, modules
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
@@ -50,10 +50,10 @@ from trimtab.autoscaling.churn.churn_objects import NAMESPACE
 from trimtab.cluster.pool import Precedence
 
 CORES = float(read_knob("BENCH_PEERS_CORES", choose_size("250", "80")))
-NAMES = os.environ.get("BENCH_PEERS_NAMES", "karpenter,trimtab-leads,trimtab,stand-in,vpa").split(",")
+NAMES = choose_parts("BENCH_PEERS_NAMES", "karpenter,trimtab-leads,trimtab,stand-in,vpa")
 """The rows that are measured; the others stay as they are."""
-MACHINES = choose_size(50, 10)
-"""Of which the requests are compared."""
+MACHINES = choose_size(100, 10)
+"""Those whose requests are compared, in two weeks each, at most: half of the trace is not used."""
 REST_SECONDS = choose_size(80, 45)
 """Without a change of a node or pod: then a peer rests."""
 LONGEST = choose_size((450, 200), (120, 60))

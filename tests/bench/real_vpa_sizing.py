@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -38,7 +39,6 @@ from trimtab.histogram.time_buckets import DAY
 from trimtab.histogram.vpa import AggregateContainerState, CheckpointHistory, Histogram, encode_checkpoint
 from trimtab.sizing.request import SizingSettings
 
-ORIGIN = ORIGINS[0]
 API_VERSION = "autoscaling.k8s.io/v1"
 ADAPTIVE = SizingSettings(rule=RULES["adaptive"], min_cpu=25, min_memory=250 << 20)
 
@@ -48,26 +48,31 @@ class MachineWeeks:
     """One machine of the trace: what it used before the request is made, and after."""
 
     name: str
+    origin: int
+    """Days after the beginning of the trace."""
     fit: Mapping[str, Points]
     """Resource → samples, here and below."""
     held: Mapping[str, Sequence[float]]
 
 
 def read_weeks(count: int) -> list[MachineWeeks]:
-    """Returns at most so many machines, of the half that no constant of ours was chosen on."""
-    series, cut = machine_series(), START + ORIGIN * DAY
+    """Returns both origins of at most so many machines, of the half that no constant of ours was chosen on."""
+    series = machine_series()
     names = sorted({name for name, _ in series if not is_chosen_on(name)})
     weeks = []
-    for name in names[:count]:
+    for name, origin in product(names[:count], ORIGINS):
+        cut = START + origin * DAY
         samples = {resource: series[name, resource] for resource in ("cpu", "memory")}
         fit = {key: [one for one in value if cut - FIT_DAYS * DAY <= one[0] < cut] for key, value in samples.items()}
         held = {key: [v for at, v in value if cut <= at < cut + HELD_DAYS * DAY] for key, value in samples.items()}
-        weeks.append(MachineWeeks(name, fit, held))
+        weeks.append(MachineWeeks(name, origin, fit, held))
     return weeks
 
 
-def create_checkpoint(weeks: MachineWeeks, name: str, shift: int) -> Object:
-    """Returns the VPA's checkpoint of a history that is moved by so many seconds."""
+def create_checkpoint(weeks: MachineWeeks, name: str, today: int) -> Object:
+    """Returns the VPA's checkpoint of a history that is moved until it ends with the day before `today`, which is
+    counted since 1970: the recommender forgets what ended eight days ago."""
+    shift = (today - (START // DAY + weeks.origin)) * DAY
     state = AggregateContainerState()
     for at, value in weeks.fit["cpu"]:
         state.add_cpu_sample(float(at + shift), value)
@@ -89,7 +94,6 @@ def create_checkpoint(weeks: MachineWeeks, name: str, shift: int) -> Object:
 def measure_vpa(cluster: Cluster, folder: Path, count: int) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the figures of the VPA's targets, and of our requests for the same machines."""
     weeks = read_weeks(count)
-    shift = (int(time.time()) // DAY - (START // DAY + ORIGIN)) * DAY
     for definition in real_vpa.definitions():
         install_crd(cluster, definition)
     cluster.pool("sized", nodes=2, cpu="64", memory="256Gi")
@@ -97,7 +101,7 @@ def measure_vpa(cluster: Cluster, folder: Path, count: int) -> tuple[dict[str, s
     for name, one in zip(names, weeks, strict=True):
         cluster.deployment(name, cpu="10m", memory="10Mi")
         cluster.create(real_vpa.autoscaler(name, mode="Off", recommenders=()))
-        cluster.create(create_checkpoint(one, name, shift))
+        cluster.create(create_checkpoint(one, name, int(time.time()) // DAY))
     cluster.eventually(lambda: len(cluster.running()) == len(names), within=60, what="a pod of each machine")
     with real_vpa.default_recommender(cluster, folder):
         targets = [real_vpa.entry(real_vpa.until_used(cluster, name))["target"] for name in names]
@@ -126,7 +130,7 @@ def measure_vpa(cluster: Cluster, folder: Path, count: int) -> tuple[dict[str, s
 def _describe(scored: Mapping[str, Sequence[Scored]], rule: str) -> dict[str, str]:
     cpu, memory = scored["cpu"], scored["memory"]
     return {
-        "machines": str(len(cpu)),
+        "machine_weeks": str(len(cpu)),
         "cpu_waste": f"{pool_waste(cpu, rule):.3f}",
         "cpu_short": f"{mean_under(cpu, rule):.4f}",
         "memory_waste": f"{pool_waste(memory, rule):.3f}",

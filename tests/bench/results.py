@@ -41,6 +41,14 @@ def read_knob(name: str, standard: str) -> str:
     return value
 
 
+def choose_parts(name: str, standard: str) -> tuple[str, ...]:
+    """Returns the parts of a bench that are measured, of a variable in which commas separate them.
+
+    Unlike a knob, it changes no figure of a part that is measured: those of the others stay as they are recorded.
+    """
+    return tuple(os.environ.get(name, standard).split(","))
+
+
 def note_change(name: str) -> None:
     """Remember that this process measures something else than the standard run, which only a process of its own can."""
     _changes.append(name)

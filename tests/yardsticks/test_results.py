@@ -20,7 +20,7 @@ TARGETS = set(re.findall(r"^bench-(\w+):", (BENCH / "Makefile.inc").read_text(),
     "brief",
 }
 
-PLACES = {"BENCH_CHURN_LOG", "BENCH_LIVE_LOG", "TRIMTAB_BENCH_DATA", "TRIMTAB_SHARED"}
+PLACES = {"BENCH_CHURN_LOG", "BENCH_LIVE_LOG", "BENCH_PEERS_LOG", "TRIMTAB_BENCH_DATA", "TRIMTAB_SHARED"}
 
 
 @pytest.fixture

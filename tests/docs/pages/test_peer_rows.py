@@ -59,7 +59,7 @@ def test_a_peer_that_did_not_rest_or_broke_budgets_says_so() -> None:
 
 
 def test_the_rest_of_the_page_stays() -> None:
-    changed = fill("before\n<!-- bench-peers -->old<!-- /bench-peers -->\nafter\n", FIGURES)
-    head, _, tail = changed.partition("<!-- bench-peers -->")
-    assert (head, tail.partition("<!-- /bench-peers -->")[2]) == ("before\n", "\nafter\n")
+    changed = fill("before\n<!-- peer rows -->old<!-- /peer rows -->\nafter\n", FIGURES)
+    head, _, tail = changed.partition("<!-- peer rows -->")
+    assert (head, tail.partition("<!-- /peer rows -->")[2]) == ("before\n", "\nafter\n")
     assert "old" not in changed

@@ -241,7 +241,8 @@ class Pool:
     exists ([how](../how-to/replace-by-cheaper-machines.md)). No process acts on it. `off`: it does not"""
     replace_across: Annotated[frozenset[ReplaceAcross], DocumentField("replaceAcross", v.REPLACE_ACROSS)] = frozenset()
     """what a cheaper new node may have otherwise than the nodes that it replaces: `zones`, `capacityTypes` (spot or on
-    demand), `architectures` (of pods that name both, or whose owner has pods on both). Without it, all three stay"""
+    demand), `architectures` (of pods that name both, or whose owner has pods on both). Without it, all three stay. For
+    a new node that differs in one of them, `underUsed` does not count"""
     surge: Annotated[int, DocumentField("surge.extraPods", whole_number(0, MAX_SURGE))] = 0
     """where a disruption budget allows no eviction, so many pods more than it wants a Deployment may have for a while,
     so that the budget allows one ([how](../how-to/surge-before-evictions.md)). The compactor does so only in the

@@ -5,7 +5,7 @@ The rules need no search, and are checked in order. `pool_refusal` decides for a
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trimtab.cluster import autoscaler_flags as f
 from trimtab.cluster.cluster_autoscaler import Autoscaler
@@ -220,6 +220,12 @@ class CandidateChecker:
     def is_under_threshold(self, number: int, pool: Pool) -> bool:
         """Returns whether the node is under the pool's threshold now. The result is recorded in the observations."""
         return self._unreadable_reason(number) is None and self._utilization_reason(number, pool) is None
+
+    def is_under_in_part(self, number: int, pool: Pool) -> bool:
+        """Returns whether the node is under the pool's threshold for one of its resources, so that it has unused room
+        of it."""
+        thresholds = (replace(pool, under={resource: percent}) for resource, percent in pool.under.items())
+        return any(self._utilization_reason(number, threshold) is None for threshold in thresholds)
 
     def nodes_under_threshold(self, pool: Pool) -> tuple[str, ...]:
         """Returns the names of the pool's nodes that are under its threshold."""

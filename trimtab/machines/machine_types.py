@@ -57,7 +57,9 @@ class MachineType:
     coremark: int | None = None
     """The CoreMark score per core, or None if it is not known."""
     is_coremark_alike: bool = False
-    """Whether the score is that of another size of the family, or of the same processor on another cloud."""
+    """Whether the score is that of another size of the family."""
+    is_coremark_estimated: bool = False
+    """Whether the score is that of the same processor on another cloud."""
     use: Use = Use.GENERAL
 
     @property
@@ -133,8 +135,9 @@ def _parse_table(text: str) -> Iterable[MachineType]:
                 max_pods=_number(pods),
                 max_volumes=_number(volumes.rstrip("s")),
                 shares_volumes=volumes.endswith("s"),
-                coremark=_number(coremark.lstrip("~")),
+                coremark=_number(coremark.lstrip("~?")),
                 is_coremark_alike=coremark.startswith("~"),
+                is_coremark_estimated=coremark.startswith("?"),
                 use=Use.GENERAL if use == _UNKNOWN else Use(use),
             )
 

@@ -151,6 +151,35 @@ def test_nodes_of_several_zones_are_replaced_together_if_the_zone_may_change() -
     assert sets(plan) == [("a", "b")]
 
 
+FULL = replace(BIG, under={"cpu": 10}, under_count=2)
+"""By its threshold, node a is full, and only one node."""
+
+
+@pytest.mark.parametrize(("labels", "expected"), [({"karpenter.sh/capacity-type": "spot"}, [("a",)]), ({}, [])])
+def test_a_full_node_is_replaced_only_by_one_that_differs_in_what_may_change(
+    labels: dict[str, str], expected: list[tuple[str, ...]]
+) -> None:
+    items = (big(), *small(labels=labels), *PODS)
+    assert sets(advised(*items, pool=FULL)) == []
+    assert (
+        sets(advised(*items, pool=replace(FULL, replace_across=frozenset({ReplaceAcross.CAPACITY_TYPES})))) == expected
+    )
+
+
+@pytest.mark.parametrize(("memory", "expected"), [(5, [("a",)]), (4, [])])
+def test_a_node_that_is_full_in_one_resource_alone_is_replaced(memory: int, expected: list[tuple[str, ...]]) -> None:
+    """It requests 19 % of its cpu, and 6 % of its memory."""
+    items = (big(), *small(), *PODS)
+    assert sets(advised(*items, pool=replace(FULL, under={"cpu": 10, "memory": memory + 2}))) == expected
+
+
+def test_a_full_node_is_kept_by_what_else_keeps_it() -> None:
+    pool = replace(FULL, replace_across=frozenset({ReplaceAcross.CAPACITY_TYPES}))
+    spot = small(labels={"karpenter.sh/capacity-type": "spot"})
+    assert sets(advised(big(annotations=KEPT), *spot, *PODS, pool=pool)) == []
+    assert sets(advised(big(), *spot, *PODS, pool=replace(pool, least_gain=1_000))) == []
+
+
 def test_a_selector_of_the_zone_still_holds() -> None:
     items = (big(labels={ZONE: "z2"}), *small(), pod("web-0", "a", spec={"nodeSelector": {ZONE: "z2"}}))
     assert sets(advised(*items, pool=replace(BIG, replace_across=frozenset({ReplaceAcross.ZONES})))) == []

@@ -12,7 +12,7 @@ from trimtab.sizing.ranking.candidates import CoreSpeeds, Performance, read_core
 from trimtab.sizing.ranking.rank_types import RankingRules, rank_types
 
 
-def of_speed(name: str, coremark: int | None) -> MachineType:
+def of_speed(name: str, coremark: int | None, *, is_estimated: bool = False) -> MachineType:
     return MachineType(
         name=name,
         cloud="aws",
@@ -23,6 +23,7 @@ def of_speed(name: str, coremark: int | None) -> MachineType:
         max_pods=None,
         max_volumes=None,
         coremark=coremark,
+        is_coremark_estimated=is_estimated,
     )
 
 
@@ -53,6 +54,33 @@ def test_no_speed_counts_where_that_of_a_present_node_is_not_known(present: str)
 
 def test_every_core_counts_as_one_if_speeds_are_off() -> None:
     assert read_core_speeds(TABLE, {"slow"}, Performance.OFF) == CoreSpeeds()
+
+
+GUESSED = {
+    kind.name: kind
+    for kind in (
+        of_speed("slow", 14235, is_estimated=True),
+        of_speed("fast", 28470, is_estimated=True),
+        of_speed("slower", 12812, is_estimated=True),
+    )
+}
+
+
+@pytest.mark.parametrize("performance", [Performance.CLAMPED, Performance.ROOT])
+def test_an_estimate_makes_a_type_worse_than_the_present_ones_but_none_better(performance: Performance) -> None:
+    speeds = read_core_speeds(GUESSED, {"slow"}, performance)
+    assert (speeds.factor_of("slow"), speeds.factor_of("fast"), speeds.is_limited) == (1.0, 1.0, True)
+    assert speeds.factor_of("slower") < 1.0
+
+
+def test_of_present_types_whose_speed_is_an_estimate_none_is_better_than_another() -> None:
+    speeds = read_core_speeds(GUESSED, {"slow", "fast"}, Performance.CLAMPED)
+    assert (speeds.factor_of("slow"), speeds.factor_of("fast")) == (1.0, 1.0)
+
+
+def test_estimates_count_as_they_are_if_asked_for() -> None:
+    speeds = read_core_speeds(GUESSED, {"slow"}, Performance.ESTIMATED)
+    assert (speeds.factor_of("fast"), speeds.is_limited) == (1.5, False)
 
 
 def test_a_family_breaks_even_at_the_price_at_which_it_is_as_good_as_the_best_type() -> None:

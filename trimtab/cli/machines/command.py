@@ -285,6 +285,13 @@ def _note_speeds(speeds: CoreSpeeds) -> list[str]:
         return [f"every core counts as one, because the speed of a core is not known of {names}"]
     if not speeds.factors:
         return []
+    if speeds.is_limited:
+        return [
+            "a core counts by its speed, which is an estimate here: what the same processor does on another cloud "
+            "(CoreMark, between 0.8 and 1.5). So no type counts as faster than the slowest present one, but slower "
+            "ones count as slower; --performance estimated takes the estimates as they are, and off counts every core "
+            "as one"
+        ]
     return [
         "a core counts by its speed (CoreMark, between 0.8 and 1.5); a type whose speed is not known counts as the "
         "slowest present one; --performance off counts every core as one"

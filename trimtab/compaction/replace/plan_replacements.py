@@ -7,12 +7,15 @@ pools are those of the drains (`prepare_problem`). `node_sets` proposes sets by 
 of the set, one by one, pass the filters on the new node, and if no limit of a pool forbids it.
 
 If a group runs out of new nodes in the model, a new model is made of the cluster after the accepted replacements. A new
-node is never part of a set.
+node is never part of a set. At last, nodes above the threshold of their pool are compared too: those that have unused
+room of one resource, because another machine type may suit them better, and with new nodes of another zone, capacity
+type or architecture, if the pool lets that change, all others.
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -20,9 +23,10 @@ from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.pool_values import ReplaceAcross, ReplaceMode
 from trimtab.cluster.reason import Reason
-from trimtab.compaction.candidates import PlanningContext
+from trimtab.compaction.candidates import CandidateChecker, PlanningContext
 from trimtab.compaction.cluster_after import cluster_after_drains
 from trimtab.compaction.plan_types import Move
+from trimtab.compaction.replace.node_kinds import ReplacedKind, kind_of, list_changes
 from trimtab.compaction.replace.node_sets import (
     Offer,
     Replaceable,
@@ -35,7 +39,7 @@ from trimtab.compaction.replace.node_templates import NodeTemplate, NodeTemplate
 from trimtab.compaction.search.drain_order import eviction_turns, replay_drain, undo_replay
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
-from trimtab.machines.prices import is_spot, price_of
+from trimtab.machines.prices import price_of
 from trimtab.scheduling.cluster_model import Again, ClusterModel, build_cluster_model
 
 MAX_NEW_NODES = 8
@@ -112,17 +116,28 @@ def plan_replacements(
     known = find_templates(inventory, context.autoscaler, pools, context.described_groups)
     accepted: list[Replacement] = []
     new_nodes_of_group: Counter[str] = Counter()
-    for _ in range(MAX_MODELS if known.templates else 0):
-        search = ReplacementSearch.for_cluster(inventory, known, pools, context, again, keeps, new_nodes_of_group)
-        more = search.find_replacements()
-        accepted += more
-        new_nodes_of_group.update(one.group for one in more)
-        inventory = search.cluster_after(more)
-        if not search.is_short_of_new_nodes:
-            break
+    thresholds = {pool.name: pool for pool in pools}
+    for searched, above in ((pools, {}), (lift_thresholds(pools), thresholds)) if known.templates else ():
+        for _ in range(MAX_MODELS if searched else 0):
+            search = ReplacementSearch.for_cluster(
+                inventory, known, searched, context, again, keeps, new_nodes_of_group, above
+            )
+            more = search.find_replacements()
+            accepted += more
+            new_nodes_of_group.update(one.group for one in more)
+            inventory = search.cluster_after(more)
+            if not search.is_short_of_new_nodes:
+                break
     return ReplacementPlan(
         replacements=tuple(accepted), group_refusals=known.refusals, is_assumed=known.is_assumed, after=inventory
     )
+
+
+def lift_thresholds(pools: Sequence[Pool]) -> Sequence[Pool]:
+    """Returns the pools without `underUsed`; an empty tuple if no pool has it."""
+    if not any(pool.under and pool.replace is ReplaceMode.ADVISE for pool in pools):
+        return ()
+    return tuple(replace(pool, under={}, under_count=1, under_for=0) for pool in pools)
 
 
 def is_any_replaced(pools: Sequence[Pool]) -> bool:
@@ -143,6 +158,8 @@ class ReplacementSearch:
     """Group → how many more nodes it may get, for groups whose maximum is known."""
     keeps: Collection[str]
     again: Again | None
+    thresholds: Mapping[str, Pool]
+    """Pool → its settings with the threshold, if this search is about nodes above it."""
     prices: dict[int, int] = field(default_factory=dict)
     """Node → its price, for nodes that may be replaced."""
     mean_prices: dict[str, int] = field(default_factory=dict)
@@ -151,10 +168,12 @@ class ReplacementSearch:
     is_short_of_new_nodes: bool = False
     """Whether a template had too few new nodes in this model."""
     _allowed: list[int] = field(init=False)
+    _checker: CandidateChecker = field(init=False)
     _templates_of: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._allowed = [budget.allowed for budget in self.model.inventory.pdbs]
+        self._checker = CandidateChecker(self.model, (), self.problem.context)
         self._set_prices()
 
     @classmethod
@@ -167,6 +186,7 @@ class ReplacementSearch:
         again: Again | None,
         keeps: Collection[str],
         used: Counter[str],
+        thresholds: Mapping[str, Pool] = MappingProxyType({}),
     ) -> "ReplacementSearch":
         """Returns the search in this cluster. `used`: group → its new nodes in earlier models."""
         share = max(1, MAX_ALL_NEW_NODES // len(known.templates))
@@ -201,6 +221,7 @@ class ReplacementSearch:
             ),
             keeps=keeps,
             again=again,
+            thresholds=thresholds,
         )
 
     def find_replacements(self) -> list[Replacement]:
@@ -259,7 +280,7 @@ class ReplacementSearch:
     def _list_proposals(self, rejected: Collection[tuple[tuple[int, ...], int]]) -> list[ReplacementSet]:
         """Returns the sets that the sums allow, for every template that has a new node left."""
         proposals: list[ReplacementSet] = []
-        by_kind: dict[tuple[str, _Kind], list[int]] = {}
+        by_kind: dict[tuple[str, ReplacedKind], list[int]] = {}
         across = {pool.name: pool.replace_across for pool in self.problem.pool_of.values()}
         for node in self.problem.candidates:
             pool = self.problem.pool_of[node]
@@ -269,7 +290,7 @@ class ReplacementSearch:
                 and node not in self.replaced
                 and self.model.nodes[node].name not in self.keeps
             ):
-                by_kind.setdefault((pool.name, self._kind_of(node, pool.replace_across)), []).append(node)
+                by_kind.setdefault((pool.name, kind_of(self.model.nodes[node], pool.replace_across)), []).append(node)
         items: dict[int, Replaceable] = {}
         for offer_number, own in enumerate(self.new_nodes):
             if not self._has_new_node(offer_number):
@@ -277,30 +298,31 @@ class ReplacementSearch:
             new_node = own[0]
             offer = Offer(number=offer_number, price=self.templates[offer_number].price, free=self._free_on(new_node))
             for (pool_name, kind), nodes in by_kind.items():
-                if kind != self._kind_of(new_node, across[pool_name]):
+                if kind != kind_of(self.model.nodes[new_node], across[pool_name]):
                     continue
                 replaceable = [
                     items.get(node) or items.setdefault(node, self._describe_node(node))
                     for node in nodes
                     if self.model.nodes[node].name not in self.templates[offer_number].members
                     and self._admits_all(new_node, node)
+                    and self._is_worth_comparing(node, new_node)
                 ]
                 proposals += list_sets(offer, replaceable, self._worth_in(pool_name))
         return [one for one in proposals if (one.nodes, one.offer) not in rejected]
 
+    def _is_worth_comparing(self, node: int, new_node: int) -> bool:
+        """Returns whether the node may be compared with this new node, in a search about nodes above the threshold: it
+        has unused room of one resource, or the new node is of another kind."""
+        pool = self.thresholds.get(self.problem.pool_of[node].name)
+        return (
+            pool is None
+            or self._checker.is_under_in_part(node, pool)
+            or bool(list_changes([self.model.nodes[node]], self.model.nodes[new_node]))
+        )
+
     def _worth_in(self, pool_name: str) -> "_Worth":
         pool = next(pool for pool in self.problem.pool_of.values() if pool.name == pool_name)
         return _Worth(least_gain=pool.least_gain, mean_price=self.mean_prices[pool_name])
-
-    def _kind_of(self, node: int, across: Collection[ReplaceAcross] = ()) -> "_Kind":
-        """Returns what a replacement keeps: zone, capacity type (spot or not) and architecture, but for what the pool
-        lets change."""
-        info = self.model.nodes[node]
-        return (
-            None if ReplaceAcross.ZONES in across else info.zone,
-            None if ReplaceAcross.CAPACITY_TYPES in across else is_spot(info),
-            None if ReplaceAcross.ARCHITECTURES in across else info.architecture,
-        )
 
     def _free_on(self, node: int) -> tuple[int, ...]:
         capacity = self.problem.capacity
@@ -438,22 +460,8 @@ class ReplacementSearch:
             moves=tuple(moves),
             saves=proposal.saves,
             price=template.price,
-            changes=self._list_changes(proposal.nodes, new_node),
+            changes=list_changes([names[node] for node in proposal.nodes], names[new_node]),
         )
-
-    def _list_changes(self, nodes: Sequence[int], new_node: int) -> tuple[ReplaceAcross, ...]:
-        """Returns in what the new node differs from any of the nodes."""
-        kinds = [self._kind_of(node) for node in nodes]
-        new = self._kind_of(new_node)
-        return tuple(
-            across
-            for position, across in enumerate(ReplaceAcross)
-            if any(kind[position] != new[position] for kind in kinds)
-        )
-
-
-_Kind = tuple[str | None, bool | None, str | None]
-"""(zone, whether it is spot, architecture); None for what may change."""
 
 
 @dataclass(frozen=True, slots=True)

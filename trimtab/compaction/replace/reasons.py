@@ -5,9 +5,8 @@ from trimtab.cluster.reason import Code
 
 GROUP_WITHOUT_NODE = Code(
     "replace-group-without-node",
-    "The group has no ready node, so its next node is not known. Its labels, taints and resources would be those of "
-    "a node.",
-    "Scale the group to one node, if it should be compared.",
+    "The node group has no ready node, so the labels, taints and resources of its next node are not known.",
+    "Scale the group to one node, or describe its next node with --group, if it should be compared.",
 )
 GROUP_AT_MAXIMUM = Code(
     "replace-group-at-maximum",

@@ -41,6 +41,11 @@ MAX_SETS_OF_NODE = 24
 """The largest number of sets of one size that are tried on one node."""
 MAX_TRIES = 1_500
 """The largest number of sets that are tried for one pod."""
+MAX_TRIES_OF_FREE_NODES = 40
+"""The same for one pod of a node that is to be free."""
+MAX_DISPLACING_PODS = 12
+"""How many pods of nodes that are to be free may look for a place from which others move aside. All others need a place
+at once: each such search looks at every node."""
 MAX_DEPTH = 1
 """How often an evicted pod may displace others in turn."""
 
@@ -134,6 +139,7 @@ def free_node(
     make groups of pods count."""
     model = build_cluster_model(inventory, again)
     search = RoomSearch.for_model(model, now, pools)
+    search.max_tries = MAX_TRIES_OF_FREE_NODES
     counts = {
         number: sum(not (model.pods[pod].is_daemon or model.pods[pod].is_static) for pod in model.pods_on_node[number])
         for number, node in enumerate(model.nodes)
@@ -167,7 +173,9 @@ class RoomSearch:
     """Pod that moves → its new node."""
     _verdicts: dict[int, Evictable | None] = field(default_factory=dict)
     """Pod → the verdict that it may move now, or None if it may not."""
+    max_tries: int = MAX_TRIES
     _tries: int = 0
+    _displacing_pods: int = 0
 
     @classmethod
     def for_model(cls, model: ClusterModel, now: Seconds | None, pools: Sequence[Pool]) -> "RoomSearch":
@@ -215,8 +223,12 @@ class RoomSearch:
         others = [other for other in range(len(model.nodes)) if other != node]
         for placed, pod in enumerate(sorted(pods, key=lambda pod: (model.successor_class_of[pod].sort_key, pod))):
             self.capacity.remove_pod(model.class_of[pod], node)
-            self._tries = 0
-            target = self._place(model.successor_class_of[pod], model.pods[pod].priority, others, 0)
+            one, priority = model.successor_class_of[pod], model.pods[pod].priority
+            target = self._place(one, priority, others, -1)
+            if target is None and self._displacing_pods < MAX_DISPLACING_PODS:
+                self._displacing_pods += 1
+                self._tries = 0
+                target = self._place(one, priority, others, 0)
             if target is None:
                 sentence = f"pod {model.pods[pod].key} of node {name} fits on no other node"
                 return NoRoom(pod="", reason=r.NO_NODE_CAN_BE_FREE(sentence), placed=placed)
@@ -232,11 +244,13 @@ class RoomSearch:
 
     def _place(self, pod_class: PodClass, priority: int, nodes: Sequence[int], depth: int) -> int | None:
         """Places a pod, after evictions if needed, and returns its node; None if it has no place, and nothing has
-        changed."""
+        changed. `depth`: how often an evicted pod may displace others in turn; below 0, no pod is evicted."""
         node = self._find_tightest(pod_class, nodes)
         if node is not None:
             self.capacity.add_pod(pod_class, node)
             return node
+        if depth < 0:
+            return None
         missing_on = {
             number: self._missing_on(pod_class, number) for number in nodes if self._may_be_freed(pod_class, number)
         }
@@ -250,10 +264,12 @@ class RoomSearch:
             for number in sorted(least, key=lambda number: (least[number], number)):
                 if least[number] > count:
                     break
+                if self._tries >= self.max_tries * (depth + 1):
+                    return None
                 sets = list_eviction_sets(missing_on[number], movable[number], count)
                 for tried, pods in enumerate(sets):
                     self._tries += 1
-                    if tried >= MAX_SETS_OF_NODE or self._tries > MAX_TRIES * (depth + 1):
+                    if tried >= MAX_SETS_OF_NODE or self._tries > self.max_tries * (depth + 1):
                         break
                     if self._try_set(pod_class, number, pods, depth):
                         return number

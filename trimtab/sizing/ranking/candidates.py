@@ -44,6 +44,8 @@ class Performance(StrEnum):
     """The measured speed counts, but is limited to between 0.8 and 1.5."""
     ROOT = "root"
     """The square root of the measured speed counts."""
+    ESTIMATED = "estimated"
+    """As `clamped`, and an estimated speed counts like a measured one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class CoreSpeeds:
     has no advantage."""
     unknown: tuple[str, ...] = ()
     """Types of present nodes whose speed is not known, so that every core counts as one."""
+    is_limited: bool = False
+    """Whether the speed of a present type is an estimate, so that no estimate makes a type better than these."""
 
     def factor_of(self, name: str) -> float:
         """Returns the speed of a core of this type."""
@@ -70,7 +74,8 @@ def read_core_speeds(
 
     They count only if that of every present type is known (`present`: the types of the nodes on which the workload
     runs; the empty name is a type that is not known): otherwise the workload would seem to shrink on each type whose
-    speed is known."""
+    speed is known. An estimated speed counts as at most that of the slowest present type: it can make a type worse than
+    the present ones, and none better."""
     if performance is Performance.OFF or not present:
         return CoreSpeeds()
     factors = {
@@ -81,7 +86,11 @@ def read_core_speeds(
     unknown = tuple(sorted(set(present) - factors.keys()))
     if unknown:
         return CoreSpeeds(unknown=unknown)
-    return CoreSpeeds(factors=factors, otherwise=min(factors[name] for name in present))
+    slowest = min(factors[name] for name in present)
+    if performance is not Performance.ESTIMATED:
+        factors |= {name: min(factors[name], slowest) for name in factors if table[name].is_coremark_estimated}
+    is_limited = performance is not Performance.ESTIMATED and any(table[name].is_coremark_estimated for name in present)
+    return CoreSpeeds(factors=factors, otherwise=slowest, is_limited=is_limited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from docs.chart.files import files as deployed
 from docs.pages import (
     autoscaler_flags,
     compiled_fields,
-    dashboard_pictures,
     doctor,
     drain_order,
     explain,
@@ -82,10 +81,6 @@ def everything() -> dict[str, str]:
         "docs/reference/commands.md": _NOTE + _commands(),
         "docs/pictures/demo.svg": pictures.draw_demo(),
         "docs/pictures/top.svg": pictures.draw_top(),
-        **{
-            f"docs/pictures/{one.uid}.svg": dashboard_pictures.draw_dashboard(grafana.drawn(one))
-            for one in dashboards.ALL
-        },
     }
 
 

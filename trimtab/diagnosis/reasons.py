@@ -140,12 +140,12 @@ PAIR_UNUSABLE = Code(
     "certificate-unusable",
     "No client would trust a server with this certificate: it has expired, or its key, authority or name does not "
     "match.",
-    "Run `trimtab certs rotate --namespace NAMESPACE`; if cert-manager issues the certificate, renew it there.",
+    "Run `trimtab certs rotate --system-namespace NAMESPACE`; if cert-manager issues the certificate, renew it there.",
 )
 PAIR_DUE = Code(
     "certificate-renewal-due",
     "The certificate is still valid, but should have been renewed by now.",
-    "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --namespace NAMESPACE` "
+    "See the replicas' log for `certificates cannot be renewed`; `trimtab certs rotate --system-namespace NAMESPACE` "
     "renews the certificate at once.",
 )
 CONFIGURATION_MISSING = Code(
@@ -166,7 +166,7 @@ CA_BUNDLES_DIFFER = Code(
 CA_BUNDLE_UNKNOWN = Code(
     "ca-bundle-mismatch",
     "A caBundle does not contain the authority of the certificate that the webhook serves.",
-    "The replicas correct the caBundle within seconds: see their log. `trimtab certs status --live --namespace "
+    "The replicas correct the caBundle within seconds: see their log. `trimtab certs status --live --system-namespace "
     "NAMESPACE` shows whether they did.",
 )
 SERVICE_OTHER = Code(
@@ -317,8 +317,8 @@ CLOCK_SKEW = Code(
 NAMESPACE_MISSING = Code(
     "namespace-missing",
     "Trimtab's own namespace does not exist.",
-    "`trimtab install --apply --image IMAGE --namespace NAMESPACE` creates the namespace. If Trimtab is in "
-    "another namespace, pass that namespace to `trimtab doctor --namespace`.",
+    "`trimtab install --apply --image IMAGE --system-namespace NAMESPACE` creates the namespace. If Trimtab is in "
+    "another namespace, pass that namespace to `trimtab doctor --system-namespace`.",
 )
 ALL_PAUSED = Code(
     "all-paused",

@@ -9,7 +9,7 @@ from typing import Annotated
 import click
 
 from trimtab.cli.options import takes
-from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.reporting.emit import PageOutput, draw_page, write_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import PRICES
@@ -48,7 +48,7 @@ class ReplayOptions:
         ),
     ] = (50, 70)
     price_paths: Annotated[tuple[str, ...], PRICES] = ()
-    output: ReportOutput
+    output: PageOutput
 
 
 @click.command("replay")
@@ -71,7 +71,8 @@ def verb(options: ReplayOptions) -> None:
     report = replay_captures(
         options.captures, options.presets, [percent / 100 for percent in options.thresholds], options.price_paths
     )
-    write_report(options.output, report, replace(VIEW))
+    view = replace(VIEW, texts={"html": lambda report: draw_page(report, VIEW)})
+    write_report(options.output, report, view)
 
 
 def _find_mistakes(options: ReplayOptions) -> Sequence[ConfigError]:

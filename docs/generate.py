@@ -17,7 +17,6 @@ from docs.pages import (
     autoscaler_flags,
     commands,
     compiled_fields,
-    dashboard_pictures,
     doctor,
     drain_order,
     explain,
@@ -83,10 +82,6 @@ def everything() -> dict[str, str]:
         "docs/reference/commands.md": _NOTE + commands.page(),
         "docs/pictures/demo.svg": pictures.draw_demo(),
         "docs/pictures/top.svg": pictures.draw_top(),
-        **{
-            f"docs/pictures/{one.uid}.svg": dashboard_pictures.draw_dashboard(grafana.drawn(one))
-            for one in dashboards.ALL
-        },
     }
 
 

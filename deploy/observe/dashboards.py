@@ -1,6 +1,7 @@
-"""What is shown: three dashboards. `make generate` draws them into deploy/dashboards."""
+"""What is shown: an overview and its details, four dashboards. `make generate` draws them into deploy/dashboards."""
 
 from deploy.observe.grafana import Dashboard, Panel, Query, Row
+from deploy.observe.overview import OVERVIEW
 
 _MINE = 'pool=~"$pool"'
 _FORECAST_CORES = f'trimtab_compactor_forecast_room{{{_MINE},resource="cpu"}}'
@@ -395,4 +396,4 @@ SIZES = Dashboard(
     ),
 )  # fmt: skip
 
-ALL = (POOLS, PODS, SIZES)
+ALL = (OVERVIEW, POOLS, PODS, SIZES)

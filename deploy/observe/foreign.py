@@ -1,6 +1,8 @@
 """Metrics of others that our dashboards and rules ask for, with the labels they have there."""
 
 FOREIGN = {
+    # Prometheus itself, of every alert of its rules.
+    "ALERTS": {"alertname", "alertstate", "severity"},
     # cAdvisor, by the kubelet's /metrics/cadvisor; `node` is put on by the scrape's own configuration.
     "container_cpu_usage_seconds_total": {"container", "image", "pod", "namespace", "id", "name", "cpu", "node"},
     "container_memory_working_set_bytes": {"container", "image", "pod", "namespace", "id", "name", "node"},

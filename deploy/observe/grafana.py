@@ -30,6 +30,14 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Threshold:
+    """The colour of a figure from a value on; the first one, without a value, is that of all lower figures."""
+
+    value: float | None
+    color: str
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     title: str
     says: str
@@ -39,6 +47,10 @@ class Panel:
     """Grafana's name of it."""
     kind: str = "timeseries"
     stacked: bool = False
+    thresholds: tuple[Threshold, ...] = ()
+    """The colours of a figure, from the lowest value on; without any it has none."""
+    opens: str = ""
+    """The uid of the dashboard that a click opens; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +141,21 @@ def _placed(board: Dashboard) -> Iterator[dict[str, Any]]:
 
 def _panel(panel: Panel) -> dict[str, Any]:
     custom = {"stacking": {"mode": "normal"}, "fillOpacity": 30} if panel.stacked else {}
+    defaults: dict[str, Any] = {"unit": panel.unit, **({"custom": custom} if custom else {})}
+    more: dict[str, Any] = {}
+    if panel.thresholds:
+        steps = [{"color": one.color, "value": one.value} for one in panel.thresholds]
+        defaults |= {"color": {"mode": "thresholds"}, "thresholds": {"mode": "absolute", "steps": steps}}
+        more["options"] = {"colorMode": "background", "reduceOptions": {"calcs": ["lastNotNull"]}}
+    if panel.opens:
+        more["links"] = [{"title": "Open the details", "url": f"/d/{panel.opens}"}]
     return {
         "type": panel.kind,
         "title": panel.title,
         "description": panel.says,
         "datasource": SOURCE,
-        "fieldConfig": {"defaults": {"unit": panel.unit, **({"custom": custom} if custom else {})}, "overrides": []},
+        "fieldConfig": {"defaults": defaults, "overrides": []},
+        **more,
         "targets": [
             {
                 "refId": chr(ord("A") + number),

@@ -193,7 +193,7 @@ The recommender of Trimtab {{ .Chart.AppVersion }} is installed in {{ .Release.N
 VPAs whose only recommender is `trimtab`, and changes nothing else. Check the installation:
 
     kubectl -n {{ .Release.Namespace }} get pods
-    trimtab doctor --namespace {{ .Release.Namespace }}
+    trimtab doctor --system-namespace {{ .Release.Namespace }}
 
 Before `helm uninstall`, remove `spec.recommenders` from these VPAs: otherwise they keep their last recommendation.
 {{- else -}}
@@ -201,7 +201,7 @@ Trimtab {{ .Chart.AppVersion }} is installed in {{ .Release.Namespace }}. No pod
 and no node is drained until a pool has `mode: act`. Check the installation:
 
     kubectl -n {{ .Release.Namespace }} get pods
-    trimtab doctor --namespace {{ .Release.Namespace }}
+    trimtab doctor --system-namespace {{ .Release.Namespace }}
 
 To stop all changes at once:
 

@@ -31,6 +31,13 @@ _COLUMNS = """
 """
 
 
+def spec_fields() -> Iterator[tuple[str, str, str]]:
+    """Yields the path of each field of the spec, its type, and its meaning."""
+    [version] = build_drain_order_crd()["spec"]["versions"]
+    for path, field in _fields(version["schema"]["openAPIV3Schema"]["properties"]["spec"]):
+        yield path, _type(field), field["description"]
+
+
 def page() -> str:
     """Returns the page."""
     [version] = build_drain_order_crd()["spec"]["versions"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.observe import exported
-from docs.pages import policy_language, pools, schemas, settings, words
+from docs.pages import drain_order, policy_language, pools, schemas, settings, words
 from docs.pages.field_docs import attribute_docs, describe_type, own_docs
 from docs.pages.marks import MARKS
 from docs.pages.reason_codes import product_codes
@@ -20,6 +20,7 @@ from trimtab.cli.catalog import (
     ALERT,
     CHECK,
     METRIC,
+    ORDER_FIELD,
     POLICY_FIELD,
     POOL_FIELD,
     REASON,
@@ -67,6 +68,16 @@ def catalog() -> str:
                 for entry in _field(f"spec.{name}", schema)
             ),
             *_pool_fields(),
+            *(
+                CatalogEntry(
+                    kind=ORDER_FIELD,
+                    name=f"drainorder.spec.{path}",
+                    means=_plain(means),
+                    value=value,
+                    page=f"{DOCS}/drain-order.md",
+                )
+                for path, value, means in drain_order.spec_fields()
+            ),
             *(
                 CatalogEntry(
                     kind=mark.kind,

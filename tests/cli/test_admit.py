@@ -243,23 +243,6 @@ def test_a_file_that_is_not_there_is_asked_wrongly(tmp_path: Path) -> None:
     assert has_facts(result.stderr, "a file or folder", "read")
 
 
-def test_html_is_one_page_with_the_same_facts(tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    trimtab(
-        "admit",
-        "-f",
-        write(tmp_path, DEPLOYMENT),
-        "--policies",
-        write(tmp_path, POLICY),
-        "-o",
-        "html",
-        "--output-file",
-        page,
-    )
-    assert "limits.cpu" in page.read_text()
-    assert "http" not in page.read_text().replace("http-equiv", "")
-
-
 def test_strict_tells_scripts_about_warnings(tmp_path: Path) -> None:
     files = ("-f", write(tmp_path, DEPLOYMENT), "-f", write(tmp_path, LIMIT_RANGE))
     assert trimtab("admit", *files, "--policies", write(tmp_path, POLICY)).exit_code == 0
@@ -331,7 +314,7 @@ def test_yaml_output_quotes_text_of_ours_that_would_be_a_boolean(tmp_path: Path)
     assert 'a: "yes", b: "010", c: plain' in result.stdout.replace("'010'", '"010"')
 
 
-@pytest.mark.parametrize("form", ["table", "json", "yaml", "html"])
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
 def test_a_file_that_cannot_be_written_is_asked_wrongly(tmp_path: Path, form: str) -> None:
     nowhere = tmp_path / "no" / "such" / "folder" / "report"
     result = trimtab("admit", "-f", write(tmp_path, DEPLOYMENT), "-o", form, "--output-file", nowhere)
@@ -346,3 +329,11 @@ def test_a_terminal_gets_its_width_and_boxes_and_a_pipe_neither(tmp_path: Path) 
     assert max(map(len, drawn.splitlines())) == 80
     assert "│" in drawn
     assert not set("│┃─━╭") & set(piped)
+
+
+def test_pods_with_the_same_changes_share_one_panel(tmp_path: Path) -> None:
+    names = [f"web-{number}" for number in range(12)]
+    manifest = write(tmp_path, "\n---\n".join(DEPLOYMENT.replace("web", name) for name in names))
+    text = trimtab("admit", "-f", manifest, "--policies", write(tmp_path, POLICY)).stdout
+    assert text.count("and 11 more") == 1
+    assert len(admitted("-f", manifest, "--policies", write(tmp_path, POLICY))["pods"]) == 12

@@ -83,6 +83,7 @@ def test_the_catalog_has_every_kind_and_each_name_once_in_its_kind() -> None:
         "setting",
         "policy field",
         "pool field",
+        "DrainOrder field",
         "annotation",
         "label",
         "taint",

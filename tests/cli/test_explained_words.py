@@ -20,10 +20,13 @@ WORDS = {
     "a metric": r"\btrimtab_[a-z_]+[a-z]\b",
     "a field of a pool": r"\b(?:underUsed|age|keep|pace|resize|optOut|protect|lead)\.[a-z][A-Za-z]+\b",
     "a rule": r"\b[LN]\d\d\b",
+    "a field with its value": r"`([a-z][A-Za-z.]+): [^`]*`",
     "what a message says to explain": r"trimtab explain ([a-z0-9_.\-]+[a-z0-9])",
 }
 """What a word is → how it looks in a message."""
 OTHER_THINGS = {
+    **dict.fromkeys(("failurePolicy", "reinvocationPolicy", "controlledValues"), "a field of Kubernetes or the VPA"),
+    **dict.fromkeys(("compactor.resize", "webhook.timeoutSeconds", "recommender.vpa"), "a value of the chart"),
     "trimtab.dev/burstable-by-default": "the name of a compiled policy",
     "trimtab.dev/compactor": "the name of a controller, which Events show",
     "trimtab.dev/watchdog": "the name of a controller, which Events show",

@@ -10,8 +10,13 @@ import yaml
 from tests.cli.report_runs import read_report, run_verb
 from tests.idle.cluster_with_orphans import PLANTED, cluster_objects, item, workload
 from tests.reasons import has_facts
+from trimtab.installation.manifests import render_manifests
+from trimtab.installation.names import InstallValues
 
 HOUR = 3600
+PRICES = (
+    "InstanceID,Region,AssetClass,InstanceIDField,InstanceType,MarketPriceHourly\n,us-east-1,node,,m5.xlarge,0.05\n"
+)
 MONDAY = 1_767_571_200
 
 
@@ -104,3 +109,53 @@ def test_the_table_says_no_pod_names_it_and_never_unused(folder: Path) -> None:
     result = run_verb("idle", "--cluster", folder / "cluster.json", "--secrets")
     assert has_facts(result.stdout, "no pod names")
     assert "unused" not in result.stdout
+
+
+@pytest.mark.parametrize("namespace", ["trimtab-system", "platform"])
+def test_nothing_that_trimtab_installs_or_writes_is_listed(tmp_path: Path, namespace: str) -> None:
+    values = InstallValues(namespace=namespace, image="trimtab:1", metrics_api=True)
+    written = [
+        item("ConfigMap", namespace, "pool-web", data={}, metadata={"labels": {"trimtab.dev/pool": "web"}}),
+        item("ConfigMap", namespace, "trimtab-state-web", data={}, metadata={"labels": {"trimtab.dev/state": "web"}}),
+        item("ConfigMap", namespace, "trimtab-usage-0", data={}, metadata={"labels": {"trimtab.dev/usage": "0"}}),
+        item("Secret", namespace, "trimtab-webhook-certificate"),
+        workload("Deployment", "shop", "web", {"containers": [{"name": "app", "command": ["run"]}]}),
+    ]
+    objects = [*render_manifests(values), *written]
+    (tmp_path / "installed.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    report = read_report("idle", "--cluster", tmp_path / "installed.json", "--secrets")
+    named = [row["object"] for part in ("orphans", "unjudged", "sleepers", "claims") for row in report[part]]
+    assert [name for name in named if name["namespace"] == namespace] == []
+
+
+def test_a_kind_that_cannot_be_scaled_to_zero_is_not_asked_for_more_usage(tmp_path: Path) -> None:
+    container = {"name": "app", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}
+    agent = workload("DaemonSet", "shop", "agent", {"containers": [container]})
+    rows = ["timestamp,namespace,workload,container,cpu"]
+    rows += [
+        f"{MONDAY + n * HOUR},shop,{who},app,0.1" for n in range(24) for who in ("DaemonSet/agent", "Deployment/web")
+    ]
+    (tmp_path / "day.csv").write_text("\n".join(rows))
+    report = read_report("idle", "--cluster", shop(tmp_path, agent), "--usage", tmp_path / "day.csv")
+    [unknown] = report["unknown"]
+    assert "shop/web" in unknown["subject"]
+
+
+def test_the_prices_that_users_pay_count(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text(PRICES)
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "n",
+            "labels": {"node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.io/region": "us-east-1"},
+        },
+        "status": {
+            "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+            "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+        },
+    }
+    arguments = ("idle", "--cluster", shop(tmp_path, node), "--usage", usage(tmp_path))
+    [listed], [paid] = (read_report(*arguments, *more)["sleepers"] for more in ((), ("--prices", prices)))
+    assert paid["dollarsPerMonth"] < listed["dollarsPerMonth"] / 2

@@ -220,3 +220,14 @@ def test_an_item_of_a_list_has_its_type_as_a_patch_needs_it() -> None:
     item = msgspec.Raw(b' {"metadata": {"name": "web"}, "kind": "Deployment"}')
     typed = add_type(item, "apps/v1", "Deployment")
     assert json.loads(bytes(typed)) == {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
+
+
+def test_findings_are_selected_by_the_labels_of_their_objects(tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    file.write_text(Path(BAD).read_text())
+    found = {one["name"] for one in json.loads(run_lint("-f", str(file), "-o", "json").stdout)["findings"]}
+    assert found
+    labelled = run_lint("-f", str(file), "-l", "no-such-label", "-o", "json")
+    assert json.loads(labelled.stdout)["findings"] == []
+    everything = run_lint("-f", str(file), "-l", "!no-such-label", "-o", "json")
+    assert {one["name"] for one in json.loads(everything.stdout)["findings"]} == found

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 import trimtab
-from tests.reasons import has_facts
 from trimtab.cli.command_tree import iterate_contexts
 from trimtab.cli.main import cli
 from trimtab.cli.options import given_settings, takes
@@ -153,16 +152,6 @@ def test_options_of_click_are_made_in_one_module() -> None:
 
 def test_a_flag_is_declared_once() -> None:
     assert sum(count_calls("option").values()) <= MAX_DECLARATIONS
-
-
-@pytest.mark.parametrize("words", [("--rule", "L41"), ("--rule=L41",)])
-def test_the_former_name_of_an_option_works_and_names_the_present_one(tmp_path: Path, words: tuple[str, ...]) -> None:
-    manifest = tmp_path / "pod.yaml"
-    manifest.write_text("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a}]}}")
-    former = CliRunner().invoke(cli, ["lint", "-f", str(manifest), *words])
-    present = CliRunner().invoke(cli, ["lint", "-f", str(manifest), "--only", "L41"])
-    assert (former.exit_code, former.stdout) == (present.exit_code, present.stdout)
-    assert has_facts(former.stderr, "--rule", "--only")
 
 
 def test_what_follows_two_dashes_is_no_option() -> None:

@@ -3,19 +3,23 @@
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from html.parser import HTMLParser
+from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from rich.table import Table
 from rich.text import Text
 
+from tests.cli.recommending import usage
 from tests.cli.report_pages import NAMES, build_page
-from tests.cli.snapshots import trimtab
-from tests.cli.worlds import DEPLOYMENT, POLICY, write
+from tests.cli.snapshots import half_empty, snapshot, trimtab
 from trimtab.cli.page.console_page import PageConsole
 from trimtab.cli.page.style import page_style
+from trimtab.kube.client import name_cluster
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +115,63 @@ def test_what_a_table_holds_is_text_and_each_cell_has_its_columns_name() -> None
 
 
 def test_a_page_is_the_same_for_every_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ("admit", "-f", write(tmp_path, DEPLOYMENT), "--policies", write(tmp_path, POLICY), "-o", "html")
-    wide = trimtab(*arguments).stdout
+    cluster = snapshot(tmp_path, *half_empty())
+    wide = trimtab("plan", "--cluster", cluster, "-o", "html").stdout
     monkeypatch.setenv("COLUMNS", "40")
-    assert trimtab(*arguments).stdout == wide
+    assert trimtab("plan", "--cluster", cluster, "-o", "html").stdout == wide
+
+
+@EACH_PAGE
+def test_a_page_says_where_it_comes_from_and_how_to_make_it_again(pages: dict[str, str], name: str) -> None:
+    [(cluster, at, version, command)] = ORIGIN.findall(pages[name])
+    assert cluster.startswith("Snapshot snapshot-")
+    assert abs((datetime.now(UTC) - datetime.strptime(at, "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC)).days) < 1
+    assert version == metadata.version("trimtab")
+    assert command.startswith(f"trimtab {name} --cluster ")
+    assert "html" not in command
+
+
+ORIGIN = re.compile(r'<p class="soft origin">(.*?)\. Made at (.*?) by trimtab (.*?): <code>(.*?)</code></p>')
+
+
+@EACH_PAGE
+def test_a_page_begins_with_the_answer_and_a_picture_of_the_change(pages: dict[str, str], name: str) -> None:
+    headline, rest = re.search(r"<h1>(.*?)</h1>(.*)", pages[name], re.DOTALL).groups()  # type: ignore[union-attr]
+    assert re.match(r"\d+ of \d+ (nodes|containers)", headline)
+    assert f"<title>{headline} – trimtab {name}" in pages[name]
+    assert rest.index('class="was"') < rest.index("<table")
+    assert rest.count('<rect class="was"') == rest.count('<rect class="becomes"') > 0
+
+
+def test_a_page_of_a_live_cluster_has_the_name_of_its_context(tmp_path: Path) -> None:
+    names = ("prod", "test")
+    contexts = [{"name": name, "context": {"cluster": name, "user": "operator"}} for name in names]
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "prod",
+        "contexts": contexts,
+        "clusters": [{"name": name, "cluster": {"server": "https://127.0.0.1:1"}} for name in names],
+        "users": [{"name": "operator", "user": {}}],
+    }
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    assert name_cluster(str(tmp_path / "config")) == "prod"
+    assert name_cluster(str(tmp_path / "config"), "test") == "test"
+
+
+def test_a_page_has_no_value_of_a_header(tmp_path: Path) -> None:
+    login = ("--header", "Authorization: Bearer secret-1")
+    page = trimtab("recommend", "--usage", usage(tmp_path), *login, "-o", "html").stdout
+    assert "secret-1" not in page
+    assert "--header" in page
+
+
+@pytest.mark.parametrize("verb", ["lint -f x.yaml", "doctor", "savings", "idle --cluster x.json", "policies list"])
+def test_a_verb_without_a_picture_has_no_page(verb: str) -> None:
+    result = trimtab(*verb.split(), "-o", "html")
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_a_view_without_a_page_refuses_it(tmp_path: Path) -> None:
+    result = trimtab("plan", "--cluster", snapshot(tmp_path, *half_empty()), "--for", "cpu=1", "-o", "html")
+    assert (result.exit_code, result.stdout) == (2, "")

@@ -244,7 +244,7 @@ def test_the_page_is_whole_and_asks_the_network_for_nothing(cluster: Path, tmp_p
     assert "://" not in text
     assert text.count("<script>") == 1
     assert "default-src 'none'" in text
-    assert "3 nodes → 1" in text
+    assert "2 of 3 nodes" in text
 
 
 def test_names_from_the_cluster_are_escaped_on_the_page(tmp_path: Path) -> None:

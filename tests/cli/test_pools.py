@@ -30,7 +30,7 @@ def imported(folder: Path, text: str, *options: str) -> Result:
 
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_pools_are_printed_as_config_maps_that_are_read_again(tmp_path: Path, form: str) -> None:
-    done = imported(tmp_path, json.dumps(SAID), "-o", form, "--namespace", "ours")
+    done = imported(tmp_path, json.dumps(SAID), "-o", form, "--system-namespace", "ours")
     assert done.exit_code == 0
     document = yaml.safe_load(done.stdout)
     [manifest] = document["items"] if form == "json" else [document]

@@ -80,7 +80,7 @@ def test_a_pool_in_a_namespace_that_the_compactor_does_not_read_is_a_finding(tmp
     result = check(path)
     assert result.exit_code == 1
     assert "pool-in-other-namespace" in result.stdout
-    assert check(path, "-n", "default").exit_code == 0
+    assert check(path, "--system-namespace", "default").exit_code == 0
 
 
 @pytest.fixture

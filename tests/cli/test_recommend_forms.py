@@ -51,7 +51,7 @@ def test_the_page_draws_every_curve_and_asks_the_network_for_nothing(tmp_path: P
     text = trimtab("recommend", "--usage", evil, "-o", "html").stdout
     assert text.count("<svg") == 2
     assert "2026-01-05" in text
-    assert "sure to 100%" in text
+    assert "confidence 100%" in text
     assert "<script" not in text
     assert "http:" not in text
     assert "https:" not in text

@@ -44,7 +44,7 @@ def test_a_plan_reads_the_configuration_as_a_scheduler_that_packs(cluster: Path)
 
 
 def test_the_manifests_are_a_whole_scheduler(cluster: Path) -> None:
-    documents = printed("manifests", "--cluster", cluster, "--scheduler-name", "mine", "--namespace", "infra")
+    documents = printed("manifests", "--cluster", cluster, "--scheduler-name", "mine", "--scheduler-namespace", "infra")
     kinds = [one["kind"] for one in documents]
     assert kinds.count("ClusterRoleBinding") == 2
     assert {"ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment"} <= set(kinds)

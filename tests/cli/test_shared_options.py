@@ -1,4 +1,4 @@
-"""What the options that many verbs share mean on each of them: no verb gives one a meaning that is not listed here."""
+"""Options that many verbs share mean the same on each, and a former name is refused with the present one."""
 
 from __future__ import annotations
 
@@ -8,28 +8,20 @@ from collections.abc import Iterator, Mapping
 import click
 import pytest
 
+from tests.cli.snapshots import trimtab
 from trimtab.cli.command_tree import iterate_contexts
 
-MEANINGS: Mapping[str, Mapping[str, str]] = {
-    "--cluster": {"objects": r"A file or folder from|The source of the objects"},
-    "--prices": {"prices": "the prices that you pay"},
-    "-A": {"all": "Include all namespaces, even if --namespace names one"},
-    "-l": {"select": r"(Include only|Drain the) .* with these labels"},
-    "--pool": {"select": r"\bonly\b.* (this )?pool|the nodes of this pool|Reopen this pool"},
-    "--now": {
-        "present": r"The (present time|time of the (plan|snapshot))",
-        "end of history": "The end of the history",
-    },
-    "-n": {
-        "select": r"(Include|Read) only",
-        "ours": r"Trimtab's own namespace|namespace of Trimtab|of the compactor|in which Trimtab is installed",
-        "object": r"of the (pod|Deployment|scheduler|cluster autoscaler|placeholder pods)\b",
-    },
+MEANINGS: Mapping[str, str] = {
+    "--cluster": r"A file or folder from|The source of the objects",
+    "--prices": "the prices that you pay",
+    "-A": "Include all namespaces, even if --namespace names one",
+    "-l": r"(Include only|Drain the) .* with these labels",
+    "--pool": r"\bonly\b.* (this )?pool|the nodes of this pool|Reopen this pool",
+    "--now": "The present time, from which ages and histories count back",
+    "-n": r"The namespace of the workloads? that you ask about",
+    "--system-namespace": "The namespace in which Trimtab is installed",
 }
-"""Option → meaning → what its help says then. The first meaning is the one that a new verb gives it."""
-
-OTHERWISE: Mapping[tuple[str, str], int] = {("--now", "end of history"): 2, ("-n", "ours"): 17, ("-n", "object"): 5}
-"""Option and another meaning than the first → the number of verbs that give it this meaning. It only falls."""
+"""Option → what its help says on every verb."""
 
 
 def iterate_uses(option: str) -> Iterator[tuple[str, click.Option]]:
@@ -40,15 +32,11 @@ def iterate_uses(option: str) -> Iterator[tuple[str, click.Option]]:
                 yield context.command_path.removeprefix("trimtab "), parameter
 
 
-def find_meanings(option: str, text: str) -> list[str]:
-    return [meaning for meaning, pattern in MEANINGS[option].items() if re.search(pattern, text)]
-
-
 @pytest.mark.parametrize("option", MEANINGS)
-def test_an_option_has_one_of_its_listed_meanings_on_every_verb(option: str) -> None:
-    by_verb = {verb: find_meanings(option, use.help or "") for verb, use in iterate_uses(option)}
+def test_an_option_has_its_one_meaning_on_every_verb(option: str) -> None:
+    by_verb = {verb: use.help or "" for verb, use in iterate_uses(option)}
     assert len(by_verb) > 4
-    assert {verb: meanings for verb, meanings in by_verb.items() if len(meanings) != 1} == {}
+    assert {verb: text for verb, text in by_verb.items() if not re.search(MEANINGS[option], text)} == {}
 
 
 @pytest.mark.parametrize("option", MEANINGS)
@@ -56,12 +44,39 @@ def test_an_option_has_one_long_name_and_one_form_on_every_verb(option: str) -> 
     assert len({(*use.opts, use.metavar, use.multiple) for _, use in iterate_uses(option)}) == 1
 
 
-@pytest.mark.parametrize(("option", "meaning"), OTHERWISE, ids=" ".join)
-def test_no_more_verbs_give_an_option_another_meaning(option: str, meaning: str) -> None:
-    verbs = [verb for verb, use in iterate_uses(option) if meaning in find_meanings(option, use.help or "")]
-    assert len(verbs) == OTHERWISE[option, meaning], verbs
+def test_a_verb_that_selects_namespaces_of_a_list_selects_all_of_them_and_labels_too() -> None:
+    """A verb about one object has its namespace alone."""
+    uses = {flag: {verb for verb, _ in iterate_uses(flag)} for flag in ("-n", "-A", "-l")}
+    assert uses["-n"] - uses["-A"] == {"why pod", "metrics-api propose-hpa"}
+    assert uses["-A"] - uses["-l"] == set()
 
 
-def test_every_meaning_but_the_first_has_its_number() -> None:
-    others = {(option, meaning) for option, meanings in MEANINGS.items() for meaning in [*meanings][1:]}
-    assert set(OTHERWISE) == others
+FORMER = (
+    ("doctor -n trimtab", "-n", "--system-namespace"),
+    ("doctor -ntrimtab", "-n", "--system-namespace"),
+    ("compactor status --namespace=trimtab", "--namespace", "--system-namespace"),
+    ("install --namespace trimtab", "--namespace", "--system-namespace"),
+    ("certs status --namespace trimtab", "--namespace", "--system-namespace"),
+    ("why node web-0 -n trimtab", "-n", "--system-namespace"),
+    ("machines priorities -n kube-system", "-n", "--autoscaler-namespace"),
+    ("scheduler manifests -n kube-system", "-n", "--scheduler-namespace"),
+    ("plan --pool all=keen", "--pool", "--preset"),
+    ("admit --explain", "--explain", "--details"),
+    ("lint --rule=L41", "--rule", "--only"),
+)
+"""A command line, the former name of an option in it, and its present name."""
+
+
+@pytest.mark.parametrize(("line", "former", "present"), FORMER, ids=[line for line, _, _ in FORMER])
+def test_a_former_name_is_refused_with_the_present_one(line: str, former: str, present: str) -> None:
+    result = trimtab(*line.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"{former} is now called {present}")
+
+
+def test_no_former_name_is_a_name_of_another_option_of_its_verb() -> None:
+    """`vpa propose -n` selects workloads, and nothing refuses it."""
+    assert trimtab("metrics-api", "propose-hpa", "--help").stderr == ""
+    result = trimtab("vpa", "propose", "-n", "shop", "--usage", "nosuch.csv")
+    assert "is now called" not in result.stderr

@@ -42,7 +42,8 @@ def test_pods_are_drawn_where_they_came_to_run(cluster: Path) -> None:
 
 def test_the_chart_has_a_bar_for_each_round(cluster: Path) -> None:
     lines = trimtab("simulate", "--cluster", cluster, *KEEN).output.splitlines()
-    assert has_facts(lines[0], "3 nodes → 1", "1 round", "2 evictions", "0 pods moved twice", "0 pods left pending")
+    assert has_facts(lines[0], "3 nodes → 1", "1 round", "2 evictions")
+    assert "0 pods" not in lines[0]
     (before,) = [line for line in lines if line.startswith(" before")]
     (after,) = [line for line in lines if line.startswith("round 1")]
     assert before.count("█") == 50

@@ -215,3 +215,20 @@ def test_no_vpa_is_proposed_with_which_the_api_server_refuses_pods(tmp_path: Pat
     whole = bounded(tmp_path, "Container", "2", level={"requests": {"cpu": "2"}}, max={"cpu": "4"})
     (row,) = read_report("vpa", "propose", "--usage", usage, "--cluster", whole)["proposals"]
     assert (row["action"], row["reason"]["code"]) == ("none", "vpa-pod-level-resources")
+
+
+@pytest.mark.parametrize(
+    ("selection", "count"),
+    [
+        (("-n", "shop"), 1),
+        (("-n", "ops"), 0),
+        (("-n", "ops", "-A"), 1),
+        (("-l", "app=web"), 1),
+        (("-l", "app=cart"), 0),
+    ],
+)
+def test_workloads_are_selected_by_namespace_and_label(
+    usage: Path, cluster: Path, selection: tuple[str, ...], count: int
+) -> None:
+    report = read_report("vpa", "propose", "--usage", usage, "--cluster", cluster, *selection)
+    assert len(report["proposals"]) == count

@@ -103,7 +103,7 @@ def test_a_node_that_an_autoscaler_deletes_is_called_so(tmp_path: Path) -> None:
 
 
 def test_an_open_node_was_cordoned_by_none_and_a_node_without_a_pool_is_called_so(tmp_path: Path) -> None:
-    actual_report = report(tmp_path, node("n1", labels=LABELS))
+    actual_report = report(tmp_path, node("n1", labels=LABELS), pool("batch", "mode: act"))
     assert actual_report["cordon"]["by"] == "none"
     assert has_facts(actual_report["notes"][0], "pool web", "has no ConfigMap", "never drains")
 
@@ -155,3 +155,30 @@ def test_the_record_of_an_order_says_who_ordered_the_drain_and_how_to_undo_it(tm
     assert cordon["by"] == "other"
     assert has_facts(cordon["text"], "order o1", "by ann", "kernel 6.12")
     assert [undo.split()[1:3] for undo in cordon["undo"]] == [["drain", "--release"]]
+
+
+def test_why_and_plan_give_the_same_reasons(tmp_path: Path) -> None:
+    cluster_file = snapshot(
+        tmp_path, node("n1", labels=LABELS), node("n2", labels=LABELS), pod("web-0", "n1", owner="")
+    )
+    planned = json.loads(trimtab("plan", "--cluster", cluster_file, "--explain", "node", "n1", "-o", "json").stdout)
+    [explained] = planned["explained"]
+    known = json.loads(trimtab("why", "node", "n1", "--cluster", cluster_file, "-o", "json").stdout)
+    assert known["chain"] == explained["chain"]
+    moved = json.loads(trimtab("why", "pod", "default/web-0", "--cluster", cluster_file, "-o", "json").stdout)
+    planned = json.loads(
+        trimtab("plan", "--cluster", cluster_file, "--explain", "pod", "default/web-0", "-o", "json").stdout
+    )
+    assert moved["chain"] == planned["explained"][0]["chain"]
+
+
+def test_a_cluster_without_pools_is_not_said_to_have_a_node_outside_of_them(tmp_path: Path) -> None:
+    """A plan assumes pools then, so `in no pool` would contradict it."""
+    [note, *_] = report(tmp_path, node("n1", labels=LABELS), pod("web-0", "n1"))["notes"]
+    assert has_facts(note, "no pool of Trimtab", "preset balanced")
+    assert "is in no pool" not in note
+
+
+def test_objects_that_allow_no_plan_say_why(tmp_path: Path) -> None:
+    [sentence] = report(tmp_path, node("n1", labels=LABELS))["chain"]
+    assert has_facts(sentence, "no plan", "pods")

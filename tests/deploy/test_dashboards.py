@@ -12,6 +12,7 @@ from deploy.observe.exported import everything
 from deploy.observe.expressions import series
 from deploy.observe.foreign import FOREIGN
 from deploy.observe.grafana import Dashboard, drawn
+from deploy.observe.overview import OVERVIEW
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = rules.everything()
@@ -67,6 +68,25 @@ def test_panels_lie_beside_and_below_each_other_and_say_what_they_mean(board: Da
     assert max(x for x, _ in places) < 24
     assert len({panel["id"] for panel in panels}) == len(panels)
     assert all(panel.says for panel in board.panels)
+
+
+def test_the_overview_comes_first_and_judges_its_figures() -> None:
+    judged = [panel for panel in OVERVIEW.panels if panel.thresholds]
+    assert ALL[0] is OVERVIEW
+    assert len(judged) >= 8
+    for panel in judged:
+        first, *others = panel.thresholds
+        values = [one.value for one in others]
+        assert first.value is None, panel.title
+        assert values == sorted(values), panel.title
+        assert {one.color for one in panel.thresholds} >= {"green"}, panel.title
+
+
+def test_every_figure_of_the_overview_opens_a_dashboard_that_exists() -> None:
+    assert {panel.opens for panel in OVERVIEW.panels} <= {board.uid for board in ALL[1:]}
+    urls = [link["url"] for panel in drawn(OVERVIEW)["panels"] for link in panel.get("links", ())]
+    assert len(urls) == len(list(OVERVIEW.panels))
+    assert set(urls) == {f"/d/{board.uid}" for board in ALL[1:]}
 
 
 def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:

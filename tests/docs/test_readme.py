@@ -34,7 +34,7 @@ def test_each_peer_has_its_row(peer: str) -> None:
     assert f"\n| {peer} | " in README
 
 
-@pytest.mark.parametrize("name", ["demo", "top", "trimtab-pools", "trimtab-pods", "trimtab-sizes"])
+@pytest.mark.parametrize("name", ["demo", "top"])
 def test_a_picture_loads_nothing(name: str) -> None:
     picture = (ROOT / f"docs/pictures/{name}.svg").read_text(encoding="utf-8")
     assert set(re.findall(r"https?://[^\"' )]+", picture)) == {"http://www.w3.org/2000/svg"}

@@ -260,7 +260,7 @@ def captured(cluster: Cluster, folder: Path) -> Path:
 
 def ask(cluster: Cluster, *words: str, expect: int = 0) -> Any:
     """`trimtab compactor WORDS`, its JSON where it prints some."""
-    command = [sys.executable, "-m", "trimtab", "compactor", *words, "--namespace", cluster.namespace]
+    command = [sys.executable, "-m", "trimtab", "compactor", *words, "--system-namespace", cluster.namespace]
     login = ["--kubeconfig", str(cluster.kubeconfig)]
     done = subprocess.run([*command, *login], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == expect, done.stderr

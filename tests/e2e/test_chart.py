@@ -251,7 +251,7 @@ def test_the_hook_is_restricted_as_every_pod_of_ours_and_told_what_to_keep(helm:
     job = listed_objects["Job", NAMESPACE, "trimtab-uninstall"]
     pod, [container] = job["spec"]["template"]["spec"], job["spec"]["template"]["spec"]["containers"]
     other = listed_objects["Deployment", NAMESPACE, "trimtab-webhook"]["spec"]["template"]["spec"]
-    assert container["args"] == ["install", "--remove", "--traces", "--namespace", NAMESPACE, "--keep-usage"]
+    assert container["args"] == ["install", "--remove", "--traces", "--system-namespace", NAMESPACE, "--keep-usage"]
     assert (pod["securityContext"], container["securityContext"], container["image"]) == (
         other["securityContext"],
         other["containers"][0]["securityContext"],

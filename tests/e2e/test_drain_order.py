@@ -125,7 +125,7 @@ def test_a_pool_that_rehearses_is_named_and_the_order_begins_when_it_acts(orderi
 def test_the_command_hands_over_and_follows(ordering: Cluster, tmp_path: Path) -> None:
     nodes, rest = prepare(ordering, order=2, rest=2, replicas=2)
     login = grant_orders(ordering)
-    hands_over = ("--through-compactor", "--namespace", ordering.namespace)
+    hands_over = ("--through-compactor", "--system-namespace", ordering.namespace)
     without = drain(login, *nodes, *hands_over)
     assert without.code == 3, "no compactor leads"
     assert not ordering.list("DrainOrder")
@@ -148,7 +148,7 @@ def test_an_interrupt_of_the_command_leaves_the_order_to_the_compactor(ordering:
     login = grant_orders(ordering)
     with order_compactor(ordering, tmp_path) as one:
         ordering.eventually(lambda: one.told("leads"), within=30)
-        run = Drain(login, [*nodes, "--through-compactor", "--namespace", ordering.namespace]).start()
+        run = Drain(login, [*nodes, "--through-compactor", "--system-namespace", ordering.namespace]).start()
         ordering.eventually(lambda: run.events("cordoned"), within=60)
         interrupt(run)
         assert run.finish(20) == 3, run.text

@@ -121,9 +121,9 @@ def test_an_installation_in_another_namespace_is_neither_taken_over_nor_cut_off(
     here: Installed, asked: tuple[str, ...]
 ) -> None:
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        here.command("install", *asked, "--namespace", "elsewhere")
+        here.command("install", *asked, "--system-namespace", "elsewhere")
     assert failed.value.returncode == 2
-    assert f"--namespace {here.values.namespace}" in failed.value.stderr
+    assert f"--system-namespace {here.values.namespace}" in failed.value.stderr
     assert here.calls()
 
 

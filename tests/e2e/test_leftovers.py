@@ -74,7 +74,7 @@ def test_whoever_leads_next_cleans_up_after_a_leader_that_was_killed(
 
 def test_a_removal_cleans_up_after_a_leader_that_was_killed(scene: Scene, cluster: Cluster, tmp_path: Path) -> None:
     scene.killed(tmp_path)
-    arguments = ["install", "--remove", "--traces", "--namespace", cluster.namespace]
+    arguments = ["install", "--remove", "--traces", "--system-namespace", cluster.namespace]
     command = [sys.executable, "-m", "trimtab", *arguments, "--kubeconfig", str(cluster.kubeconfig)]
     output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=120).stdout
     assert output.count("restored") == 1

@@ -91,7 +91,7 @@ def test_the_compactor_rehearses(life: Life) -> None:
 
 @pytest.mark.skipif("doctor" not in VERBS, reason="there is no such verb yet")
 def test_the_doctor_finds_nothing(life: Life) -> None:
-    life.command("doctor", "--namespace", NAMESPACE)
+    life.command("doctor", "--system-namespace", NAMESPACE)
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing())

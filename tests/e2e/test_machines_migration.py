@@ -102,7 +102,7 @@ def test_thirty_nodes_move_to_another_type(cluster: Cluster, tmp_path: Path) -> 
                         "6",
                         "--follow",
                         "3",
-                        "--namespace",
+                        "--system-namespace",
                         cluster.namespace,
                         "--cluster",
                         "live",
@@ -146,13 +146,22 @@ def test_undo_leaves_nothing(cluster: Cluster) -> None:
     cluster.deployment("web", replicas=2, cpu="1700m", spec={"nodeSelector": {"nodepool": old}})
     cluster.eventually(lambda: len(cluster.running()) == 2, within=60)
     process = trimtab(
-        cluster, "legacy", "--pool", old, "--to-pool", new, "--apply", "--no-compare", "--namespace", cluster.namespace
+        cluster,
+        "legacy",
+        "--pool",
+        old,
+        "--to-pool",
+        new,
+        "--apply",
+        "--no-compare",
+        "--system-namespace",
+        cluster.namespace,
     )
     assert process.returncode == 0, process.stderr
     assert "trimtab.dev/legacy:PreferNoSchedule" in process.stdout, process.stdout
     text = "trimtab.dev/placeholder"
     assert len(cluster.list("Pod", selector=text)) == 2
-    undone = trimtab(cluster, "legacy", "--pool", old, "--undo", "--namespace", cluster.namespace)
+    undone = trimtab(cluster, "legacy", "--pool", old, "--undo", "--system-namespace", cluster.namespace)
     assert undone.returncode == 0, undone.stderr
     cluster.eventually(lambda: not cluster.list("Pod", selector=text))
     for node in nodes(cluster, old):

@@ -38,7 +38,7 @@ def test_the_pools_of_the_cluster_are_checked(cluster: Cluster) -> None:
         metadata = {"name": f"pool-{pool}", "labels": {POOL_LABEL: pool}}
         data = {"pool.yaml": settings}
         cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-    done = asked(cluster, "pools", "check", "--cluster", "live", "-n", cluster.namespace, "-o", "json")
+    done = asked(cluster, "pools", "check", "--cluster", "live", "--system-namespace", cluster.namespace, "-o", "json")
     report = json.loads(done.stdout)
     assert done.returncode == 1
     assert [pool["name"] for pool in report["pools"]] == [name, f"{name}x"]
@@ -46,7 +46,7 @@ def test_the_pools_of_the_cluster_are_checked(cluster: Cluster) -> None:
 
 
 def test_a_compactor_that_never_ran_is_said_to_be_so(cluster: Cluster) -> None:
-    done = asked(cluster, "compactor", "status", "-n", cluster.namespace)
+    done = asked(cluster, "compactor", "status", "--system-namespace", cluster.namespace)
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     assert has_facts(text, "no compactor leads", "no Lease")

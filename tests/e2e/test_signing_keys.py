@@ -46,7 +46,7 @@ class Scene:
 
     def says(self, *words: str, expect: int = 0) -> str:
         """What the command prints, on both streams."""
-        login = ["--namespace", self.cluster.namespace, "--kubeconfig", str(self.cluster.kubeconfig)]
+        login = ["--system-namespace", self.cluster.namespace, "--kubeconfig", str(self.cluster.kubeconfig)]
         command = [sys.executable, "-m", "trimtab", *words, *login]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == expect, done.stdout + done.stderr
@@ -109,7 +109,7 @@ def test_a_leader_takes_a_rotation_over_while_it_leads(cluster: Cluster, tmp_pat
         cluster.eventually(lambda: cluster.get("Secret", SIGNING).get("data"), within=60, what="a first key")
         cluster.eventually(lambda: one.told("leads"), within=30)
         terms = len(one.told("leads"))
-        login = ["--namespace", cluster.namespace, "--kubeconfig", str(cluster.kubeconfig)]
+        login = ["--system-namespace", cluster.namespace, "--kubeconfig", str(cluster.kubeconfig)]
         words = ["certs", "rotate-signing-key", "compactor", "--yes"]
         subprocess.run([sys.executable, "-m", "trimtab", *words, *login], cwd=ROOT, check=True, timeout=60)
         cluster.eventually(lambda: len(one.told("leads")) > terms, within=90, what="all is read anew")

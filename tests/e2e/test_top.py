@@ -26,7 +26,7 @@ SLOW = {"testbed.trimtab.dev/ready-after": "1s"}
 
 def run(cluster: Cluster, *words: str) -> str:
     command = [sys.executable, "-m", "trimtab", *words]
-    login = ("--kubeconfig", str(cluster.kubeconfig), "--namespace", cluster.namespace)
+    login = ("--kubeconfig", str(cluster.kubeconfig), "--system-namespace", cluster.namespace)
     result = subprocess.run([*command, *login], capture_output=True, text=True, env=environ.plain(), check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -61,7 +61,7 @@ def test_the_screen_is_drawn_on_a_terminal_and_q_ends_it(cluster: Cluster, colum
     cluster.pool(f"screen-{cluster.namespace[-5:]}", nodes=2, cpu="4", memory="16Gi")
     process, hand = pty.fork()
     if process == 0:
-        login = ["--kubeconfig", str(cluster.kubeconfig), "--namespace", cluster.namespace, "--interval", "1"]
+        login = ["--kubeconfig", str(cluster.kubeconfig), "--system-namespace", cluster.namespace, "--interval", "1"]
         os.execve(
             sys.executable,
             [sys.executable, "-m", "trimtab", "top", *login],

@@ -29,7 +29,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "plan": (
         _PLANNED,
         (*_PLANNED, "--explain", "node", "{node}"),
-        (*_PLANNED, "--resize", "--pool", "{pool}"),
+        (*_PLANNED, "--resize", "--preset", "{pool}=keen"),
         (*_PLANNED, "--for", "cpu=2,memory=1Gi,count=2,within=zone", "--as-order"),
         (*_PLANNED, "--for", "cpu=2000,memory=1Gi"),
         (*_PLANNED, "--for-node-of", "{pool}", "--as-order"),

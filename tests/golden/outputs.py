@@ -19,6 +19,7 @@ import click
 import yaml
 from click.testing import CliRunner, Result
 
+from tests.golden.broken_words import find_broken_words
 from tests.golden.commands import ARGUMENTS, WITHOUT_CLUSTER, Form, iter_commands, list_brief_forms, list_forms
 from tests.golden.recorded_api import serve_objects
 from tests.golden.snapshots import NOW, SNAPSHOTS, load_snapshot
@@ -46,6 +47,8 @@ class GoldenRuns:
     def __init__(self, name: str, folder: Path) -> None:
         self.snapshot = load_snapshot(name)
         self.folder = folder
+        self.broken_words: list[str] = []
+        """The pieces of words on terminals of 80 columns, of all commands that were run."""
 
     def render_command(
         self, words: str, command: click.Command, is_whole: bool = False, has_brief_runs: bool = False
@@ -60,6 +63,7 @@ class GoldenRuns:
             line = [word.format_map(self.snapshot.names) if "{" in word else word for word in arguments]
             yield f"$ trimtab {' '.join([words, *line])}\n"
             earlier: dict[str, Form] = {}
+            texts: dict[Form, str] = {}
             is_brief = has_brief_runs or number > 0 or (self.snapshot.name, words) in LONG_RUNS
             for form in list_brief_forms(command) if is_brief else list_forms(command):
                 text = self._run([*words.split(), *line], form)
@@ -67,8 +71,12 @@ class GoldenRuns:
                     yield f"── {form}: the same as {earlier[text]}\n"
                     continue
                 earlier[text] = form
+                texts[form] = text
                 yield f"── {form}\n{text if is_whole else shorten_text(text)}"
             yield "\n"
+            elsewhere = [texts[form] for form in (Form("table", 200), Form("table")) if form in texts]
+            if elsewhere and (narrow := texts.get(Form("table", 80))) is not None:
+                self.broken_words += [f"{words}: {one}" for one in find_broken_words(narrow, elsewhere)]
 
     def _run(self, line: list[str], form: Form) -> str:
         if form.name != "table":

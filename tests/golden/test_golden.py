@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.__main__ import choose_cases
+from tests.golden.broken_words import find_broken_words
 from tests.golden.commands import ARGUMENTS, LEFT_OUT, iter_commands
 from tests.golden.outputs import (
     FOLDER,
@@ -41,8 +42,10 @@ def enter_snapshot() -> Iterator[Callable[[str], GoldenRuns]]:
 
 @pytest.mark.parametrize(("name", "words"), SMALL, ids=[f"{words} of {name}" for name, words in SMALL])
 def test_a_command_prints_what_is_stored(enter_snapshot: Callable[[str], GoldenRuns], name: str, words: str) -> None:
-    text = enter_snapshot(name).render_command(words, COMMANDS[words])
+    runs = enter_snapshot(name)
+    text = runs.render_command(words, COMMANDS[words])
     assert text == output_file(name, words).read_text(encoding="utf-8"), HINT
+    assert runs.broken_words == []
 
 
 @pytest.mark.parametrize("words", LARGE)
@@ -93,6 +96,17 @@ def test_words_choose_verbs_and_clusters() -> None:
 def test_a_word_that_chooses_nothing_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match=r"no (verb|cluster)"):
         choose_cases(["plan", word])
+
+
+@pytest.mark.parametrize(
+    ("narrow", "broken"),
+    [
+        ("│ Conta │ Request │\n│ iner  │         │\n│ postgres │ 100m │", ["conta of container"]),
+        ("│ Container │\n│ Request   │\npostgres 100m", []),
+    ],
+)
+def test_a_word_in_two_pieces_is_found(narrow: str, broken: list[str]) -> None:
+    assert find_broken_words(narrow, ["CONTAINER   REQUEST\npostgres    100m"]) == broken
 
 
 def test_a_long_output_is_stored_as_its_ends_and_a_digest() -> None:

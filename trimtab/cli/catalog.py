@@ -28,6 +28,7 @@ REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD, METRIC, WORD, COL
     "column",
     "report field",
 )
+ORDER_FIELD: Final = "DrainOrder field"
 FILE: Final = "catalog.json"
 MAX_SUGGESTIONS = 5
 MARK_PREFIX = "trimtab.dev/"
@@ -66,14 +67,20 @@ def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntr
 
     Fields of a policy are found with and without their first words (`podpolicy.spec.rollout`, `spec.rollout`,
     `rollout`), fields of a pool with and without `pool.`. If there is no such field, the fields whose paths end with
-    the name are returned (`requests.cpu`). The name of a group of pool fields (`pace`) stands for its fields.
+    the name are returned (`requests.cpu`), of a single word (`override`) the first ones. The name of a group of pool
+    fields (`pace`) stands for its fields.
     """
     wanted = _normalize(name)
     exact = [entry for entry in catalog if wanted in _spellings(entry)]
     group = _find_group(catalog, wanted.removeprefix("pool."))
     if group is not None and all(entry.kind != POOL_FIELD for entry in exact):
         return [*exact, group]
-    return exact or [entry for entry in catalog if "." in wanted and _normalize(entry.name).endswith(f".{wanted}")]
+    if exact:
+        return exact
+    ends = [entry for entry in catalog if _normalize(entry.name).endswith(f".{wanted}")]
+    if "." in wanted:
+        return ends
+    return [entry for entry in ends if entry.kind in (POLICY_FIELD, POOL_FIELD, ORDER_FIELD)][:MAX_SUGGESTIONS]
 
 
 def _find_group(catalog: Sequence[CatalogEntry], wanted: str) -> CatalogEntry | None:

@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 class InstallationLogin:
     """The login to a cluster, and Trimtab's namespace in that cluster."""
 
-    namespace: Annotated[str, flags.NAMESPACE.with_help("The namespace in which Trimtab is installed.")] = (
-        InstallValues().namespace
-    )
+    namespace: Annotated[str, flags.SYSTEM_NAMESPACE] = InstallValues().namespace
     login: Login
 
     @property

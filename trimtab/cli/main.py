@@ -139,9 +139,10 @@ class SuggestingGroup(click.Group):
         if command is None:
             return resolved, command, rest
         # Imported here, because `trimtab --help` needs no options.
-        from trimtab.cli.options import rename_former_options
+        from trimtab.cli.options import refuse_former_options
 
-        return resolved, command, rename_former_options(command, rest)
+        refuse_former_options(command, rest)
+        return resolved, command, rest
 
 
 class LazyGroup(SuggestingGroup):

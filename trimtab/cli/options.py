@@ -13,9 +13,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import click
 
 from trimtab.cli import complete_names
-from trimtab.cli.print_text import print_text
 from trimtab.cluster.config_error import ConfigError
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import CommandFault, UsageError
 from trimtab.inputs.option import Argument, Option
 
 
@@ -30,10 +29,10 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
             function(*context, _build(options, values))
 
         decorated: Any = command
+        present = [one for _, _, _, one in _iterate_parameters(fields) if isinstance(one, Option)]
+        names = {name for one in present for name in one.names}
         vars(command)[_FORMER_NAMES] = {
-            declared.former: declared.names[-1]
-            for _, _, _, declared in _iterate_parameters(fields)
-            if isinstance(declared, Option) and declared.former
+            former: one.names[-1] for one in present for former in one.former if former not in names
         }
         for field in reversed(list(_iterate_parameters(fields))):
             decorated = _make_parameter(*field)(decorated)
@@ -45,18 +44,15 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
 _FORMER_NAMES = "former_names"
 
 
-def rename_former_options(command: click.Command, words: list[str]) -> list[str]:
-    """Returns the words of a command line with the present names of its options, and prints a line for each other
+def refuse_former_options(command: click.Command, words: list[str]) -> None:
+    """Raises CommandFault with the present name of the first option that the words of a command line call by a former
     name."""
     former_names: Mapping[str, str] = getattr(command.callback, _FORMER_NAMES, {})
-    result, end = [], words.index("--") if "--" in words else len(words)
-    for word in words[:end]:
-        flag, separator, value = word.partition("=")
+    for word in words[: words.index("--") if "--" in words else len(words)]:
+        # The value of a short option may follow without a blank, as in -nshop.
+        flag = word.partition("=")[0] if word.startswith("--") else word[:2]
         if flag in former_names:
-            print_text(f"Note: {flag} is now called {former_names[flag]}.", err=True)
-            flag = former_names[flag]
-        result.append(flag + separator + value)
-    return [*result, *words[end:]]
+            raise CommandFault(f"{flag} is now called {former_names[flag]}; nothing was done.")
 
 
 def given_settings(options: Any) -> dict[str, Any]:
@@ -68,6 +64,7 @@ def given_settings(options: Any) -> dict[str, Any]:
 
 COMPLETIONS = {
     "--namespace": complete_names.complete_namespaces,
+    "--system-namespace": complete_names.complete_namespaces,
     "--node": complete_names.complete_nodes,
     "--pool": complete_names.complete_pools,
 }

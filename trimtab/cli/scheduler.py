@@ -13,7 +13,7 @@ from trimtab.cli.options import takes
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.flags import IMAGE, NAMESPACE
+from trimtab.inputs.flags import IMAGE
 from trimtab.inputs.machine_types import PoolOptions, SelectedNodes, read_pool_nodes
 from trimtab.inputs.option import option
 from trimtab.machines.machine_types import machine_types
@@ -31,7 +31,7 @@ from trimtab.machines.packing_scheduler import (
 from trimtab.sizing.ranking.candidates import MEMORY_WEIGHTS, OTHER_MEMORY_WEIGHT
 
 DEFAULT_VERSION = "v1.36.0"
-SCHEDULER_NAME = option("--scheduler-name", former="--name", help="The schedulerName of the profile.")
+SCHEDULER_NAME = option("--scheduler-name", former=("--name",), help="The schedulerName of the profile.")
 
 
 @click.group("scheduler", cls=SuggestingGroup)
@@ -49,7 +49,7 @@ class SchedulerConfigOptions:
         Literal["kubernetes", "eks", "gke", "aks"],
         option(
             "--platform",
-            former="--for",
+            former=("--for",),
             help="The scheduler's configuration (a KubeSchedulerConfiguration), or the settings of the cloud that runs "
             "your scheduler.",
         ),
@@ -82,7 +82,15 @@ class SchedulerManifestsOptions:
     name: Annotated[
         str, SCHEDULER_NAME.with_help("The schedulerName of the profile, which is also the name of the objects.")
     ] = DEFAULT_NAME
-    namespace: Annotated[str, NAMESPACE.with_help("The namespace of the scheduler.")] = "kube-system"
+    namespace: Annotated[
+        str,
+        option(
+            "--scheduler-namespace",
+            metavar="NAME",
+            former=("-n", "--namespace"),
+            help="The namespace of the scheduler.",
+        ),
+    ] = "kube-system"
     image: Annotated[str, IMAGE.with_help("The image of kube-scheduler. Use the version of your cluster.")] = (
         f"{SCHEDULER_IMAGE}:{DEFAULT_VERSION}"
     )

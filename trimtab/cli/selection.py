@@ -18,9 +18,7 @@ from trimtab.inputs.flags import ALL_NAMESPACES, NAMESPACE, SELECTOR
 class NamespaceOptions:
     """The options that select namespaces."""
 
-    namespaces: Annotated[
-        tuple[str, ...], NAMESPACE.with_help("Include only objects of this namespace. You can repeat the option.")
-    ] = ()
+    namespaces: Annotated[tuple[str, ...], NAMESPACE] = ()
     all_namespaces: Annotated[bool, ALL_NAMESPACES] = False
 
     def parse(self) -> ObjectSelection:

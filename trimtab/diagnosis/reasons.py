@@ -136,13 +136,13 @@ PAIR_UNUSABLE = Code(
     "certificate-unusable",
     "No client would trust this certificate: it has expired, or does not match. Its key, its authority or its name "
     "may be wrong.",
-    "Run `trimtab certs rotate --namespace NAMESPACE`. If cert-manager issues the certificate, renew it there.",
+    "Run `trimtab certs rotate --system-namespace NAMESPACE`. If cert-manager issues the certificate, renew it there.",
 )
 PAIR_DUE = Code(
     "certificate-renewal-due",
     "The certificate is valid, but should have been renewed by now.",
-    "`trimtab certs rotate --namespace NAMESPACE` renews the certificate at once. The cause is in the replicas' log, "
-    "after `certificates cannot be renewed`.",
+    "`trimtab certs rotate --system-namespace NAMESPACE` renews the certificate at once. The cause is in the replicas' "
+    "log, after `certificates cannot be renewed`.",
 )
 CONFIGURATION_MISSING = Code(
     "configuration-missing", "A webhook configuration is missing: API servers do not call the webhook.", REINSTALL
@@ -162,8 +162,8 @@ CA_BUNDLES_DIFFER = Code(
 CA_BUNDLE_UNKNOWN = Code(
     "ca-bundle-mismatch",
     "A caBundle lacks the authority of the webhook's serving certificate.",
-    "The replicas correct it within seconds, or their log says why not. `trimtab certs status --live --namespace "
-    "NAMESPACE` shows whether they did.",
+    "The replicas correct it within seconds, or their log says why not. `trimtab certs status --live "
+    "--system-namespace NAMESPACE` shows whether they did.",
 )
 SERVICE_OTHER = Code("service-mismatch", "A webhook configuration names another Service than Trimtab's.", REINSTALL)
 FAILURE_POLICY_FAIL = Code(
@@ -304,7 +304,7 @@ CLOCK_SKEW = Code(
 NAMESPACE_MISSING = Code(
     "namespace-missing",
     "Trimtab's own namespace does not exist.",
-    "Run `trimtab install --apply`, or name its namespace with `trimtab doctor --namespace`.",
+    "Run `trimtab install --apply`, or name its namespace with `trimtab doctor --system-namespace`.",
 )
 ALL_PAUSED = Code(
     "all-paused",

@@ -51,7 +51,7 @@ class ClusterLogin:
 
     kubeconfig: Annotated[str | None, flags.KUBECONFIG] = None
     context: Annotated[str | None, flags.CONTEXT] = None
-    namespace: Annotated[str, flags.NAMESPACE] = Settings().namespace
+    namespace: Annotated[str, flags.SYSTEM_NAMESPACE] = Settings().namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from trimtab.cluster.whole_pods import MIN_KUBELET, parse_kubelet_version
 from trimtab.cluster.yaml_documents import Document
 from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.oom_kills import OomKill
-from trimtab.machines.prices import price_of
+from trimtab.machines.prices import PriceFile, price_of
 from trimtab.policy import autoscalers
 from trimtab.policy.cluster_facts import ClusterFacts
 from trimtab.policy.pod_context import ContainerRef, PodContext
@@ -306,8 +306,15 @@ class CurrentRequests:
         )
 
 
-def read_current_requests(snapshot: Snapshot, documents: Collection[Document], facts: ClusterFacts) -> CurrentRequests:
-    """Returns the requests of running pods, and of the pod templates of workloads without a running pod."""
+NO_PRICES = PriceFile({}, {})
+
+
+def read_current_requests(
+    snapshot: Snapshot, documents: Collection[Document], facts: ClusterFacts, prices: PriceFile = NO_PRICES
+) -> CurrentRequests:
+    """Returns the requests of running pods, and of the pod templates of workloads without a running pod.
+
+    `prices`: the prices of nodes that the user gave."""
     all_documents = add_referenced_templates(documents)
     facts = replace(facts, owners={**facts.owners, **dict(_owners_of_pods(snapshot, facts.owners))})
     template_users = find_template_users(documents)
@@ -328,7 +335,7 @@ def read_current_requests(snapshot: Snapshot, documents: Collection[Document], f
         if pod.status.phase in FINISHED and subject.top_owner is not None and subject.top_owner.kind == "CronJob":
             _add_finished_pod(current, subject)
     _add_templates(current, all_documents, facts, template_users)
-    _set_prices(current, snapshot)
+    _set_prices(current, snapshot, prices)
     return current
 
 
@@ -414,12 +421,12 @@ def _is_newer(one: PodContext, other: PodContext) -> bool:
     return (one.pod.metadata.creation_timestamp or "") > (other.pod.metadata.creation_timestamp or "")
 
 
-def _set_prices(current: CurrentRequests, snapshot: Snapshot) -> None:
+def _set_prices(current: CurrentRequests, snapshot: Snapshot, prices: PriceFile) -> None:
     """Set the price of a core and of a GiB, by the nodes whose price is known."""
     priced_nodes = []
     for shape in snapshot.objects_of(NodeShape):
         node = read_node(shape, None)
-        cost = price_of(node, {})
+        cost = price_of(replace(node, price=prices.price_of(node)), {})
         if isinstance(cost, int) and not isinstance(node.allocatable, Unreadable) and not node.is_cordoned:
             priced_nodes.append(
                 (cost, node.allocatable.get("cpu", 0) / 1000, node.allocatable.get("memory", 0) / (1 << 30))
@@ -428,7 +435,7 @@ def _set_prices(current: CurrentRequests, snapshot: Snapshot) -> None:
     current.price = node_price or LIST_PRICE
     if node_price is None:
         core, gib = LIST_PRICE.monthly_cost(1000, 0), LIST_PRICE.monthly_cost(0, 1 << 30)
-        prices = f"${core:.2f} a core and ${gib:.2f} a GiB in a month"
+        amounts = f"${core:.2f} a core and ${gib:.2f} a GiB in a month"
         current.notes.append(
-            f"No node has a price, so costs are computed with the prices of a general-purpose machine, {prices}."
+            f"No node has a price, so costs are computed with the prices of a general-purpose machine, {amounts}."
         )

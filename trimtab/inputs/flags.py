@@ -20,16 +20,27 @@ CLUSTER = option(
     repeats=True,
     help="A file or folder from trimtab capture or kubectl get -o yaml; `live` reads the cluster.",
 )
-NOW = option(
-    "--now",
-    metavar="TIME",
-    help="The time of the plan: an RFC 3339 time, `now`, or `none`. Default: none, so ages and time windows are "
-    "ignored.",
-)
+NOW_HELP = "The present time, from which ages and histories count back: an RFC 3339 time, `now`, or `none`."
+NOW = option("--now", metavar="TIME", help=f"{NOW_HELP} Default: none, so ages and time windows are ignored.")
+NOW_BY_CLOCK = NOW.with_help(f"{NOW_HELP} Default: now.")
+"""The option of a verb that needs the present time."""
 SERVER_VERSION = option("--server-version", metavar="VERSION", help="The Kubernetes version, such as 1.33.")
 
 # Which objects
-NAMESPACE = option("-n", "--namespace", metavar="NAME", repeats=True, help="The namespace of the compactor.")
+NAMESPACE = option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    repeats=True,
+    help="The namespace of the workloads that you ask about. You can repeat the option. Default: all namespaces.",
+)
+SYSTEM_NAMESPACE = option(
+    "--system-namespace",
+    metavar="NAME",
+    repeats=True,
+    former=("-n", "--namespace"),
+    help="The namespace in which Trimtab is installed.",
+)
 ALL_NAMESPACES = option(
     "-A", "--all-namespaces", help="Include all namespaces, even if --namespace names one. This is the default."
 )
@@ -103,7 +114,7 @@ AUTOSCALER_FLAGS = option(
 EXPLAIN = option(
     "--explain", metavar="KIND NAME", repeats=True, help="Show all reasons for one node or one pod (NAMESPACE/NAME)."
 )
-DETAILS = option("--details", former="--explain", help="Also show what stays unchanged and why.")
+DETAILS = option("--details", former=("--explain",), help="Also show what stays unchanged and why.")
 COMPARE = option("--compare/--no-compare", help="Compare with the alternatives.")
 RESIZE = option(
     "--resize",

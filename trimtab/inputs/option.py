@@ -38,8 +38,9 @@ class Option:
     """An environment variable that is read if the option is not given."""
     is_required: bool = False
     is_hidden: bool = False
-    former: str = ""
-    """The long name that the option had before; it still works, and no help lists it."""
+    former: tuple[str, ...] = ()
+    """The names that the option had before. A command line with one of them is refused with the present name, unless
+    another option of the command has that name now."""
 
     def with_help(self, text: str) -> Option:
         """Returns the same option with the help of a verb for which it means something narrower."""

@@ -64,7 +64,7 @@ GROUP = option(
 PRESET = option(
     "--preset",
     metavar="POOL=PRESET",
-    former="--pool",
+    former=("--pool",),
     help="The preset of a pool: careful, balanced or keen. The pool `all` consists of every node.",
 )
 

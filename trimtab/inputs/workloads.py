@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.autoscaling.simulation.propose_vpas import API_VERSIONS, WorkloadHistory, summarize_container
@@ -113,19 +113,22 @@ def _vpas_by_target(documents: Iterable[Document]) -> dict[OwnerKey, tuple[Mappi
 
 
 def group_series(
-    series: Iterable[Series], workloads: ClusterWorkloads, namespaces: Sequence[str] = (), workload: str = ""
+    series: Iterable[Series],
+    workloads: ClusterWorkloads,
+    includes: Callable[[ContainerKey], bool] | None = None,
+    workload: str = "",
 ) -> dict[ContainerKey, list[PodSeries]]:
     """Returns container → the series of its pods.
 
-    `namespaces`: if not empty, only workloads in these namespaces are included. `workload`: if not empty, only the
-    workload with this name is included, given as KIND/NAME or NAME.
+    `includes`: returns whether a container is selected; None selects all. `workload`: if not empty, only the workload
+    with this name is included, given as KIND/NAME or NAME.
     """
     owners = workloads.current.owner_index()
     grouped: dict[ContainerKey, list[PodSeries]] = {}
     for one in series:
         key = container_key(one, owners)
         is_selected = (not workload or workload in (key.workload, f"{key.kind}/{key.workload}")) and (
-            not namespaces or key.namespace in namespaces
+            includes is None or includes(key)
         )
         if is_selected and workloads.is_sized_by_vpa(key) and len(one.times):
             pod = one.pod or key.workload

@@ -371,6 +371,17 @@ def _describe_kubeconfig_problem(kubeconfig: str | None, context: str | None, er
     return f"the kubeconfig {os.pathsep.join(paths)} names no cluster: {error}"
 
 
+def name_cluster(kubeconfig: str | None = None, context: str | None = None) -> str:
+    """Returns the name by which users know the cluster of `connect_to_cluster`: the context of the kubeconfig."""
+    if context:
+        return context
+    try:
+        _, active = config.list_kube_config_contexts(config_file=kubeconfig)
+    except (ConfigException, OSError, ValueError, TypeError, KeyError):
+        return "of this pod"
+    return str(active["name"])
+
+
 def _context_names(kubeconfig: str | None) -> list[str] | None:
     """Returns the names of the contexts in the kubeconfig, or None if they cannot be read."""
     try:

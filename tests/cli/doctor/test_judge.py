@@ -308,7 +308,7 @@ def test_every_command_of_a_fix_is_for_the_namespace_that_was_asked_for(other: d
     fixes = " ".join(each.finding.fix for each in judge_cluster(replace(WELL, namespace="ours", **other)))
     assert OURS not in fixes
     assert "NAMESPACE" not in fixes
-    assert all(command.endswith("--namespace ours") for command in re.findall("`(trimtab certs [^`]*)`", fixes))
+    assert all(command.endswith("--system-namespace ours") for command in re.findall("`(trimtab certs [^`]*)`", fixes))
 
 
 TOGETHER: list[tuple[set[str], dict[str, Any]]] = [

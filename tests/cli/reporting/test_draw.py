@@ -73,7 +73,7 @@ def test_rows_become_cards_where_no_table_fits() -> None:
 
 
 def test_no_row_is_said_in_words() -> None:
-    assert drawn(80, []).splitlines() == ["No workload.", "A note."]
+    assert drawn(80, []).splitlines() == ["No workload.", "Note: A note."]
 
 
 def test_lines_of_a_pipe_have_any_length() -> None:

@@ -29,6 +29,7 @@ from trimtab.cli.options import takes
 from trimtab.cli.output import show_progress, write_text
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.reporting.notes import group_notes
 from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
 from trimtab.cli.reports.admission_table import view_admission, view_running
 from trimtab.cli.reports.running_pods import audit_running_pods
@@ -153,7 +154,9 @@ def verb(options: AdmitOptions) -> None:
             for template, first in zip(inputs.templates, previews, strict=True)
             if not template.document.is_derived
         ]
-        for note in (*inputs.notes, *_note_later_changes(commits), *_note_unwritten(inputs.templates, previews)):
+        for note in group_notes(
+            (*inputs.notes, *_note_later_changes(commits), *_note_unwritten(inputs.templates, previews))
+        ):
             print_text(note, err=True)
         write_text(rewrite_manifests(contents, commits), options.output.file)
     else:

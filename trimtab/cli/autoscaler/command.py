@@ -59,7 +59,7 @@ class AutoscalerProposeOptions:
     price_paths: Annotated[tuple[str, ...], PRICES] = ()
     replay_step: Annotated[
         str,
-        duration_option("--replay-step", former="--step", help="The time between two steps of the replay."),
+        duration_option("--replay-step", former=("--step",), help="The time between two steps of the replay."),
     ] = "5m"
     provision_time: Annotated[
         str,

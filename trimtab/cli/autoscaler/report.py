@@ -111,7 +111,6 @@ def _describe_proposal(report: AutoscalerProposeReport) -> Iterator[str]:
     yield report.reason.text
     if report.proposed != report.present:
         yield "\n".join(report.proposed.flags)
-    yield from report.notes
 
 
 def _format_flags(row: _NamedReplay) -> str | Text:
@@ -144,5 +143,6 @@ VIEW: ReportView[AutoscalerProposeReport] = ReportView(
         ),
     ),
     after=_describe_proposal,
+    notes=lambda report: report.notes,
 )
 """The present flags, the proposed ones, and the cheapest others."""

@@ -31,7 +31,7 @@ from trimtab.compactor.settings import Settings
 from trimtab.inputs import compactor_state as state
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.compactor_state import ClusterLogin
-from trimtab.inputs.flags import KUBECONFIG, LISTEN, NAMESPACE, POOL, READY_FILE, SINCE, WHY, YES
+from trimtab.inputs.flags import KUBECONFIG, LISTEN, POOL, READY_FILE, SINCE, SYSTEM_NAMESPACE, WHY, YES
 from trimtab.inputs.option import Argument, option
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH
@@ -52,7 +52,8 @@ class CompactorOptions:
         ),
     ] = None
     namespace: Annotated[
-        str | None, NAMESPACE.with_help(f"Trimtab's own namespace. Default: {Settings().namespace}.")
+        str | None,
+        SYSTEM_NAMESPACE.with_help(f"The namespace in which Trimtab is installed. Default: {Settings().namespace}."),
     ] = None
     kubeconfig: Annotated[
         Path | None, KUBECONFIG.with_help("A kubeconfig file. Default: the pod's account, or your kubeconfig.")

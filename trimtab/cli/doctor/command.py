@@ -221,9 +221,7 @@ ABSENT_VIEW: ReportView[DoctorReport] = replace(
 class DoctorOptions:
     """The options of `trimtab doctor`."""
 
-    namespace: Annotated[str, flags.NAMESPACE.with_help("The namespace in which Trimtab is installed.")] = (
-        InstallValues().namespace
-    )
+    namespace: Annotated[str, flags.SYSTEM_NAMESPACE] = InstallValues().namespace
     ask_in: Annotated[
         str,
         option(

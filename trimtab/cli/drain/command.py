@@ -119,7 +119,10 @@ class DrainOptions:
         option("--through-compactor", help="Let the compactor drain the nodes: create a DrainOrder, and follow it."),
     ] = False
     namespace: Annotated[
-        str | None, flags.NAMESPACE.with_help(f"Trimtab's own namespace. Default: {Settings().namespace}.")
+        str | None,
+        flags.SYSTEM_NAMESPACE.with_help(
+            f"The namespace in which Trimtab is installed. Default: {Settings().namespace}."
+        ),
     ] = None
     cluster: ClusterOptions
     output: ReportOutput
@@ -221,7 +224,7 @@ def _check_options(options: DrainOptions) -> None:
     if options.through_compactor and (options.resume or options.release):
         refuse("--resume and --release without --through-compactor", "both: an order is deleted to release its nodes")
     if options.namespace is not None and not options.through_compactor:
-        refuse("--namespace with --through-compactor", "--namespace alone")
+        refuse("--system-namespace with --through-compactor", "--system-namespace alone")
     if options.surge_pods and options.through_compactor:
         refuse("--surge-pods without --through-compactor", "both: a DrainOrder gives no Deployment more pods")
     if options.yes and not options.release:

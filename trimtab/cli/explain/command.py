@@ -31,8 +31,8 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     """One explained name with its meaning."""
 
     kind: str
-    """reason, rule, check, alert, setting, policy field, pool field, annotation, label, taint, metric, word, column,
-    report field or option."""
+    """reason, rule, check, alert, setting, policy field, pool field, DrainOrder field, annotation, label, taint,
+    metric, word, column, report field or option."""
     name: str
     value: str
     """The type of a field, the default of a setting, the labels and the unit of a metric, the verbs with an option, the
@@ -58,6 +58,7 @@ _VALUE_TITLES = {
     "setting": "Default",
     "policy field": "Type",
     "pool field": "Default",
+    "DrainOrder field": "Type",
     "metric": "Type",
     "option": "Verbs",
     "report field": "Type",

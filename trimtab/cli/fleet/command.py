@@ -76,13 +76,7 @@ class FleetClusters:
         str | None, KUBECONFIG.with_help("The kubeconfig that contains the contexts of --clusters.")
     ] = None
     team_label: Annotated[str, TEAM_LABEL] = "team"
-    now: Annotated[
-        str | None,
-        NOW.with_help(
-            "The time of the plan, such as 2026-01-02T15:04:05Z or `now`. The ages of objects are relative to "
-            "this time. Default: ages are not used."
-        ),
-    ] = None
+    now: Annotated[str | None, NOW] = None
 
     def list_clusters(self) -> ClusterList:
         """Returns the clusters, with those that cannot be read."""

@@ -23,7 +23,7 @@ from trimtab.histogram.batch_history import BatchHistory
 from trimtab.histogram.daily_rows import rows_of_batch
 from trimtab.histogram.time_buckets import DAY
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
-from trimtab.inputs.flags import BY, DAYS, MATCHER, NOW, PROMETHEUS, RATE, STEP, USAGE
+from trimtab.inputs.flags import BY, DAYS, MATCHER, NOW_BY_CLOCK, PROMETHEUS, RATE, STEP, USAGE
 from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.inputs.prometheus_login import PrometheusLogin
@@ -116,7 +116,7 @@ class IngestOptions:
         int, STEP.with_help(f"The number of seconds between two points of a series, at most {MAX_STEP}.")
     ] = 300
     rate: Annotated[str, RATE] = "5m"
-    now: Annotated[str | None, NOW.with_help("The present time. Default: the time of this machine's clock.")] = None
+    now: Annotated[str | None, NOW_BY_CLOCK] = None
 
 
 @click.command("ingest")

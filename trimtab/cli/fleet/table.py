@@ -140,11 +140,6 @@ def _describe_failures(failures: Iterable[FailureReport]) -> Iterator[Paragraph]
         yield Text(f"The cluster {failure.cluster} is left out: {failure.problem}", style="red")
 
 
-def _describe_rest(report: FleetRecommendReport | FleetMachinesReport | FleetReport) -> Iterator[Paragraph]:
-    yield from _describe_failures(report.failures)
-    yield from (Text(note, style="dim") for note in report.notes)
-
-
 def _change(now: str | None, proposed: str | None) -> str:
     return f"{now or '-'} → {proposed}" if proposed is not None else now or "-"
 
@@ -183,12 +178,16 @@ RECOMMEND_VIEW: ReportView[FleetRecommendReport] = ReportView(
         _TEAMS,
         _LARGEST,
     ),
-    after=_describe_rest,
+    after=lambda report: _describe_failures(report.failures),
+    notes=lambda report: report.notes,
 )
 """The sums, and the containers with the largest changes."""
 
 
 def _describe_plan(report: FleetPlanReport) -> str:
+    if not report.nodes_to_remove:
+        clusters = format_count(len(report.clusters), "cluster")
+        return f"None of {format_count(report.nodes, 'node')} in {clusters} can be drained."
     return (
         f"{report.nodes_to_remove:,} of {format_count(report.nodes, 'node')} in "
         f"{format_count(len(report.clusters), 'cluster')} can be drained by "
@@ -219,7 +218,10 @@ PLAN_VIEW: ReportView[FleetPlanReport] = ReportView(
 """What a compaction of each cluster saves."""
 
 MACHINES_VIEW: ReportView[FleetMachinesReport] = ReportView(
-    title="trimtab fleet machines", sections=(_list_groups(lambda report: report.groups),), after=_describe_rest
+    title="trimtab fleet machines",
+    sections=(_list_groups(lambda report: report.groups),),
+    after=lambda report: _describe_failures(report.failures),
+    notes=lambda report: report.notes,
 )
 """The machine types for each group."""
 
@@ -260,6 +262,7 @@ REPORT_VIEW: ReportView[FleetReport] = ReportView(
         )
     ],
     sections=(_CLUSTERS, _TEAMS, _POOLS, _MERGES, _list_groups(lambda report: report.machines)),
-    after=_describe_rest,
+    after=lambda report: _describe_failures(report.failures),
+    notes=lambda report: report.notes,
 )
 """What the clusters, teams and pools of the fleet cost and could save."""

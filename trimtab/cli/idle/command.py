@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -18,7 +18,7 @@ from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.selection import SelectionOptions
 from trimtab.cli.shared_options import parse_minor_version
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.kinds import GroupKind
+from trimtab.cluster.kinds import CRON_JOB, DAEMON_SET, JOB, POD, GroupKind
 from trimtab.cluster.own_objects import OWN_NAMESPACE, is_own, own_namespaces
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.reason import NotYet
@@ -39,17 +39,22 @@ from trimtab.idle.sleep_schedules import SleepSchedule, read_sleep_schedules
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import LoginError, RuntimeFailure, UsageError
 from trimtab.inputs.current_requests import RESOURCES, CurrentRequests, read_current_requests
-from trimtab.inputs.flags import MANIFESTS, NOW, SERVER_VERSION, SUMMARY, USAGE
+from trimtab.inputs.flags import MANIFESTS, NOW_BY_CLOCK, PRICES, SERVER_VERSION, SUMMARY, USAGE
 from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import parse_documents, parse_now
+from trimtab.inputs.price_sources import read_price_sources
 from trimtab.inputs.stated_quantities import QUANTITY
 from trimtab.inputs.usage_series import read_usage_series
 from trimtab.kube.errors import InvalidResponse
+from trimtab.machines.prices import PriceFile
 from trimtab.policy.cluster_facts import from_snapshot
 from trimtab.runtime import clock
 from trimtab.usage.kubelet import claims_of_summary
 from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 from trimtab.usage.series import Series, container_key
+
+_NEVER_SLEEPING = frozenset({CRON_JOB, DAEMON_SET, JOB, POD})
+"""Kinds of workloads that cannot be scaled to zero, so that their quiet hours save nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +118,9 @@ class IdleOptions:
             "The Kubernetes version for which objects are proposed. From 1.37 on an HPA may scale to 0."
         ),
     ] = None
-    now: Annotated[str | None, NOW.with_help("The time of the snapshot, RFC 3339 or `now`. Default: now.")] = None
+    now: Annotated[str | None, NOW_BY_CLOCK] = None
     prints_manifests: Annotated[bool, MANIFESTS] = False
+    price_paths: Annotated[tuple[str, ...], PRICES] = ()
     output: ReportOutput
 
 
@@ -130,8 +136,10 @@ def verb(options: IdleOptions) -> None:
     selection = options.selection.parse()
     _check_options(options)
     manifests, notes = _read_objects(options.cluster, secrets=options.has_secrets)
-    current = _read_requests(manifests)
-    now, mistakes = parse_now(options.now)
+    prices, mistakes = read_price_sources(options.price_paths)
+    current = _read_requests(manifests, prices)
+    now, now_mistakes = parse_now(options.now)
+    mistakes += now_mistakes
     if mistakes:
         raise UsageError(mistakes)
     orphans = find_orphans(
@@ -168,13 +176,16 @@ def verb(options: IdleOptions) -> None:
     report = IdleReport(
         zone=options.zone,
         checked=dict(orphans.checked),
-        orphans=parts.build_orphan_rows(orphans, manifests, _node_costs(manifests), options.balancer_price),
+        orphans=parts.build_orphan_rows(orphans, manifests, _node_costs(manifests, prices), options.balancer_price),
         unjudged=parts.build_unjudged_rows(orphans),
         sleepers=parts.build_sleeper_rows(quiet, costs),
         missed_sleep=parts.build_missed_rows(_find_all_missed(hourly, current, schedules, share), costs),
         claims=parts.build_claim_rows(claims),
         unknown=[
-            *(parts.build_unknown_row("objects without a name", missing) for missing in orphans.unknown),
+            *(
+                parts.build_unknown_row("whether objects without a name are used", missing)
+                for missing in orphans.unknown
+            ),
             *unknown,
         ],
         notes=[
@@ -264,10 +275,10 @@ def _read_live_objects(cluster: live_cluster.ClusterOptions, *, secrets: bool) -
     ]
 
 
-def _read_requests(manifests: Iterable[Manifest]) -> CurrentRequests:
+def _read_requests(manifests: Iterable[Manifest], prices: PriceFile) -> CurrentRequests:
     documents = [Document(file="cluster", index=n, value=manifest) for n, manifest in enumerate(manifests)]
     built = build_snapshot(documents)
-    current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot))
+    current = read_current_requests(built.snapshot, documents, from_snapshot(built.snapshot), prices)
     current.notes += [f"The requests of this object cannot be read: {mistake}" for mistake in built.mistakes]
     return current
 
@@ -283,7 +294,7 @@ def _monthly_costs(current: CurrentRequests) -> dict[OwnerKey, float]:
     return costs
 
 
-def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
+def _node_costs(manifests: Iterable[Manifest], prices: PriceFile) -> dict[str, float]:
     """Returns node → dollars per month, for the nodes whose price is known."""
     from trimtab.cluster.api.core import Node
     from trimtab.cluster.node import node_from_api
@@ -291,12 +302,13 @@ def _node_costs(manifests: Iterable[Manifest]) -> dict[str, float]:
     from trimtab.sizing.cost import HOURS_PER_MONTH
 
     documents = [Document(file="cluster", index=0, value=one) for one in manifests if one.get("kind") == "Node"]
-    prices = {}
+    costs = {}
     for shape in build_snapshot(documents).snapshot.objects_of(Node):
-        price = price_of(node_from_api(shape), {})
+        node = node_from_api(shape)
+        price = price_of(replace(node, price=prices.price_of(node)), {})
         if isinstance(price, int):
-            prices[shape.metadata.name] = round(price * HOURS_PER_MONTH / 1e6, 2)
-    return prices
+            costs[shape.metadata.name] = round(price * HOURS_PER_MONTH / 1e6, 2)
+    return costs
 
 
 def _hourly_usage(series: Iterable[Series], current: CurrentRequests) -> dict[OwnerKey, dict[int, float]]:
@@ -320,9 +332,11 @@ def _find_all_quiet(
     unknown = []
     requests = _requested_cores(current)
     for workload, cores in hourly.items():
+        namespace, kind, name = workload
+        if kind in _NEVER_SLEEPING:
+            continue
         hours = find_quiet_hours(cores, zone=zone, request_cores=requests.get(workload), share=share)
         if isinstance(hours, NotYet):
-            namespace, kind, name = workload
             unknown.append(parts.build_unknown_row(f"when {kind} {namespace}/{name} could sleep", hours))
         else:
             quiet[workload] = hours

@@ -113,7 +113,7 @@ _ORPHANS: Section[IdleReport, OrphanRow] = Section(
 
 
 def _describe_rest(report: IdleReport) -> Iterator[str]:
-    """Yields what was not checked, what is not known, and the notes."""
+    """Yields what was not checked."""
     left_out = Counter(row.reason.code for row in report.unjudged)
     if left_out:
         kinds = ", ".join(f"{count} {code}" for code, count in sorted(left_out.items()))
@@ -121,11 +121,14 @@ def _describe_rest(report: IdleReport) -> Iterator[str]:
             "Objects of these kinds were not checked, because a component may read such objects although no "
             f"other object names them: {kinds}."
         )
+
+
+def _list_notes(report: IdleReport) -> Iterator[str]:
     for row in report.unknown:
-        yield f"Trimtab cannot decide about {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
+        yield f"Trimtab does not know {row.subject}: {row.reason.text} (have {row.have}, need {row.need})."
     yield from report.notes
 
 
 VIEW: ReportView[IdleReport] = ReportView(
-    title="trimtab idle", sections=(_SLEEPERS, _MISSED, _CLAIMS, _ORPHANS), after=_describe_rest
+    title="trimtab idle", sections=(_SLEEPERS, _MISSED, _CLAIMS, _ORPHANS), after=_describe_rest, notes=_list_notes
 )

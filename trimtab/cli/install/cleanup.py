@@ -342,7 +342,7 @@ def render_uninstall_job(values: InstallValues) -> Iterator[Manifest]:
         container={
             "name": UNINSTALL,
             "image": values.image,
-            "args": ["install", "--remove", "--traces", "--namespace", values.namespace],
+            "args": ["install", "--remove", "--traces", "--system-namespace", values.namespace],
             "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
         },
         backoffLimit=3,

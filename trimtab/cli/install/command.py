@@ -62,7 +62,10 @@ class InstallValueOptions:
     """The options that set the values of an installation."""
 
     namespace: Annotated[
-        str, flags.NAMESPACE.with_help("The namespace of Trimtab. No other application should run in this namespace.")
+        str,
+        flags.SYSTEM_NAMESPACE.with_help(
+            "The namespace in which Trimtab is installed. No other application should run in this namespace."
+        ),
     ] = DEFAULTS.namespace
     image: Annotated[str, flags.IMAGE.with_help("The container image for every process.")] = DEFAULTS.image
     replicas: Annotated[int, option("--replicas", minimum=1, maximum=20, help="The number of webhook replicas.")] = (
@@ -72,7 +75,7 @@ class InstallValueOptions:
         int,
         option(
             "--webhook-timeout",
-            former="--timeout",
+            former=("--timeout",),
             minimum=1,
             maximum=10,
             help="The seconds after which the API server admits a pod even if the webhook has not answered.",
@@ -254,9 +257,11 @@ def _apply_or_remove(values: InstallValues, options: InstallOptions) -> Iterator
         client = connect_to_cluster(options.login.kubeconfig, options.login.context)
         other_namespace = apply.find_other_installation(client, values.namespace)
         if other_namespace is not None:
-            expected = f"--namespace {other_namespace}: API servers of this cluster call the webhook in that namespace"
+            expected = (
+                f"--system-namespace {other_namespace}: API servers of this cluster call the webhook in that namespace"
+            )
             raise UsageError(
-                [ConfigError(file="command line", expected=expected, got=f"--namespace {values.namespace}")]
+                [ConfigError(file="command line", expected=expected, got=f"--system-namespace {values.namespace}")]
             )
         if values.metrics_api and not options.removes and (others := find_other_providers(client, values.namespace)):
             expected = "no other provider of custom.metrics.k8s.io in this cluster (--metrics-api)"

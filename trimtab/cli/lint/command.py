@@ -1,6 +1,7 @@
 """The command line of `trimtab lint`, which reads objects and reports findings."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,9 +31,10 @@ from trimtab.cli.options import takes
 from trimtab.cli.output import write_text
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.emit import ReportOutput, output_form, write_report
-from trimtab.cli.selection import NamespaceOptions
+from trimtab.cli.selection import SelectionOptions
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.garbage_collection import without_garbage_collection
+from trimtab.cluster.yaml_documents import Document
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import FILENAME, STRICT, USAGE, WITHOUT
 from trimtab.inputs.lint_objects import read_lint_objects
@@ -59,7 +61,7 @@ class LintOptions:
 
     filenames: Annotated[tuple[str, ...], FILENAME.with_help("Manifest files or folders; - is standard input.")] = ()
     cluster: ClusterOptions
-    namespaces: NamespaceOptions
+    selection: SelectionOptions
     usage: Annotated[tuple[str, ...], USAGE.with_help("Usage samples, in the forms of `trimtab recommend`.")] = ()
     stated: Annotated[StatedQuantities, QUANTITY] = NOTHING_STATED
     version: Annotated[
@@ -72,7 +74,7 @@ class LintOptions:
     ] = None
     only: Annotated[
         tuple[str, ...],
-        option("--only", metavar="CODE", former="--rule", help="Check only this rule. You can repeat the option."),
+        option("--only", metavar="CODE", former=("--rule",), help="Check only this rule. You can repeat the option."),
     ] = ()
     without: Annotated[tuple[str, ...], WITHOUT] = ()
     fix_folder: Annotated[
@@ -105,7 +107,7 @@ def verb(options: LintOptions) -> None:
     passed. With both -f and --cluster, it reports what applying the files changes: new findings, and those that are
     gone. Exits with 1 if there is an error (with --strict: a warning); `trimtab explain L35` explains a rule.
     """
-    selection, fix_folder = options.namespaces.parse(), options.fix_folder
+    selection, fix_folder = options.selection.parse(), options.fix_folder
     # A code that is no rule is a mistake.
     mistakes = [
         ConfigError(
@@ -131,7 +133,11 @@ def verb(options: LintOptions) -> None:
 
     def check(snapshot: LintSnapshot) -> LintResult:
         result = check_snapshot(snapshot, rules)
-        findings = tuple(finding for finding in result.findings if selection.includes(finding.subject.namespace))
+        findings = tuple(
+            finding
+            for finding in result.findings
+            if selection.includes(finding.subject.namespace, _read_labels(snapshot.documents.get(finding.subject)))
+        )
         return result if selection.is_everything else replace(result, findings=findings)
 
     result = check(snapshot)
@@ -156,6 +162,13 @@ def verb(options: LintOptions) -> None:
             print_text(line, err=True)
     if report.counts["error"] or (options.is_strict and report.counts["warning"]):
         sys.exit(EXIT_FOUND)
+
+
+def _read_labels(document: Document | None) -> Mapping[str, str]:
+    """Returns the labels of an object; none if the snapshot does not have the object itself."""
+    metadata = document.value.get("metadata") if document is not None else None
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    return {key: str(value) for key, value in labels.items()} if isinstance(labels, Mapping) else {}
 
 
 def _read_minor(text: str | None) -> int | None:

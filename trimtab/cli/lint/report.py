@@ -13,6 +13,7 @@ from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
+from trimtab.cli.reporting.notes import group_notes
 from trimtab.cluster.control_characters import on_one_line
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.yaml_documents import format_path
@@ -162,7 +163,7 @@ def _describe_findings(report: LintReport) -> Iterator[Paragraph]:
     for entry in report.ignored:
         why = entry.reason or "no reason given"
         yield Text.assemble(("ignored", "dim"), f" {entry.rule} {entry.object}: {why}")
-    for text in (*report.not_checked, *report.notes):
+    for text in group_notes((*report.not_checked, *report.notes)):
         yield Text(text, style="dim")
     for text in report.gone:
         yield Text(f"This finding of the baseline no longer exists: {text}", style="dim")

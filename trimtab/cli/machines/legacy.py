@@ -60,7 +60,7 @@ class MachinesLegacyOptions:
         str | None,
         option(
             "--to-pool",
-            former="--to",
+            former=("--to",),
             metavar="POOL",
             help="The pool that receives the pods. The option is required unless you pass --undo.",
         ),
@@ -95,7 +95,11 @@ class MachinesLegacyOptions:
         bool, flags.UNDO.with_help("Remove Trimtab's own taints and placeholder pods, and do nothing else.")
     ] = False
     namespace: Annotated[
-        str, flags.NAMESPACE.with_help("The namespace of the placeholder pods, which reserve room in the new pool.")
+        str,
+        flags.SYSTEM_NAMESPACE.with_help(
+            "The namespace in which Trimtab is installed. The placeholder pods, which reserve room in the new pool, "
+            "are created there."
+        ),
     ] = Settings().namespace
 
 

@@ -82,7 +82,15 @@ class MachinesPrioritiesOptions:
             "workers.",
         ),
     ] = "configmap"
-    namespace: Annotated[str, flags.NAMESPACE.with_help("The namespace of the cluster autoscaler.")] = "kube-system"
+    namespace: Annotated[
+        str,
+        option(
+            "--autoscaler-namespace",
+            metavar="NAME",
+            former=("-n", "--namespace"),
+            help="The namespace of the cluster autoscaler.",
+        ),
+    ] = "kube-system"
     applies: Annotated[
         bool, flags.APPLY.with_help("Write the map to the cluster. Trimtab keeps the previous map for --undo.")
     ] = False

@@ -138,7 +138,7 @@ class ProposeHpaOptions:
     """The options of `trimtab metrics-api propose-hpa`."""
 
     deployment: Annotated[str, Argument("DEPLOYMENT")]
-    namespace: Annotated[str, NAMESPACE.with_help("The namespace of the Deployment.")]
+    namespace: Annotated[str, NAMESPACE.with_help("The namespace of the workload that you ask about.")]
     metric: Annotated[
         str, option("--metric", metavar="NAME", help="The name of the metric, which is the name of a rule.")
     ]

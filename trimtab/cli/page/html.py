@@ -14,6 +14,7 @@ from math import fsum
 from jinja2 import Environment
 from markupsafe import Markup
 
+from trimtab.cli.page.before_after import Change, draw_changes
 from trimtab.cli.page.style import page_style
 from trimtab.cli.reports.node_costs import Saving, format_saving
 from trimtab.cli.reports.plan import Fill, NodeReport, StayReport
@@ -252,8 +253,12 @@ class Page:
 
     title: str
     headline: str
+    """The answer, as a sentence."""
+    origin: Markup
     facts: tuple[tuple[str, str], ...]
     """The key figures: (number, its meaning)."""
+    change: Markup
+    """The picture of the pools before and after."""
     bound: str
     blocks: tuple[Block, ...]
     """The pools with their nodes."""
@@ -297,6 +302,23 @@ def render_html(page: Page) -> str:
     template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
     own_script = Markup(script)  # noqa: S704  a file of this package
     return template.render(page=page, script=own_script, digest=digest, style=page_style()) + "\n"
+
+
+def draw_pools(blocks: Sequence[Block]) -> Markup:
+    """Returns the picture of each pool: its nodes and what they cost, now and after the plan."""
+    return draw_changes(
+        [
+            Change(
+                name=block.name,
+                before=block.amount_before,
+                before_text=f"{format_count(len(block.lines), 'node')}, {block.cost_before}",
+                after=block.amount_after,
+                after_text=f"{format_count(block.nodes_after, 'node')}, {block.cost_after}",
+            )
+            for block in sorted(blocks, key=lambda block: -block.saved_amount)
+        ],
+        "after the plan",
+    )
 
 
 PAGE_WIDTH = 1152

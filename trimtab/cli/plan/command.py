@@ -7,7 +7,7 @@ import click
 
 from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
-from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.reporting.emit import PageOutput, write_report
 from trimtab.cli.reports import plan_explanation as explain
 from trimtab.cli.reports.plan import PlanReport, build_report
 from trimtab.cli.reports.plan_comparison import NO_COMPARISON, compare_plans
@@ -86,7 +86,7 @@ class PlanVerbOptions:
     details: Annotated[
         bool, option("--details", help="Also show targets, prices, presets, pools and notes, as -o wide does.")
     ] = False
-    output: ReportOutput
+    output: PageOutput
 
 
 @click.command("plan")

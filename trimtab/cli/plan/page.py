@@ -14,6 +14,8 @@ from trimtab.cli.page.html import (
     build_blocks,
     render_html,
 )
+from trimtab.cli.page.origin import find_origin, render_origin
+from trimtab.cli.reporting.notes import group_notes
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import MoveReport, PlanReport, StepReport, WaveReport
 from trimtab.cli.reports.plan_table import (
@@ -28,13 +30,16 @@ from trimtab.cluster.format_count import format_count
 
 def render_page(report: PlanReport) -> str:
     waves_by_node = {step.node: f"removed in wave {wave.number}" for wave in report.waves for step in wave.nodes}
+    blocks = build_blocks(report.nodes, waves_by_node, html.describe_stays(report.stays))
     return render_html(
         Page(
             title="trimtab plan",
-            headline=f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}",
+            headline=_describe_answer(report),
+            origin=render_origin(find_origin()),
+            change=html.draw_pools(blocks),
             facts=_list_facts(report),
             bound=report.bound.text,
-            blocks=build_blocks(report.nodes, waves_by_node, html.describe_stays(report.stays)),
+            blocks=blocks,
             stage="Wave",
             stages=tuple(
                 PageStage(
@@ -51,15 +56,17 @@ def render_page(report: PlanReport) -> str:
             reasons=html.draw_reason_bars(report.stays),
             replacements=_list_replacements(report),
             replacements_text=report.replace.text if report.replace else "",
-            notes=[
-                *[
-                    f"{pool.refused.text}: at present no drain is planned in this pool"
-                    for pool in report.pools
-                    if pool.refused
-                ],
-                *([report.resize.text] if report.resize else ()),
-                *report.notes,
-            ],
+            notes=group_notes(
+                (
+                    *[
+                        f"{pool.refused.text}: at present no drain is planned in this pool"
+                        for pool in report.pools
+                        if pool.refused
+                    ],
+                    *([report.resize.text] if report.resize else ()),
+                    *report.notes,
+                )
+            ),
             choices=tuple(
                 Choice(
                     name=preset.name,
@@ -88,6 +95,14 @@ def render_page(report: PlanReport) -> str:
             ),
         )
     )
+
+
+def _describe_answer(report: PlanReport) -> str:
+    removed = report.nodes_before - report.nodes_after
+    nodes = format_count(report.nodes_before, "node")
+    if not removed:
+        return f"None of {nodes} can be drained"
+    return f"{removed} of {nodes} can be drained, which saves {format_saving(report.saves)}"
 
 
 def _list_replacements(report: PlanReport) -> tuple[PageReplacement, ...]:

@@ -31,7 +31,7 @@ from trimtab.compaction.reasons import EMPTY_POOL, SHARED_POOLS
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.flags import NAMESPACE
+from trimtab.inputs.flags import SYSTEM_NAMESPACE
 from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.option import Argument
 from trimtab.inputs.plan_inputs import parse_documents
@@ -120,7 +120,7 @@ class PoolsCheckOptions:
     """The options of `trimtab pools check`."""
 
     paths: Annotated[tuple[str, ...], Argument("[PATH]...", is_required=False)] = ()
-    namespace: Annotated[str, NAMESPACE] = Settings().namespace
+    namespace: Annotated[str, SYSTEM_NAMESPACE] = Settings().namespace
     cluster: ClusterOptions
     output: ReportOutput
 

@@ -21,7 +21,7 @@ from trimtab.cluster.yaml_documents import read_documents
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import RuntimeFailure, UsageError
-from trimtab.inputs.flags import APPLY, NAMESPACE, TAKE_OVER
+from trimtab.inputs.flags import APPLY, SYSTEM_NAMESPACE, TAKE_OVER
 from trimtab.inputs.live_cluster import Login
 from trimtab.inputs.option import Argument
 
@@ -60,7 +60,7 @@ class PoolsImportOptions:
             "Without --apply the command only lists what it would do."
         ),
     ] = False
-    namespace: Annotated[str, NAMESPACE] = Settings().namespace
+    namespace: Annotated[str, SYSTEM_NAMESPACE] = Settings().namespace
     output: ManifestOutput
     login: Login
 

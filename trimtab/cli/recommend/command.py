@@ -1,7 +1,7 @@
 """The command line of `trimtab recommend`: it reads usage and current requests, and writes the report and its
 exports."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from trimtab.inputs.command_faults import RuntimeFailure, UsageError
 from trimtab.inputs.plan_inputs import parse_documents
 from trimtab.inputs.pod_level_subjects import list_lasting_containers
 from trimtab.inputs.pod_sums import PodSums
+from trimtab.inputs.price_sources import read_price_sources
 from trimtab.inputs.replica_usage import LeaderUsage, list_replica_roles
 from trimtab.policy import vpa_webhook
 from trimtab.policy.cluster_facts import from_snapshot
@@ -108,7 +109,7 @@ def verb(options: RecommendOptions) -> None:
     against, url = options.choice.against, source.url
     earlier = comparison.read_earlier_report(against) if against else None
     now_seconds, settings = question.now, question.settings
-    current = _read_current_requests(cluster, options.sizing.vpa_down)
+    current = _read_current_requests(cluster, options.sizing.vpa_down, options.price_paths)
     owners = current.owner_index()
 
     def create_history() -> BatchHistory:
@@ -203,20 +204,23 @@ def _print_patches(patches: export.WrittenPatches, folder: str, min_confidence: 
         print_text(f"This request has no patch: {sentence}", err=True)
 
 
-def _read_current_requests(cluster: live_cluster.ClusterOptions, vpa_down: bool) -> current_requests.CurrentRequests:
+def _read_current_requests(
+    cluster: live_cluster.ClusterOptions, vpa_down: bool, price_paths: Sequence[str]
+) -> current_requests.CurrentRequests:
+    prices, price_mistakes = read_price_sources(price_paths)
     if not cluster.paths:
         return current_requests.CurrentRequests(
             notes=["Without --cluster Trimtab does not know the present requests, and computes no saving."]
         )
     documents, mistakes = parse_documents(live_cluster.read_live_objects(cluster))
     snapshot_build = build_snapshot(documents)
-    if mistakes or snapshot_build.mistakes:
-        raise UsageError([*mistakes, *snapshot_build.mistakes])
+    if mistakes or snapshot_build.mistakes or price_mistakes:
+        raise UsageError([*mistakes, *snapshot_build.mistakes, *price_mistakes])
     reach, notes = reach_everywhere_if(not vpa_down), list[str]()
     if reach and live_cluster.LIVE in cluster.paths and snapshot_build.snapshot.objects.get("VerticalPodAutoscaler"):
         reach, notes = read_vpa_reach(cluster)
     current = current_requests.read_current_requests(
-        snapshot_build.snapshot, documents, from_snapshot(snapshot_build.snapshot, vpa_reach=reach)
+        snapshot_build.snapshot, documents, from_snapshot(snapshot_build.snapshot, vpa_reach=reach), prices
     )
     current.notes += notes
     return current

@@ -23,6 +23,8 @@ from trimtab.inputs.flags import (
     MATCHER,
     NAMESPACE,
     NOW,
+    NOW_HELP,
+    PRICES,
     PROMETHEUS,
     RATE,
     RULE,
@@ -154,7 +156,7 @@ class SourceOptions:
     ] = 0
     now: Annotated[
         str | None,
-        NOW.with_help("The end of the history that is read from Prometheus. Ages are relative to this time."),
+        NOW.with_help(f"{NOW_HELP} Default: now for a history of Prometheus; otherwise none, so ages are ignored."),
     ] = None
 
 
@@ -162,7 +164,7 @@ class SourceOptions:
 class ChoiceOptions:
     """Which containers the report has, and how it sums them."""
 
-    namespaces: Annotated[tuple[str, ...], NAMESPACE.with_help("Include only pods in this namespace.")] = ()
+    namespaces: Annotated[tuple[str, ...], NAMESPACE] = ()
     all_namespaces: Annotated[bool, ALL_NAMESPACES] = False
     selector: Annotated[
         str | None,
@@ -289,7 +291,7 @@ class ExportOptions:
 class RecommendOutput(ReportOutput):
     """How and where the report is written."""
 
-    form: Annotated[str, output_form("krr-csv")] = "table"
+    form: Annotated[str, output_form("html", "krr-csv")] = "table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,6 +300,7 @@ class RecommendOptions:
 
     cluster: ClusterOptions
     source: SourceOptions
+    price_paths: Annotated[tuple[str, ...], PRICES] = ()
     choice: ChoiceOptions
     sizing: SizingOptions
     export: ExportOptions

@@ -6,8 +6,10 @@ from importlib import resources
 from jinja2 import Environment
 from markupsafe import Markup
 
+from trimtab.cli.page.before_after import Change, draw_changes
+from trimtab.cli.page.origin import find_origin, render_origin
 from trimtab.cli.page.style import page_style
-from trimtab.cli.recommend.report import ContainerReport, DayReport, RecommendReport, ResourceReport
+from trimtab.cli.recommend.report import ContainerReport, DayReport, RecommendReport, ResourceReport, TotalReport
 from trimtab.cli.recommend.table import (
     describe_changes,
     describe_reasons,
@@ -36,6 +38,8 @@ def render_page(report: RecommendReport) -> str:
         environment.from_string(text).render(
             style=page_style(),
             headline=format_headline(report),
+            origin=render_origin(find_origin()),
+            change=_draw_total(report.total),
             report=report,
             rows=rows,
             amounts=format_total,
@@ -45,6 +49,21 @@ def render_page(report: RecommendReport) -> str:
         )
         + "\n"
     )
+
+
+def _draw_total(total: TotalReport) -> Markup:
+    """Returns the picture of all requests, now and as proposed; empty if the present requests are not known."""
+    rows = (
+        ("CPU", total.cpu_now, total.cpu_proposed, "{:,.2f} cores"),
+        ("Memory", total.memory_now, total.memory_proposed, "{:,.2f} GiB"),
+        ("Cost of the requests", total.monthly_now, total.monthly_proposed, "${:,.2f} a month"),
+    )
+    changes = [
+        Change(name=name, before=now, before_text=form.format(now), after=then, after_text=form.format(then))
+        for name, now, then, form in rows
+        if now is not None and then is not None
+    ]
+    return draw_changes(changes, "with the proposed requests", has_one_unit=False)
 
 
 def _table_row(row: ContainerReport) -> tuple[ContainerReport, str, str, Markup, Markup, str, str]:

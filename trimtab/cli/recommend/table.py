@@ -310,6 +310,6 @@ VIEW: ReportView[RecommendReport] = ReportView(
     title="trimtab recommend",
     before=_describe_report,
     sections=_list_sections,
-    after=lambda report: [Text(f"Note: {note}", style=GREY) for note in report.notes],
+    notes=lambda report: report.notes,
 )
 """The headline, the totals, the comparison with an earlier report, then a row per container."""

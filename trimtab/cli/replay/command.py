@@ -11,7 +11,7 @@ from msgspec import structs
 
 from trimtab.cli.options import takes
 from trimtab.cli.repeat_command import repeat_command
-from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.reporting.emit import PageOutput, write_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import PRICES
@@ -53,7 +53,7 @@ class ReplayOptions:
         ),
     ] = (50, 70)
     price_paths: Annotated[tuple[str, ...], PRICES] = ()
-    output: ReportOutput
+    output: PageOutput
 
 
 @click.command("replay")

@@ -11,7 +11,7 @@ from trimtab.cli.repeat_command import repeat_command
 from trimtab.cli.report.printed_reports import Printed, read_printed
 from trimtab.cli.report.report import JoinedReport, join_reports
 from trimtab.cli.report.table import VIEW
-from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.reporting.emit import PageOutput, write_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.inputs.command_faults import UsageError
@@ -28,7 +28,7 @@ class JoinOptions:
     title: Annotated[
         str, option("--title", metavar="TEXT", help="The title of the page, such as the name of the cluster.")
     ] = "Trimtab report"
-    output: ReportOutput
+    output: PageOutput
 
 
 @click.command("report")

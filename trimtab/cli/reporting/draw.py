@@ -20,9 +20,11 @@ from rich.text import Text
 from trimtab.cli.plain_columns import cell_lines
 from trimtab.cli.printable_text import ReportConsole
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
+from trimtab.cli.reporting.notes import group_notes
 
 R = TypeVar("R")
 _ANY_WIDTH = 100_000
+GREY = "bright_black"
 
 
 def draw_report(console: Console, report: R, view: ReportView[R], *, is_wide: bool = False) -> None:
@@ -31,8 +33,8 @@ def draw_report(console: Console, report: R, view: ReportView[R], *, is_wide: bo
     for section in view.list_sections(report):
         draw_section(console, report, section, is_wide=is_wide)
     _print_all(console, view.after(report))
-    for note in view.notes(report):
-        console.print(note, style="dim")
+    for note in group_notes(view.notes(report)):
+        console.print(Text(f"Note: {note}", style=GREY))
 
 
 def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wide: bool = False) -> None:

@@ -15,7 +15,9 @@ from trimtab.cli.output import NO_HEADERS, OUTPUT_FILE, OUTPUT_FORM, ReportPart
 from trimtab.cli.plain_columns import PlainConsole, cell_text
 from trimtab.cli.reporting.columns import Column, ReportView
 from trimtab.cli.reporting.draw import draw_report
+from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.control_characters import on_one_line, replace_control_characters
+from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.option import Option
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=ReportPart)
 
 
-FORMS = ("table", "wide", "name", "json", "yaml", "csv", "html")
+FORMS = ("table", "wide", "name", "json", "yaml", "csv")
 
 
 def output_form(*more_forms: str, help: str = OUTPUT_FORM.help) -> Option:  # noqa: A002 - the word of click
@@ -39,6 +41,13 @@ class ReportOutput:
     form: Annotated[str, output_form()] = "table"
     no_headers: Annotated[bool, NO_HEADERS] = False
     file: Annotated[str | None, OUTPUT_FILE] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOutput(ReportOutput):
+    """How and where a report is written that can also be a page to send to others."""
+
+    form: Annotated[str, output_form("html")] = "table"
 
 
 def write_report(to: ReportOutput, report: R, view: ReportView[R]) -> None:
@@ -64,14 +73,19 @@ def render_report(form: str, report: R, view: ReportView[R]) -> str:
     if form == "yaml":
         return output.format_yaml(msgspec.json.decode(msgspec.json.encode(report)))
     if form == "html":
-        from trimtab.cli.page.console_page import PageConsole
-
-        page = PageConsole()
-        draw_report(page, report, view)
-        return replace_control_characters(page.render_page(view.title))
+        raise UsageError([ConfigError(file="--output", expected=f"one of {', '.join(FORMS)}", got=form)])
     console = PlainConsole(has_headers=output.has_headers(), record=True, width=160, file=StringIO())
     draw_report(console, report, view, is_wide=form == "wide")
     return console.export_text()
+
+
+def draw_page(report: R, view: ReportView[R]) -> str:
+    """Returns the page that shows what a terminal shows."""
+    from trimtab.cli.page.console_page import PageConsole
+
+    page = PageConsole()
+    draw_report(page, report, view)
+    return page.render_page(view.title)
 
 
 def render_csv(report: R, view: ReportView[R], *, has_headers: bool = True) -> str:

@@ -1,6 +1,6 @@
 """How the reports of `trimtab admit` and `trimtab admit --running` are shown."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from trimtab.admission.handler import would_change_prefix
+from trimtab.cli.plain_columns import cell_text
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
 from trimtab.cli.reporting.draw import build_grid
 from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape, VpaAmountReport
@@ -141,8 +142,29 @@ def _describe_placement(change: ChangeReport) -> str:
     return words.get(kind, kind) + (f" {change.after}" if names_label_only else "")
 
 
-def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:
-    lines = [*_refusal_lines(pod), *_change_lines(pod), *_warning_lines(pod), *_vpa_lines(pod)]
+def _list_panels(report: AdmitReport, *, explain: bool) -> list[RenderableType]:
+    """Returns a panel for each pod with details; pods whose details are the same share one."""
+    pods: dict[tuple[str, ...], list[PodReport]] = {}
+    details: dict[tuple[str, ...], list[RenderableType]] = {}
+    for pod in report.pods:
+        if lines := _list_details(pod, explain=explain):
+            key = tuple(map(cell_text, lines))
+            pods.setdefault(key, []).append(pod)
+            details.setdefault(key, lines)
+    return [
+        Panel(Group(*details[key]), title=Text(_title_pods(alike), "bold"), title_align="left", border_style=_GREY)
+        for key, alike in pods.items()
+    ]
+
+
+def _title_pods(pods: Sequence[PodReport]) -> str:
+    first, *others = map(_name_pod, pods)
+    return f"{first} and {len(others)} more: {join_first(others, MAX_KEPT_NAMES)}" if others else first
+
+
+def _list_details(pod: PodReport, *, explain: bool) -> list[RenderableType]:
+    """Returns what happens to a pod: the refusal, the changes, the warnings; with `explain` also what stays."""
+    lines: list[RenderableType] = [*_refusal_lines(pod), *_change_lines(pod), *_warning_lines(pod), *_vpa_lines(pod)]
     if explain:
         lines += [
             *[
@@ -156,10 +178,7 @@ def _details_panel(pod: PodReport, *, explain: bool) -> RenderableType | None:
             ],
             *[Text(f"  {step}", style=_GREY) for step in pod.steps],
         ]
-    if not lines:
-        return None
-    title = Text(_name_pod(pod), style="bold")
-    return Panel(Group(*lines), title=title, title_align="left", border_style=_GREY)
+    return lines
 
 
 def _refusal_lines(pod: PodReport) -> list[Text]:
@@ -233,7 +252,7 @@ def _describe_totals(report: AdmitReport) -> Iterator[Text]:
     totals = report.totals
     text = Text.assemble(
         (f"{totals.changed} of {format_count(totals.pods, 'pod')} changed", "bold"),
-        (f", {format_count(totals.refused, 'pod')} refused", "red" if totals.refused else _GREY),
+        (f", {format_count(totals.refused, 'pod')} refused" if totals.refused else "", "red"),
         (
             f", {format_count(totals.admitted_only_with_us, 'pod')} admitted only with Trimtab"
             if totals.admitted_only_with_us
@@ -249,7 +268,7 @@ def _describe_totals(report: AdmitReport) -> Iterator[Text]:
         )
         text.append("  ")
     yield text
-    yield from (Text(line, style=_GREY) for line in (*_already_set_lines(report), *report.notes))
+    yield from (Text(line, style=_GREY) for line in _already_set_lines(report))
 
 
 def _already_set_lines(report: AdmitReport) -> list[str]:
@@ -275,15 +294,20 @@ def view_admission(*, explain: bool) -> ReportView[AdmitReport]:
     """Returns a row per pod, a panel with its changes and their reasons, then totals."""
 
     def describe_pods(report: AdmitReport) -> Iterator[RenderableType]:
-        panels = [panel for pod in report.pods if (panel := _details_panel(pod, explain=explain)) is not None]
+        panels = _list_panels(report, explain=explain)
         max_panels = len(panels) if explain else MAX_PANELS
         yield from panels[:max_panels]
         if len(panels) > max_panels:
-            more = format_count(len(panels) - max_panels, "more workload has", "more workloads have")
-            yield Text(f"{more} changes: --details prints all of them, and -o json contains all of them", style=_GREY)
+            more = format_count(len(panels) - max_panels, "more panel has", "more panels have")
+            yield Text(
+                f"{more} other changes: --details prints all of them, and -o json contains all of them", style=_GREY
+            )
 
     return ReportView(
-        title="trimtab admit", sections=(_PODS, replace(_CHANGES, lines=describe_pods)), after=_describe_totals
+        title="trimtab admit",
+        sections=(_PODS, replace(_CHANGES, lines=describe_pods)),
+        after=_describe_totals,
+        notes=lambda report: report.notes,
     )
 
 
@@ -352,7 +376,12 @@ def view_running(*, explain: bool) -> ReportView[RunningReport]:
         name=lambda finding: finding.owner,
         frame=Frame.ROWS,
     )
-    return ReportView(title="trimtab admit --running", sections=(findings, _TALLIES), after=_describe_running)
+    return ReportView(
+        title="trimtab admit --running",
+        sections=(findings, _TALLIES),
+        after=_describe_running,
+        notes=lambda report: report.notes,
+    )
 
 
 def _format_owner(finding: RunningFindingReport) -> Text:
@@ -373,7 +402,6 @@ def _describe_running(report: RunningReport) -> Iterator[Text]:
         "policies would make.",
         style="bold",
     )
-    yield from (Text(note, style=_GREY) for note in report.notes)
 
 
 def _format_finding_changes(finding: RunningFindingReport) -> str:

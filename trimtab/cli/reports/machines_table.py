@@ -1,6 +1,6 @@
 """How the reports of `trimtab machines profile` and `rank` are shown."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import fsum
 
 from rich.text import Text
@@ -33,7 +33,6 @@ def _describe_profile(report: MachineProfileReport) -> Iterator[Text]:
         yield Text("Trimtab does not know how full the nodes are, because no node has a capacity that can be read.")
     kinds = ", ".join(f"{count} × {name}" for name, count in list(fill.instance_types.items())[:6])
     yield Text(f"Nodes: {kinds}{', …' if len(fill.instance_types) > 6 else ''}")
-    yield from _format_notes(report.notes)
 
 
 PROFILE_VIEW: ReportView[MachineProfileReport] = ReportView(
@@ -47,20 +46,23 @@ PROFILE_VIEW: ReportView[MachineProfileReport] = ReportView(
             lines=_describe_profile,
         ),
     ),
+    notes=lambda report: report.notes,
 )
 
 
 def _describe_workload(workload: WorkloadReport, pool: str) -> Iterator[Text]:
     scope = f"pool {pool}" if pool else "all nodes"
+    volumes = f", {format_count(workload.volumes, 'volume')}" if workload.volumes else ""
     yield Text(
         f"The workload of {scope}: {format_count(workload.pods, 'pod')}, {workload.cores:,.0f} cores and "
         f"{workload.gib:,.0f} GiB in {workload.zones} zone{'s' * (workload.zones != 1)}, "
-        f"{workload.gib_per_core:.2f} GiB for each core, {format_count(workload.volumes, 'volume')}."
+        f"{workload.gib_per_core:.2f} GiB for each core{volumes}."
     )
-    yield Text(
-        f"On each node, DaemonSets use {workload.daemon_cores:g} cores, {workload.daemon_gib:g} GiB and room "
-        f"for {workload.daemon_pods:g} pods."
-    )
+    if workload.daemon_pods:
+        yield Text(
+            f"On each node, DaemonSets use {workload.daemon_cores:g} cores, {workload.daemon_gib:g} GiB and room "
+            f"for {workload.daemon_pods:g} pods."
+        )
 
 
 def view_ranking(rows: int) -> ReportView[MachineRankReport]:
@@ -87,7 +89,9 @@ def view_ranking(rows: int) -> ReportView[MachineRankReport]:
         empty=None,
         frame=Frame.NONE,
     )
-    return ReportView(title="trimtab machines rank", sections=(section,), after=_describe_ranking)
+    return ReportView(
+        title="trimtab machines rank", sections=(section,), after=_describe_ranking, notes=lambda report: report.notes
+    )
 
 
 def _describe_present(report: MachineRankReport) -> Iterator[Text]:
@@ -133,8 +137,11 @@ def _sum_surcharges(row: TypeReport) -> float:
 def _describe_ranking(report: MachineRankReport) -> Iterator[Text]:
     if report.winner is not None:
         yield Text(f"Best type: {_describe_set(report.winner)}")
-    for one in report.sets:
+    for one in report.sets[:MAX_SETS]:
         yield Text(f"Set of types: {_describe_set(one)}")
+    if len(report.sets) > MAX_SETS:
+        more = format_count(len(report.sets) - MAX_SETS, "more set")
+        yield Text(f"… and {more} of types (-o json)", style="bright_black")
     if report.recommended is not None and report.recommended.packed_cost is not None:
         names = " and ".join(report.recommended.types)
         yield Text(f"The cheapest types when the pods of the snapshot are placed: {names}", style="bold")
@@ -158,10 +165,11 @@ def _describe_ranking(report: MachineRankReport) -> Iterator[Text]:
     for group in report.left_out:
         types = format_count(group.count, "type is", "types are")
         yield Text(f"{types} left out ({group.reason.code}): {group.reason.text}")
-    yield from _format_notes(report.notes)
 
 
 MAX_PRESENT_TYPES = 6
+MAX_SETS = 3
+"""The largest number of sets of types that are printed."""
 
 
 def _describe_today(today: list[PresentTypeReport]) -> str:
@@ -183,10 +191,12 @@ def _describe_switch(switch: SwitchReport) -> str:
         return f"Switch to {switch.preferred}: {switch.why}."
     if switch.runs >= switch.needed_runs or switch.saving is None or switch.best == switch.current:
         return f"Keep {switch.current}: {switch.why}."
+    money = f"${abs(switch.saving):,.2f}"
     change = "would save" if switch.saving >= 0 else "would cost"
+    effect = "would cost as much" if money == "$0.00" else f"{change} {money} an hour"
     return (
-        f"{switch.best} instead of {switch.current} {change} ${abs(switch.saving):,.2f} an hour by the sums of "
-        f"requests ({switch.why}). Certainty: {switch.runs} of the {switch.needed_runs} consecutive runs after which "
+        f"{switch.best} instead of {switch.current} {effect} by the sums of requests ({switch.why}). "
+        f"Certainty: {switch.runs} of the {switch.needed_runs} consecutive runs after which "
         "Trimtab recommends a switch; run it again with a later snapshot and --wins."
     )
 
@@ -201,10 +211,6 @@ def _describe_set(one: PackedSetReport) -> str:
             "of the snapshot were placed"
         )
     return f"{text}{f' ({one.explanation})' if one.explanation else ''}"
-
-
-def _format_notes(notes: Iterable[str]) -> Iterator[Text]:
-    return (Text(f"Note: {note}", style="bright_black") for note in notes)
 
 
 def _describe_migrations(migrations: list[MigrationReport]) -> Iterator[str]:

@@ -14,11 +14,13 @@ from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pool import Pool
 from trimtab.cluster.reason import Reason
 from trimtab.compaction import explain
+from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
 from trimtab.compaction.reasons import NO_PLACE
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.plan_inputs import PlanInputs
-from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
+from trimtab.inputs.live_cluster import ClusterOptions
+from trimtab.inputs.plan_inputs import PlanInputs, PlanOptions, read_inputs
+from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import rejection_reason
 
 MAX_PODS = 5
@@ -102,6 +104,19 @@ def check_subjects(inputs: PlanInputs, subjects: Sequence[tuple[str, str]]) -> N
     ]
     if mistakes:
         raise UsageError(mistakes)
+
+
+def explain_in_plan(cluster: ClusterOptions, kind: str, name: str) -> list[str]:
+    """Returns the chain of reasons of `trimtab plan --explain` for a node or a pod of a cluster; one sentence if the
+    objects allow no plan."""
+    if "-" in cluster.paths:
+        return ["no plan was made, because standard input can be read only once: write it to a file"]
+    try:
+        inputs = read_inputs(PlanOptions(cluster=cluster), like_compactor=True)
+    except UsageError as error:
+        return [f"no plan can be made of these objects: {error.mistakes[0].sentence}"]
+    model = build_cluster_model(inputs.inventory, inputs.readmitted_requests)
+    return explain_subject(inputs, model, make_plan(model, inputs.pools, inputs.context), kind, name).chain
 
 
 def explain_subject(inputs: PlanInputs, model: ClusterModel, plan: Plan, kind: str, name: str) -> ExplainReport:

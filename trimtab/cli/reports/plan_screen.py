@@ -10,6 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column, paragraph_section
+from trimtab.cli.reporting.notes import group_notes
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import PlanReport, StayReport, StepReport
 from trimtab.cli.reports.plan_comparison import KeeperReport
@@ -97,7 +98,9 @@ def view_on_screen(report: PlanReport) -> ReportView[PlanReport]:
         paragraph_section(_describe_pools),
         reasons,
     )
-    return replace(VIEW, before=_describe_answer, sections=sections, after=_describe_rest, texts={})
+    return replace(
+        VIEW, before=_describe_answer, sections=sections, after=_describe_rest, notes=lambda report: (), texts={}
+    )
 
 
 def _describe_answer(report: PlanReport) -> Iterator[Paragraph]:
@@ -153,8 +156,11 @@ def _describe_rest(report: PlanReport) -> Iterator[Text]:
     misplaced = sum(len(group.pods) for group in report.misplaced)
     if misplaced:
         yield Text(f"{format_count(misplaced, 'pod')} could be placed better by a policy: --details")
-    notes = f"{format_count(len(report.notes), 'assumption')}, " if report.notes else ""
-    yield Text(f"Why a node stays: trimtab why node. {notes}targets, prices: --details", style=GREY)
+    notes = f"{format_count(len(group_notes(report.notes)), 'assumption')}, " if report.notes else ""
+    yield Text(
+        f"Why a node stays: trimtab why node NAME, with the same --cluster. {notes}targets, prices: --details",
+        style=GREY,
+    )
 
 
 def _common_suffix(names: Sequence[str]) -> str:

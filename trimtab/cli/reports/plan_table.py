@@ -242,11 +242,6 @@ def list_stays(read: Callable[[R], Sequence[StayReport]]) -> tuple[Section[R, An
     return groups, nodes
 
 
-def format_notes(texts: Iterable[str]) -> Iterator[Text]:
-    """Returns the notes as paragraphs."""
-    return (Text(f"Note: {text}", style=GREY) for text in texts)
-
-
 _PRESETS: Section[PlanReport, PresetReport] = Section(
     key="presets",
     rows=lambda report: report.presets,
@@ -400,16 +395,12 @@ _SECTIONS: tuple[Section[PlanReport, Any], ...] = (
 )
 
 
-def _describe_rest(report: PlanReport) -> Iterator[Text]:
-    yield from _describe_misplaced(report)
-    yield from format_notes(report.notes)
-
-
 VIEW: ReportView[PlanReport] = ReportView(
     title="trimtab plan",
     before=lambda report: () if report.explained else _describe_plan(report),
     sections=lambda report: (_CHAINS,) if report.explained else _SECTIONS,
-    after=lambda report: () if report.explained else _describe_rest(report),
+    after=lambda report: () if report.explained else _describe_misplaced(report),
+    notes=lambda report: () if report.explained else report.notes,
 )
 """The summary, the first nodes, the reasons why nodes stay, and the notes; with --explain, only the chains of
 reasons."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
+from trimtab.cli.reporting.notes import group_notes
 from trimtab.cli.reports.reservation_formula import (
     NodeFormulaReport,
     ProfileReport,
@@ -76,7 +77,7 @@ def _describe_node(node: NodeFormulaReport) -> Iterator[str]:
     if len(node.pod_limits) > 1:
         limits = ", ".join(f"{limit.kind} {limit.pods}" for limit in node.pod_limits)
         yield f"The maximum number of pods that each limit allows: {limits}."
-    yield from node.notes
+    yield from group_notes(node.notes)
 
 
 def _price_text(row: ProfileReport) -> str:

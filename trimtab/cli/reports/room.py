@@ -160,13 +160,9 @@ _ORDER: Section[RoomReport, str] = Section(
 _SECTIONS: tuple[Section[RoomReport, Any], ...] = (_PLACES, _MOVES, _ORDER)
 
 
-def _describe_end(report: RoomReport) -> Iterator[Text]:
-    yield from (Text(f"Note: {note}", style="bright_black") for note in report.notes)
-
-
 VIEW: ReportView[RoomReport] = ReportView(
     title="trimtab plan --for",
     before=lambda report: [Text(report.text, style="bold")],
     sections=_SECTIONS,
-    after=_describe_end,
+    notes=lambda report: report.notes,
 )

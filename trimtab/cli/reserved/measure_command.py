@@ -72,10 +72,7 @@ class ReservedMeasureOptions:
         int, flags.STEP.with_help(f"The number of seconds between two points of a series, at least {MIN_STEP_SECONDS}.")
     ] = 3600
     rate: Annotated[str, flags.RATE] = "5m"
-    now: Annotated[
-        str | None,
-        flags.NOW.with_help("The end of the history that is read from Prometheus. Ages are relative to this time."),
-    ] = None
+    now: Annotated[str | None, flags.NOW_BY_CLOCK] = None
     pools: Annotated[tuple[str, ...], flags.POOL.with_help("Measure only the nodes of this pool.")] = ()
     max_pods: Annotated[
         int | None,

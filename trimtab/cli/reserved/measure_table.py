@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from trimtab.cli.reporting.columns import Column, ReportView, Section
+from trimtab.cli.reporting.notes import group_notes
 from trimtab.cli.reports.reservation_table import format_bytes, format_cpu
 from trimtab.cli.reserved.measure_report import PoolReservationReport, ReservedMeasureReport, ReservedReport, UseReport
 from trimtab.cluster.format_count import format_count
@@ -23,6 +24,12 @@ class _ResourceRow(NamedTuple):
 
 def _list_rows(report: ReservedMeasureReport) -> list[_ResourceRow]:
     return [row for pool in report.pools for row in _list_resources(pool)]
+
+
+def _list_drawn_rows(report: ReservedMeasureReport) -> list[_ResourceRow]:
+    """Returns the rows of all pools; none if no pool was measured, because a table of dashes says nothing."""
+    rows = _list_rows(report)
+    return rows if any(row.resource for row in rows) else []
 
 
 def _list_resources(pool: PoolReservationReport) -> Iterator[_ResourceRow]:
@@ -77,15 +84,17 @@ def _pool_name(pool: PoolReservationReport) -> str:
 
 def _describe_pools(report: ReservedMeasureReport) -> Iterator[str]:
     for pool in report.pools:
-        yield from _describe_decision(pool)
-    yield from report.notes
+        if pool.missing is None:
+            yield from _describe_decision(pool)
+    yield from group_notes(
+        f"{_pool_name(pool)}: {missing.reason.text} (have {missing.have}, need {missing.need})"
+        for pool in report.pools
+        if (missing := pool.missing) is not None
+    )
 
 
 def _describe_decision(pool: PoolReservationReport) -> Iterator[str]:
     name = _pool_name(pool)
-    if pool.missing is not None:
-        yield f"{name}: {pool.missing.reason.text} (have {pool.missing.have}, need {pool.missing.need})"
-        return
     days = f"{pool.days:g} days" if pool.days else "one moment"
     text = pool.reason.text if pool.reason is not None else ""
     yield f"{name}: {pool.change}: {text} ({days}, up to {format_count(pool.max_pods_seen, 'pod')} on a node)"
@@ -108,6 +117,7 @@ VIEW: ReportView[ReservedMeasureReport] = ReportView(
             key="pools",
             title="Kubelet and container runtime of a node",
             rows=_list_rows,
+            drawn=_list_drawn_rows,
             columns=(
                 Column(
                     "Pool",
@@ -136,8 +146,9 @@ VIEW: ReportView[ReservedMeasureReport] = ReportView(
                 _amount_column("Advised", 0, lambda row: row.advised),
             ),
             name=lambda row: f"pool/{row.pool.pool}",
-            empty=None,
+            empty=lambda report: ["No node was measured."],
         ),
     ),
     after=_describe_pools,
+    notes=lambda report: report.notes,
 )

@@ -172,7 +172,6 @@ def _describe_cost(report: RuntimeClassCostReport) -> Iterator[str]:
             f"{format_count(unreadable, 'pod has', 'pods have')} amounts that cannot be read, so the "
             "costs leave out such pods."
         )
-    yield from report.notes
 
 
 def _cost_text(amount: PricedAmount) -> str:
@@ -225,6 +224,7 @@ _COST_VIEW: ReportView[RuntimeClassCostReport] = ReportView(
         ),
     ),
     after=_describe_cost,
+    notes=lambda report: report.notes,
 )
 
 

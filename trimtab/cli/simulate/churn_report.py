@@ -229,5 +229,5 @@ VIEW: ReportView[ChurnReport] = ReportView(
             before=lambda _: [Text("No policy can surpass these, even if it knew what comes:")],
         ),
     ),
-    after=lambda report: [Text(note) for note in report.notes],
+    notes=lambda report: report.notes,
 )

@@ -7,7 +7,7 @@ import click
 
 from trimtab.cli.options import takes
 from trimtab.cli.output import show_spinner
-from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.reporting.emit import PageOutput, write_report
 from trimtab.cli.reports.plan_explanation import check_subjects
 from trimtab.cli.reports.resizes import simulate_resizes
 from trimtab.cli.simulate import page
@@ -56,7 +56,7 @@ class SimulateOptions:
         EXPLAIN.with_help("Show the rounds that change one node or one pod (NAMESPACE/NAME), and why it stays."),
     ] = ()
     churn: ChurnFlags
-    output: ReportOutput
+    output: PageOutput
 
 
 @click.command("simulate")

@@ -4,6 +4,8 @@ from markupsafe import Markup
 
 from trimtab.cli.page import html
 from trimtab.cli.page.html import Page, PageStage, Row, build_blocks, render_html
+from trimtab.cli.page.origin import find_origin, render_origin
+from trimtab.cli.reporting.notes import group_notes
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.simulate.report import LandingReport, RoundReport, SimulateReport
 from trimtab.cluster.format_count import format_count
@@ -13,19 +15,25 @@ def render_page(report: SimulateReport) -> str:
     rounds_by_node = {
         node: f"removed in round {round_report.number}" for round_report in report.rounds for node in round_report.nodes
     }
+    blocks = build_blocks(report.nodes, rounds_by_node, html.describe_stays(report.stays))
     return render_html(
         Page(
             title=f"trimtab simulate --scheduler {report.scheduler}",
+            origin=render_origin(find_origin()),
+            change=html.draw_pools(blocks),
             facts=_list_facts(report),
             bound=report.bound.text,
-            headline=f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}",
-            blocks=build_blocks(report.nodes, rounds_by_node, html.describe_stays(report.stays)),
+            headline=(
+                f"{report.nodes_before - report.nodes_after} of {format_count(report.nodes_before, 'node')} can be "
+                f"removed, which saves {format_saving(report.saves)}"
+            ),
+            blocks=blocks,
             stage="Round",
             stages=tuple(map(_round_stage, report.rounds)),
             chart=_render_chart(report),
             groups=html.group_stays(report.stays),
             reasons=html.draw_reason_bars(report.stays),
-            notes=[*([report.resize.text] if report.resize else ()), *report.notes],
+            notes=group_notes([*([report.resize.text] if report.resize else ()), *report.notes]),
         )
     )
 

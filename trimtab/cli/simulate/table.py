@@ -8,7 +8,7 @@ from rich.text import Text
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, no_paragraphs, number_column
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import ExplainReport
-from trimtab.cli.reports.plan_table import GREY, format_notes, list_chains, list_stays
+from trimtab.cli.reports.plan_table import GREY, list_chains, list_stays
 from trimtab.cli.reports.resizes import list_resize_sections
 from trimtab.cli.simulate.report import RoundReport, SimulateReport
 from trimtab.cluster.format_count import format_count
@@ -25,9 +25,11 @@ _SCHEDULER_NOTES = {
 def _describe_simulation(report: SimulateReport) -> Iterator[Text]:
     removed = report.nodes_before - report.nodes_after
     head = f"{format_count(report.nodes_before, 'node')} → {report.nodes_after}"
+    moved_twice, waiting = (format_count(count, "pod") for count in (report.moved_twice, report.waiting))
     rest = (
-        f" after {format_count(len(report.rounds), 'round')}: {format_count(report.evictions, 'eviction')}, "
-        f"{format_count(report.moved_twice, 'pod')} moved twice, {format_count(report.waiting, 'pod')} left pending"
+        f" after {format_count(len(report.rounds), 'round')}: {format_count(report.evictions, 'eviction')}"
+        + (f", {moved_twice} moved twice" if report.moved_twice else "")
+        + (f", {waiting} left pending" if report.waiting else "")
     )
     style = "bold green" if removed else "bold"
     yield Text.assemble((head, style), rest if removed else ": no node can be drained")
@@ -114,5 +116,5 @@ VIEW: ReportView[SimulateReport] = ReportView(
     title="trimtab simulate",
     before=lambda report: () if report.explained else _describe_simulation(report),
     sections=lambda report: (_CHAINS,) if report.explained else _SECTIONS,
-    after=lambda report: () if report.explained else format_notes(report.notes),
+    notes=lambda report: () if report.explained else report.notes,
 )

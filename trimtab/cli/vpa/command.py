@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.options import takes
 from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.selection import SelectionOptions
 from trimtab.cli.shared_options import needs_cluster, parse_minor_version
 from trimtab.cli.vpa.lint_proposals import lint_proposals
 from trimtab.cli.vpa.report import (
@@ -31,7 +33,7 @@ from trimtab.histogram.batch_history import ContainerKey
 from trimtab.histogram.vpa_estimators import DEFAULT_FLAGS, RecommenderFlags, parse_recommender_flags
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.flags import MANIFESTS, NAMESPACE, SERVER_VERSION, USAGE
+from trimtab.inputs.flags import MANIFESTS, SERVER_VERSION, USAGE
 from trimtab.inputs.option import option
 from trimtab.inputs.stated_quantities import QUANTITY
 from trimtab.inputs.usage_series import read_usage_series
@@ -45,7 +47,16 @@ from trimtab.inputs.workloads import (
 )
 from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 
-_NAMESPACE = NAMESPACE.with_help("Read only workloads in this namespace.")
+
+def _select_containers(options: SelectionOptions, workloads: ClusterWorkloads) -> Callable[[ContainerKey], bool]:
+    """Returns whether a container is of the workloads that the user asks about."""
+    selection, containers = options.parse(), workloads.current.containers
+
+    def includes(key: ContainerKey) -> bool:
+        container = containers.get(key)
+        return selection.includes(key.namespace, container.merged_labels if container is not None else {})
+
+    return includes
 
 
 @click.group("vpa", cls=SuggestingGroup)
@@ -74,11 +85,11 @@ class VpaSimulateOptions:
         Literal["Recreate", "InPlaceOrRecreate", "Initial"],
         option(
             "--update-mode",
-            former="--mode",
+            former=("--mode",),
             help="The updateMode of the simulated VPA. With in-place updates no pod is evicted.",
         ),
     ] = "Recreate"
-    namespaces: Annotated[tuple[str, ...], _NAMESPACE] = ()
+    selection: SelectionOptions
     output: ReportOutput
 
 
@@ -95,12 +106,11 @@ def simulate_flags(options: VpaSimulateOptions) -> None:
     flag_sets = _parse_flag_sets(options.flag_texts)
     series, notes = read_usage_series(options.usage, stated=options.stated)
     workloads = read_cluster_workloads(options.cluster)
-    grouped, absent_notes = leave_out_absent(
-        group_series(series, workloads, options.namespaces, options.workload), workloads
-    )
+    includes = _select_containers(options.selection, workloads)
+    grouped, absent_notes = leave_out_absent(group_series(series, workloads, includes, options.workload), workloads)
     notes += absent_notes
     if not grouped:
-        notes.append("No usage was found: check --usage, --namespace and --workload.")
+        notes.append("No usage was found: check --usage, --namespace, --selector and --workload.")
     report = VpaSimulateReport(
         reaction=[build_reaction_row(name, flags) for name, flags in flag_sets.items()],
         containers=[
@@ -161,7 +171,7 @@ class VpaProposeOptions:
         SERVER_VERSION.with_help("The Kubernetes version, such as 1.33. From 1.33 on pods can be resized in place."),
     ] = None
     prints_manifests: Annotated[bool, MANIFESTS.with_help("Print only the VPAs to add and to change, as YAML.")] = False
-    namespaces: Annotated[tuple[str, ...], _NAMESPACE] = ()
+    selection: SelectionOptions
     output: ReportOutput
 
 
@@ -183,7 +193,8 @@ def propose_changes(options: VpaProposeOptions) -> None:
         raise UsageError([needs_cluster("--manifests")])
     series, notes = read_usage_series(options.usage, stated=options.stated)
     workloads = read_cluster_workloads(options.cluster)
-    grouped, absent_notes = leave_out_absent(group_series(series, workloads, options.namespaces), workloads)
+    includes = _select_containers(options.selection, workloads)
+    grouped, absent_notes = leave_out_absent(group_series(series, workloads, includes), workloads)
     grouped, unsized_notes = leave_out_unsized(grouped)
     left_out = [*absent_notes, *unsized_notes]
     notes += left_out

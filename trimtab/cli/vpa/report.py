@@ -268,7 +268,8 @@ _SIMULATED: Section[VpaSimulateReport, _SimulationRow] = Section(
 SIMULATE_VIEW: ReportView[VpaSimulateReport] = ReportView(
     title="trimtab vpa simulate",
     sections=(_REACTION, _SIMULATED),
-    after=lambda report: [*_explain_blocked(report), *report.notes],
+    after=_explain_blocked,
+    notes=lambda report: report.notes,
 )
 """The reaction times, then for every container and resource a row per set of flags."""
 
@@ -289,5 +290,5 @@ PROPOSE_VIEW: ReportView[VpaProposeReport] = ReportView(
             empty=None,
         ),
     ),
-    after=lambda report: report.notes,
+    notes=lambda report: report.notes,
 )

@@ -34,7 +34,7 @@ from trimtab.diagnosis.gone_pod import find_owner
 from trimtab.diagnosis.original_values import decide_about_template
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.flags import NAMESPACE, POLICIES
+from trimtab.inputs.flags import NAMESPACE, POLICIES, SYSTEM_NAMESPACE
 from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.option import Argument
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
@@ -50,7 +50,10 @@ class WhyPodOptions:
 
     name: Annotated[str, Argument("[NAMESPACE/]NAME")]
     namespace: Annotated[
-        str | None, NAMESPACE.with_help("The namespace of the pod, if NAME contains none. Default: default.")
+        str | None,
+        NAMESPACE.with_help(
+            "The namespace of the workload that you ask about, if NAME contains none. Default: default."
+        ),
     ] = None
     policy_paths: Annotated[tuple[str, ...], POLICIES] = ()
     cluster: ClusterOptions
@@ -62,7 +65,7 @@ class WhyNodeOptions:
     """The options of `trimtab why node`."""
 
     name: Annotated[str, Argument("NAME", complete=complete_nodes)]
-    namespace: Annotated[str, NAMESPACE] = CompactorSettings().namespace
+    namespace: Annotated[str, SYSTEM_NAMESPACE] = CompactorSettings().namespace
     cluster: ClusterOptions
     output: ReportOutput
 
@@ -96,7 +99,8 @@ def explain_pod(options: WhyPodOptions) -> None:
     Joins the pod's annotation, the policies in force (with a rollout: whether its owner is in), the decisions of the
     compactor about the pod and its predecessors, and, without --cluster FILE, its Events and the webhook's log. Each
     change has the value that the author wrote, by the template of the pod's owner, and its reason. Of a pod that is
-    gone you see what the same sources still know, and what was changed in another pod of its owner.
+    gone you see what the same sources still know, and what was changed in another pod of its owner. With --cluster, it
+    also shows why a plan of these objects moves the pod or leaves it.
     """
     cluster, policy_paths = options.cluster, options.policy_paths
     if not cluster.paths:
@@ -130,7 +134,12 @@ def explain_pod(options: WhyPodOptions) -> None:
         top = str(owners[-1]) if owners else ""
         traces = read_live_traces(cluster, Settings().namespace, pod_namespace, pod_name, top)
     decided = decide_about_template(documents, pod_namespace, owners[0] if owners else None, policies, facts)
-    report = build_why_report(pod, snapshot, facts, running.findings, traces, decided)
+    chain: list[str] = []
+    if options.cluster.paths:
+        from trimtab.cli.reports.plan_explanation import explain_in_plan  # a pod of the cluster at hand needs no plan
+
+        chain = explain_in_plan(cluster, "pod", f"{pod_namespace}/{pod_name}")
+    report = build_why_report(pod, snapshot, facts, running.findings, traces, decided, chain)
     write_report(options.output, report, POD_VIEW)
 
 
@@ -141,13 +150,14 @@ def explain_node(options: WhyNodeOptions) -> None:
 
     The report combines the node's drain annotation, the pools' last plans, the decisions of the compactor about the
     node and, without --cluster FILE, its Events. For a node that is gone, it shows whether the compactor drained it.
-    `trimtab plan --explain node NAME` shows why a plan keeps a node or drains it.
+    With --cluster, it also shows why a plan of these objects drains the node or leaves it.
     """
     from trimtab.cli.why.node_sources import read_node_from_cluster, read_node_from_files
 
     name, namespace, cluster = options.name, options.namespace, options.cluster
-    paths = [path for path in cluster.paths if path != live_cluster.LIVE]
-    report = read_node_from_files(paths, name, namespace) if paths else read_node_from_cluster(cluster, name, namespace)
+    has_files = any(path != live_cluster.LIVE for path in cluster.paths)
+    read = read_node_from_files if has_files else read_node_from_cluster
+    report = read(cluster, name, namespace)
     write_report(options.output, report, NODE_VIEW)
 
 

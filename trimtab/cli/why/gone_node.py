@@ -30,6 +30,7 @@ def build_gone_node_report(
         cordoned=False,
         cordon=_describe_end(records),
         plan="",
+        chain=[],
         decisions=list(map(report_decision, records)),
         events=list(events),
         notes=[_DELETION_NOTE, _LIMIT_NOTE, *notes],

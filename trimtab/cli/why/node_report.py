@@ -12,7 +12,7 @@ from rich.text import Text
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import ReportView
 from trimtab.cli.reports.drain_waits import list_drain_waits
-from trimtab.cli.why.report import SHARED_SECTIONS, PodDecisionReport, PodEventReport
+from trimtab.cli.why.report import SHARED_SECTIONS, PodDecisionReport, PodEventReport, list_chain
 from trimtab.cluster.api.core import Node
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, node_from_api
@@ -56,6 +56,10 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     cordon: NodeCordonReport
     plan: str
     """The node's position in the last plan of its pool, as text; empty if no plan contains the node."""
+    chain: list[str]
+    """The reasons of a plan of the cluster for draining the node or leaving it, as of `trimtab plan --explain node`.
+
+    Empty without --cluster."""
     decisions: list[PodDecisionReport]
     """The compactor's decisions about the node and its pods."""
     events: list[PodEventReport]
@@ -181,11 +185,15 @@ def _describe_drain(node: NodeInfo, claim: DrainAnnotation, pods_left: int | Non
 
 
 def build_why_node_report(
-    document: Mapping[str, Any], state: CompactorState, events: Sequence[PodEventReport], notes: Sequence[str]
+    document: Mapping[str, Any],
+    state: CompactorState,
+    events: Sequence[PodEventReport],
+    notes: Sequence[str],
+    chain: Sequence[str] = (),
 ) -> WhyNodeReport:
     """Returns the report of all that is known about the node.
 
-    document: the node as the API server returns it."""
+    document: the node as the API server returns it. chain: what a plan says of it."""
     node = node_from_api(msgspec.convert(document, Node))
     claims = {item.name: claim for item, claim in state.list_annotations()}
     claim = claims.get(node.name)
@@ -201,9 +209,10 @@ def build_why_node_report(
         cordoned=node.is_cordoned,
         cordon=describe_cordon(node, document, pods_left, waits_for, entry.name if entry is not None else ""),
         plan=_describe_plan(node.name, state),
+        chain=list(chain),
         decisions=list(map(report_decision, list_node_decisions(node.name, state))),
         events=list(events),
-        notes=[*_list_notes(node, pools), *notes],
+        notes=[*_list_notes(node, pools, has_pools=bool(state.pools.pools)), *notes],
     )
 
 
@@ -214,7 +223,7 @@ def _describe_plan(name: str, state: CompactorState) -> str:
     return ""
 
 
-def _list_notes(node: NodeInfo, pools: Sequence[str]) -> Iterable[str]:
+def _list_notes(node: NodeInfo, pools: Sequence[str], *, has_pools: bool) -> Iterable[str]:
     keys = {taint.key for taint in node.taints}
     if LEAVING in keys:
         yield (
@@ -227,6 +236,11 @@ def _list_notes(node: NodeInfo, pools: Sequence[str]) -> Iterable[str]:
         )
     if (sign := node.nature.sign_of(NodeKind.SERVERLESS)) is not None:
         yield f"The node is no machine: {sign.platform} ({sign.evidence}). The compactor never drains such a node."
+    elif not has_pools:
+        yield (
+            "The cluster has no pool of Trimtab, so no compactor drains the node. A plan assumes the preset balanced "
+            "for its nodes."
+        )
     elif not pools:
         label = pool_name(node)
         named = (
@@ -254,7 +268,8 @@ def _describe_node(report: WhyNodeReport) -> Iterator[Text]:
     pools = f"pool {' and '.join(report.pools)}" if report.pools else "no pool"
     state = "cordoned" if report.cordoned else "open for pods"
     state = state if report.exists else "does not exist any more"
-    place = f"in {pools}, " if report.pools or report.exists else ""
+    # Without pools of its own, a plan assumes pools: its reasons say which.
+    place = f"in {pools}, " if report.pools or (report.exists and not report.chain) else ""
     yield Text.assemble((f"Node {report.name}", "bold"), f"  {place}{state}")
     is_since = report.cordon.since and report.exists
     since = f", since {report.cordon.since}" if is_since else ""
@@ -270,7 +285,7 @@ def _describe_node(report: WhyNodeReport) -> Iterator[Text]:
 NODE_VIEW: ReportView[WhyNodeReport] = ReportView(
     title="trimtab why node",
     before=_describe_node,
-    sections=SHARED_SECTIONS,
-    after=lambda report: [Text(note, style="bright_black") for note in report.notes],
+    sections=(list_chain("node"), *SHARED_SECTIONS),
+    notes=lambda report: report.notes,
 )
 """Who cordoned the node and how to undo it, then its position in the plan, the decisions about it, and its Events."""

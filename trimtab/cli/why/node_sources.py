@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.cli.reports.plan_explanation import explain_in_plan
 from trimtab.cli.why.gone_node import build_gone_node_report
 from trimtab.cli.why.live_traces import read_events
 from trimtab.cli.why.node_report import WhyNodeReport, build_why_node_report
@@ -43,13 +44,16 @@ def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, name
     if document is None:
         names = [shape.metadata.name for shape in listing.snapshot.objects_of(Node)]
         return _explain_gone_node(name, names, state, events, notes)
-    return build_why_node_report(document, state, events, notes)
+    chain = explain_in_plan(cluster, "node", name) if cluster.paths else ()
+    return build_why_node_report(document, state, events, notes, chain)
 
 
-def read_node_from_files(paths: Sequence[str], name: str, namespace: str) -> WhyNodeReport:
+def read_node_from_files(cluster: live_cluster.ClusterOptions, name: str, namespace: str) -> WhyNodeReport:
     """Returns the report of a node of a snapshot. Raises UsageError with every mistake, or if nothing is known of a
     node with this name."""
-    documents, mistakes = parse_documents(live_cluster.read_paths(paths))
+    documents, mistakes = parse_documents(
+        live_cluster.read_paths(path for path in cluster.paths if path != live_cluster.LIVE)
+    )
     if mistakes:
         raise UsageError(mistakes)
     nodes: dict[str, Any] = {
@@ -62,7 +66,7 @@ def read_node_from_files(paths: Sequence[str], name: str, namespace: str) -> Why
     notes = ("A snapshot contains no Events.",)
     if name not in nodes:
         return _explain_gone_node(name, list(nodes), state, (), notes)
-    return build_why_node_report(nodes[name], state, (), notes)
+    return build_why_node_report(nodes[name], state, (), notes, explain_in_plan(cluster, "node", name))
 
 
 def _explain_gone_node(

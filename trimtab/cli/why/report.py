@@ -87,6 +87,10 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     """The differences between the pod and what policies would set now, each with its reason.
 
     Policies that do not select the pod are included."""
+    chain: list[str]
+    """The reasons of a plan of the cluster for moving the pod or leaving it, as of `trimtab plan --explain pod`.
+
+    Empty without --cluster."""
     decisions: list[PodDecisionReport]
     events: list[PodEventReport]
     log: list[str]
@@ -113,10 +117,12 @@ def build_why_report(
     findings: Sequence[RunningFindingReport],
     traces: LiveTraces,
     decided: Decided | None = None,
+    chain: Sequence[str] = (),
 ) -> WhyPodReport:
     """Returns a report of what is known of the pod.
 
-    `decided`: the changes that the policies would make now to the owner's next pod; None if they are not known."""
+    `decided`: the changes that the policies would make now to the owner's next pod; None if they are not known.
+    `chain`: what a plan says of the pod."""
     namespace = pod.metadata.namespace
     owners = find_owners(pod, facts)
     changes = list_applied_changes(pod, decided)
@@ -131,6 +137,7 @@ def build_why_report(
         pending=explain_pending(pod, changed_fields, owners, list_states(snapshot)),
         changes=changes,
         findings=list(findings),
+        chain=list(chain),
         decisions=list(_find_decisions(namespace, pod.metadata.name, owners, snapshot)),
         events=list(traces.events),
         log=list(traces.log),
@@ -174,6 +181,7 @@ def build_gone_report(
         pending="",
         changes=list_applied_changes(siblings[0], decided) if siblings else None,
         findings=[],
+        chain=[],
         decisions=decisions,
         events=list(traces.events),
         log=list(traces.log),
@@ -311,12 +319,25 @@ _LOG: Section[WhyPodReport, str] = Section(
     columns=(Column("line", lambda line: line),),
     frame=Frame.NONE,
 )
+
+
+def list_chain(kind: str) -> Section[Any, str]:
+    """Returns the section with what a plan says of a node or a pod."""
+    return Section(
+        key="plan",
+        title=f"What a plan of this cluster says of the {kind}",
+        rows=lambda report: report.chain,
+        columns=(Column("reason", lambda reason: reason),),
+        frame=Frame.GRID,
+    )
+
+
 SHARED_SECTIONS: tuple[Section[Any, Any], ...] = (_DECISIONS, _EVENTS)
 """The sections that pods and nodes have."""
 POD_VIEW: ReportView[WhyPodReport] = ReportView(
     title="trimtab why pod",
     before=_describe_pod,
-    sections=(_CHANGES, _POLICIES, *SHARED_SECTIONS, _LOG),
-    after=lambda report: [Text(note, style="bright_black") for note in report.notes],
+    sections=(_CHANGES, _POLICIES, list_chain("pod"), *SHARED_SECTIONS, _LOG),
+    notes=lambda report: report.notes,
 )
 """A line about the pod's origin, then a table for each source that has something to show."""

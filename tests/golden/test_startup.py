@@ -43,7 +43,7 @@ BUDGETS: dict[str, tuple[tuple[str, ...], int, set[str]]] = {
     "admit": (("-f", "manifests.yaml", "--policies", "policies.yaml", *_CLUSTER), 360, {*_PRINTED, "pydantic"}),
     "policies check": (("policies.yaml",), 430, {*_PRINTED, "pydantic"}),
     "plan": ((*_CLUSTER, *_TIMED), 455, {*_PRINTED, "pydantic"}),
-    "simulate": ((*_CLUSTER, *_TIMED), 480, {*_PRINTED, "pydantic", "jinja2"}),
+    "simulate": ((*_CLUSTER, *_TIMED), 470, {*_PRINTED, "pydantic"}),
 }
 """Command → its arguments, how many modules it may import beside those of Python, and which heavy packages. The cluster
 has policies: they need pydantic."""

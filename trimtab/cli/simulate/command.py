@@ -10,9 +10,8 @@ from trimtab.cli.output import show_spinner
 from trimtab.cli.reporting.emit import PageOutput, write_report
 from trimtab.cli.reports.plan_explanation import check_subjects
 from trimtab.cli.reports.resizes import simulate_resizes
-from trimtab.cli.simulate import page
 from trimtab.cli.simulate.churn_flags import ChurnFlags
-from trimtab.cli.simulate.report import build_report, explain_subject
+from trimtab.cli.simulate.report import SimulateReport, build_report, explain_subject
 from trimtab.cli.simulate.table import VIEW
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.compaction.replace.simulate import simulate_with_replacements
@@ -22,7 +21,14 @@ from trimtab.inputs.flags import EXPLAIN
 from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import PlanOptions
 
-_VIEW = replace(VIEW, texts={"html": page.render_page})
+
+def _render_page(report: SimulateReport) -> str:
+    from trimtab.cli.simulate.page import render_page  # a page needs templates, and a table does not
+
+    return render_page(report)
+
+
+_VIEW = replace(VIEW, texts={"html": _render_page})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from trimtab.scheduling.pod_class import PodClass
 
 @dataclass(slots=True)
 class ReplayScheduler(ChurnScheduler):
-    """Knows a pod for each set of requirements, of which the pods of a workload share one object."""
+    """Knows a pod for each set of requirements that a present pod has. The pods of a workload share one object."""
 
     base: Inventory = field(default_factory=lambda: Inventory(nodes=(), pods=()))
     """What else of the cluster decides about nodes: claims and namespaces."""
@@ -24,29 +24,23 @@ class ReplayScheduler(ChurnScheduler):
     _class_of: dict[int, PodClass] = field(default_factory=dict)
 
     def know(self, pod: PodInfo) -> None:
-        """Adds the requirements of this pod to those that are known."""
-        key = _key_of(pod)
-        if key not in self._known:
-            # As one that waits, so that the model has its class.
-            self._known[key] = change(
-                pod,
-                node="",
-                phase="Pending",
-                priority=0,
-                deletion_requested_at=None,
-                is_gated=False,
-                is_daemon=False,
-                is_static=False,
-            )
+        """Notes whether the requirements of this new pod are known."""
+        if _key_of(pod) not in self._known:
             self.is_outdated = True
 
     def refresh(self, nodes: Mapping[str, NodeInfo], pods: Iterable[PodInfo]) -> FreeCapacity:
         """Counts the free capacity anew if a node has changed, and returns it."""
         if self.is_outdated:
-            samples = tuple(self._known.values())
+            pods = tuple(pods)
+            known: dict[int, PodInfo] = {}
+            for pod in pods:
+                key = _key_of(pod)
+                if key not in known:
+                    known[key] = self._known.get(key) or _make_sample(pod)
+            self._known = known
             inventory = Inventory(
                 nodes=tuple(nodes[name] for name in sorted(nodes)),
-                pods=samples,
+                pods=tuple(known.values()),
                 claims=self.base.claims,
                 namespaces=self.base.namespaces,
                 schedulers=self.base.schedulers,
@@ -68,6 +62,20 @@ class ReplayScheduler(ChurnScheduler):
         return self._class_of[_key_of(pod)]
 
 
+def _make_sample(pod: PodInfo) -> PodInfo:
+    """Returns the pod as one that waits, so that the model has its class."""
+    return change(
+        pod,
+        node="",
+        phase="Pending",
+        priority=0,
+        deletion_requested_at=None,
+        is_gated=False,
+        is_daemon=False,
+        is_static=False,
+    )
+
+
 def _key_of(pod: PodInfo) -> int:
-    # The pods that are known keep their requirements alive, so that no other object gets this number.
+    # The samples of the stretch keep all requirements alive, so that no other object gets this number.
     return id(pod.requirements)

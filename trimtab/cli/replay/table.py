@@ -50,13 +50,20 @@ def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
         verb = "saved" if best.saved_core_hours >= 0 else "cost"
         yield Text(
             f"{report.details} would have {verb} {abs(best.saved_core_hours):,.1f} core hours{money}, with "
-            f"{format_count(best.evictions or 0, 'eviction')}."
+            f"{format_count(best.evictions or 0, 'eviction')}{_describe_repeats(report)}."
         )
     if report.model_error is not None:
         difference = f"{report.model_error:+.1%}".replace("-", "−")
         yield Text(
             f"The replay of the autoscaler alone has {difference} core hours against what was; {report.measured_error}."
         )
+
+
+def _describe_repeats(report: ReplayReport) -> str:
+    if report.repeats == 1:
+        return ""
+    least, most = _signed(report.saved_least), _signed(report.saved_most)
+    return f"; from {least} to {most} in {report.repeats} replays, which differ in the order of equal nodes"
 
 
 def _describe_source(report: ReplayReport) -> Iterator[Paragraph]:

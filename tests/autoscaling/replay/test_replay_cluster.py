@@ -105,3 +105,30 @@ def test_a_budget_allows_what_the_disruption_controller_allows(
     budget = with_counts(replace(BUDGET, **rule), expected=3, ready=ready)  # type: ignore[arg-type]
     assert budget.allowed == allowed
     assert not budget.is_stale
+
+
+def test_the_scheduler_forgets_workloads_that_are_gone() -> None:
+    job, first = ("Job", "backup-1"), [node("a"), pod("p1", "a")]
+    backup = pod("b1", "a", created=60, owner=job)
+    backup["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    cluster = replay(first, [*first, backup], first)
+    counts = []
+    for second in (200, 590):
+        cluster.advance_to(second)
+        cluster.scheduler.is_outdated = True
+        cluster.scheduler.refresh(cluster.nodes, cluster.pods.values())
+        counts.append(len(cluster.scheduler.capacity.world.pending_pods))
+    assert counts == [2, 1]
+
+
+def test_another_repeat_gives_new_nodes_other_names_of_the_same_group() -> None:
+    (stretch,) = record([node("a"), node("b"), node("c"), pod("p1", "a")]).stretches
+    names = set()
+    for naming in range(8):
+        cluster = start(stretch)
+        cluster.naming = naming
+        cluster.order_node("web")
+        cluster.advance_to(200)
+        names |= set(cluster.nodes) - {"a", "b", "c"}
+    assert len(names) > 1
+    assert names <= {"a-1", "b-1", "c-1"}

@@ -10,7 +10,7 @@ from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, make_templates, with_counts
-from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler
+from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.pdb import Pdb
 
@@ -132,3 +132,16 @@ def test_another_repeat_gives_new_nodes_other_names_of_the_same_group() -> None:
         names |= set(cluster.nodes) - {"a", "b", "c"}
     assert len(names) > 1
     assert names <= {"a-1", "b-1", "c-1"}
+
+
+def test_labels_decide_nothing_unless_a_pod_asks_for_others() -> None:
+    first = [node("a"), node("b"), pod("p1", "a")]
+    (stretch,) = record(first, [*first, pod("p2", "a", created=100, owner=("Job", "backup-1"))]).stretches
+    places_of = {}
+    for ignores in (True, False):
+        cluster = start(stretch)
+        cluster.scheduler = ReplayScheduler(ignores_labels=ignores)
+        cluster.advance_to(200)
+        places_of[ignores] = places(cluster)
+    assert places_of[True] == places_of[False]
+    assert can_ignore_labels(stretch.samples.values())

@@ -14,7 +14,7 @@ from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_his
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replay_cluster import ReplayCluster
-from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler
+from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pool import Pool
@@ -125,12 +125,13 @@ def _replay_stretch(
     times: ClusterTimes,
 ) -> None:
     variant = result.variant
+    pods = [*stretch.samples.values(), *(daemon for daemons in stretch.daemons.values() for daemon in daemons)]
     cluster = ReplayCluster(
         Churn(options=ChurnOptions(), workloads=(), events=list_events(stretch, world.top_owners)),
         times,
         epoch=stretch.begin,
         naming=variant.repeat,
-        scheduler=ReplayScheduler(base=world.base),
+        scheduler=ReplayScheduler(base=world.base, ignores_labels=can_ignore_labels(pods)),
         stretch=stretch,
         base=replace(world.base, missing_daemons=()),
         recorded_top_owners=world.top_owners,

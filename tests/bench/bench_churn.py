@@ -23,7 +23,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.e2e.compactors import Compactor
 from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
+from trimtab.autoscaling.churn.churn_history import ChurnRecord
 from trimtab.autoscaling.churn.churn_objects import NAMESPACE
 from trimtab.autoscaling.churn.churn_outcome import ChurnOutcome, judge_history
 from trimtab.autoscaling.churn.churn_script import HOUR, Churn, ChurnOptions, draw_churn
@@ -90,8 +92,31 @@ def shapes() -> tuple[ChurnPodShape, ...]:
         return read_trace(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """What one run on a control plane of its own showed."""
+
+    history: list[ChurnRecord]
+    began_at: float
+    """When the cluster's clock began, in seconds since 1970."""
+    footprint: dict[str, float]
+    notes: dict[str, Any]
+
+
 def measure_live(churn: Churn, variant: ChurnVariant) -> dict[str, Any]:
     """Runs one variant on a control plane of its own, and returns its figures."""
+    run = run_live(churn, variant)
+    outcome = judge_history(run.history, churn.options.warm_up_seconds, churn.seconds)
+    return {**asdict(outcome), **run.footprint, **run.notes}
+
+
+def run_live(
+    churn: Churn,
+    variant: ChurnVariant,
+    beside: Callable[[str], AbstractContextManager[None]] = lambda kubeconfig: nullcontext(),
+) -> LiveRun:
+    """Runs one variant on a control plane of its own. `beside` gets the path of its kubeconfig, and what it returns is
+    open as long as the churn goes on."""
     times, options = ClusterTimes(), churn.options
     end = churn.seconds + options.rest_seconds
     plane = ControlPlane.start(binaries.find(), start_up=round(times.start_up / SPEED))
@@ -105,14 +130,17 @@ def measure_live(churn: Churn, variant: ChurnVariant) -> dict[str, Any]:
             live = LiveChurn(cluster, watch, machines, churn)
             live.begin()
             watch.start_clock()
-            with LiveStandIn(cluster, watch, machines, flags, times.provision / SPEED) as stand_in:
+            began_at = time.time()
+            with (
+                beside(str(plane.kubeconfig)),
+                LiveStandIn(cluster, watch, machines, flags, times.provision / SPEED) as stand_in,
+            ):
                 footprint = _run_with_compactor(
                     plane, variant, flags, Path(folder), watch, churn, lambda: live.run(float(end))
                 )
             history = watch.history
-    outcome = judge_history(history, options.warm_up_seconds, churn.seconds)
     notes = {"late": live.late, "scans": stand_in.scans, "faults": [*live.faults, *stand_in.faults][:20]}
-    return {**asdict(outcome), **footprint, **notes}
+    return LiveRun(history, began_at, footprint, notes)
 
 
 def _run_with_compactor(

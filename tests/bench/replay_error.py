@@ -1,22 +1,27 @@
 """How far a replay is from a run: the same churn simulated without and with Trimtab, and replayed from captures of the
-run without."""
+run without.
+
+A run is chaotic: which of two equal nodes a pod gets decides, an hour later, which machine is bought. So the runs are
+repeated with other names of nodes, by which ties fall, and so are the replays. The repeats differ in nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.autoscaling.replay.simulated_captures import record_alone, run_alone
+from tests.autoscaling.replay.simulated_captures import record_alone
 from trimtab.autoscaling.churn.churn_cluster import ChurnCluster
 from trimtab.autoscaling.churn.churn_history import ChurnRecord
 from trimtab.autoscaling.churn.churn_script import Churn
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history
-from trimtab.cli.replay.recorded_world import read_recording
+from trimtab.cli.replay.recorded_world import RecordedWorld, read_recording
 from trimtab.cli.replay.run import ReplaySteps, ReplayVariant, replay_variant
 from trimtab.cli.simulate.churn_run import FIRST_ROUND_SECONDS, POOL, CompactorTimes
 from trimtab.compactor.in_memory import InMemoryActuator, build_loop
@@ -27,67 +32,111 @@ BEGIN = FIRST_ROUND_SECONDS
 """When the captures and the compactor begin, in seconds of the churn."""
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One run, or one replay."""
+
+    core_hours: float
+    """Nodes have two sizes, and which an autoscaler buys differs from run to run: node hours would say less."""
+    evictions: int
+
+    @classmethod
+    def of(cls, outcome: DailyOutcome) -> Figures:
+        return cls(outcome.sum_pools().core_seconds / HOUR, outcome.sum_pods().evictions)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayError:
-    """One seed: what was saved and disturbed, in the run and in the replay."""
+    """One seed: what was saved and disturbed, in the runs and in the replays."""
 
-    core_hours_without: float
-    saved: float
-    """Core hours, here and below. Nodes have two sizes, and which an autoscaler buys differs from run to run."""
-    predicted: float
-    evictions: int
-    predicted_evictions: int
+    without: Figures
+    """The run of which captures were taken."""
+    runs: tuple[Figures, ...]
+    """The runs with Trimtab."""
+    replays: tuple[tuple[Figures, Figures], ...]
+    """(without Trimtab, with it) of each replay."""
+
+    @property
+    def saved(self) -> float:
+        """The core hours that the runs with Trimtab save on average."""
+        return self.without.core_hours - mean(one.core_hours for one in self.runs)
+
+    @property
+    def predicted(self) -> float:
+        """The core hours that the replays save on average."""
+        return mean(alone.core_hours - one.core_hours for alone, one in self.replays)
+
+    @property
+    def evictions(self) -> float:
+        """The evictions of the runs with Trimtab, on average."""
+        return mean(one.evictions for one in self.runs)
+
+    @property
+    def predicted_evictions(self) -> float:
+        """The evictions of the replays with Trimtab, on average."""
+        return mean(one.evictions for _, one in self.replays)
 
     @property
     def saved_error(self) -> float:
-        """The predicted saving divided by that of the run, less 1."""
+        """The predicted saving divided by that of the runs, less 1."""
         return self.predicted / self.saved - 1
 
     @property
     def eviction_error(self) -> float:
-        """The predicted evictions divided by those of the run, less 1."""
+        """The predicted evictions divided by those of the runs, less 1."""
         return self.predicted_evictions / self.evictions - 1
 
+    @property
+    def run_spread(self) -> float:
+        """How far the saving of one of the runs is from their average, at most."""
+        return max(abs(self.without.core_hours - one.core_hours - self.saved) for one in self.runs) / self.saved
 
-def measure_error(churn: Churn, every: int) -> ReplayError:
-    """Returns the error of a replay from captures of this interval, in seconds."""
+
+def measure_error(churn: Churn, every: int, repeats: int) -> ReplayError:
+    """Returns the error of replays from captures of this interval, in seconds."""
     with TemporaryDirectory() as path:
         folder = SeriesFolder(Path(path), every)
         for at, content in record_alone(churn, BEGIN, every):
             folder.append_round(at, content)
         recorded = read_recording(find_series_files([path]), PriceFile({}, {}))
-    without, with_trimtab = judge(run_alone(churn), churn), judge(run_with_trimtab(churn), churn)
-    replayed = [
-        replay_variant(recorded.world, variant, ReplaySteps()).outcome
-        for variant in (ReplayVariant(name="alone"), ReplayVariant(name="with", pools=(POOL,)))
-    ]
-    hours = [one.sum_pools().core_seconds / HOUR for one in (without, with_trimtab, *replayed)]
     return ReplayError(
-        core_hours_without=hours[0],
-        saved=hours[0] - hours[1],
-        predicted=hours[2] - hours[3],
-        evictions=with_trimtab.sum_pods().evictions,
-        predicted_evictions=replayed[1].sum_pods().evictions,
+        without=Figures.of(judge(run_churn(churn, with_trimtab=False), churn)),
+        runs=tuple(Figures.of(judge(run_churn(churn, naming), churn)) for naming in range(repeats)),
+        replays=repeat_replay(recorded, repeats),
     )
 
 
-def judge(history: list[ChurnRecord], churn: Churn) -> DailyOutcome:
-    """Returns the outcome of the time in which there are captures."""
+def repeat_replay(recorded: RecordedWorld, repeats: int) -> tuple[tuple[Figures, Figures], ...]:
+    """Returns (without Trimtab, with it) of each replay."""
+    return tuple(
+        (
+            Figures.of(_replay(recorded, ReplayVariant(name="alone", repeat=naming))),
+            Figures.of(_replay(recorded, ReplayVariant(name="with", pools=(POOL,), repeat=naming))),
+        )
+        for naming in range(repeats)
+    )
+
+
+def _replay(recorded: RecordedWorld, variant: ReplayVariant) -> DailyOutcome:
+    return replay_variant(recorded.world, variant, ReplaySteps()).outcome
+
+
+def judge(history: Sequence[ChurnRecord], churn: Churn, begin: float = BEGIN) -> DailyOutcome:
+    """Returns the outcome of the time in which there are captures. `begin`: of them, in seconds of the churn."""
     outcome = DailyOutcome()
     groups: Mapping[str, str] = {}
-    shifted: list[Any] = [_shift(record) for record in history]
-    add_history(outcome, shifted, 0, churn.seconds - BEGIN, groups)
+    add_history(outcome, [_shift(record, begin) for record in history], 0, round(churn.seconds - begin), groups)
     return outcome
 
 
-def _shift(record: ChurnRecord) -> Any:
+def _shift(record: ChurnRecord, begin: float) -> Any:
     values = {name: getattr(record, name) for name in type(record).__slots__}
-    return type(record)(**{**values, "at": max(0.0, record.at - BEGIN)})
+    return type(record)(**{**values, "at": max(0.0, record.at - begin)})
 
 
-def run_with_trimtab(churn: Churn) -> list[ChurnRecord]:
-    """Returns the history of the churn with the compactor beside the stand-in."""
-    cluster = ChurnCluster(churn)
+def run_churn(churn: Churn, naming: int = 0, *, with_trimtab: bool = True) -> list[ChurnRecord]:
+    """Returns the history of the churn with the stand-in, and with the compactor beside it."""
+    cluster = ChurnCluster(churn, naming=naming)
     stand_in, times = ChurnStandIn(cluster, StandInFlags()), CompactorTimes()
     loop = build_loop(
         InMemoryActuator(cluster, stand_in.describe_autoscaler, (POOL,)),
@@ -95,7 +144,7 @@ def run_with_trimtab(churn: Churn) -> list[ChurnRecord]:
         recheck_seconds=times.recheck,
         poll_seconds=times.poll,
     )
-    next_scan, next_round = 10, BEGIN
+    next_scan, next_round = 10, BEGIN if with_trimtab else churn.seconds + 1
     while (second := min(next_scan, next_round)) <= churn.seconds:
         cluster.advance_to(second)
         if second == next_round:

@@ -263,6 +263,10 @@ class Prometheus:
         """Returns the text of a PromQL selector with these matchers and with the matchers that every query has."""
         return self._join_matchers(*matchers)
 
+    def ask(self, path: str, parameters: dict[str, str], what: str) -> bytes:
+        """Returns the body of the answer to any query. Raises UsageFault, also for a partial answer."""
+        return self._get(path, parameters, what)
+
     def query_range(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
         """Yields the series that any query returns. The resource of each series is set to memory."""
         parameters = {"query": query, "start": str(start), "end": str(end), "step": str(step)}

@@ -10,7 +10,7 @@ from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, make_templates, with_counts
-from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler
+from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.pdb import Pdb
 
@@ -105,3 +105,43 @@ def test_a_budget_allows_what_the_disruption_controller_allows(
     budget = with_counts(replace(BUDGET, **rule), expected=3, ready=ready)  # type: ignore[arg-type]
     assert budget.allowed == allowed
     assert not budget.is_stale
+
+
+def test_the_scheduler_forgets_workloads_that_are_gone() -> None:
+    job, first = ("Job", "backup-1"), [node("a"), pod("p1", "a")]
+    backup = pod("b1", "a", created=60, owner=job)
+    backup["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    cluster = replay(first, [*first, backup], first)
+    counts = []
+    for second in (200, 590):
+        cluster.advance_to(second)
+        cluster.scheduler.is_outdated = True
+        cluster.scheduler.refresh(cluster.nodes, cluster.pods.values())
+        counts.append(len(cluster.scheduler.capacity.world.pending_pods))
+    assert counts == [2, 1]
+
+
+def test_another_repeat_gives_new_nodes_other_names_of_the_same_group() -> None:
+    (stretch,) = record([node("a"), node("b"), node("c"), pod("p1", "a")]).stretches
+    names = set()
+    for naming in range(8):
+        cluster = start(stretch)
+        cluster.naming = naming
+        cluster.order_node("web")
+        cluster.advance_to(200)
+        names |= set(cluster.nodes) - {"a", "b", "c"}
+    assert len(names) > 1
+    assert names <= {"a-1", "b-1", "c-1"}
+
+
+def test_labels_decide_nothing_unless_a_pod_asks_for_others() -> None:
+    first = [node("a"), node("b"), pod("p1", "a")]
+    (stretch,) = record(first, [*first, pod("p2", "a", created=100, owner=("Job", "backup-1"))]).stretches
+    places_of = {}
+    for ignores in (True, False):
+        cluster = start(stretch)
+        cluster.scheduler = ReplayScheduler(ignores_labels=ignores)
+        cluster.advance_to(200)
+        places_of[ignores] = places(cluster)
+    assert places_of[True] == places_of[False]
+    assert can_ignore_labels(stretch.samples.values())

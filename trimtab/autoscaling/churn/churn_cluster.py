@@ -56,6 +56,8 @@ class ChurnCluster:
     """Seconds since the beginning."""
     epoch: int = EPOCH
     """The second, since 1970, at which it begins."""
+    naming: int = 0
+    """Which names nodes get. Ties between nodes fall by their names, so another number gives another run."""
     nodes: dict[str, NodeInfo] = field(default_factory=dict)
     pods: dict[str, PodInfo] = field(default_factory=dict)
     workloads: dict[str, ChurningWorkload] = field(default_factory=dict)
@@ -354,7 +356,7 @@ class ChurnCluster:
     def _add_node(self, group: str) -> None:
         machine = next(one for one in self.churn.machines if one.group == group)
         self._ordered += 1
-        node = objects.create_node(machine, f"{group}-{self._ordered:04d}", self.timestamp)
+        node = objects.create_node(machine, objects.name_node(group, self._ordered, self.naming), self.timestamp)
         self._pods_on[node.name] = {}
         self.set_node(node)
 

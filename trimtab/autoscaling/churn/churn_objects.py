@@ -1,6 +1,7 @@
 """Objects of the churn as the product reads them: nodes, pods and budgets of the cluster in memory."""
 
 from dataclasses import dataclass, field, replace
+from zlib import crc32
 
 from trimtab.autoscaling.churn.churn_script import ChurnMachine
 from trimtab.autoscaling.churn.pod_shapes import ChurnPodShape
@@ -42,6 +43,14 @@ class ChurningWorkload:
         if self.is_job:
             return OwnerKey(NAMESPACE, JOB, self.name)
         return OwnerKey(NAMESPACE, REPLICA_SET, f"{self.name}-{generation}")
+
+
+def name_node(group: str, number: int, naming: int) -> str:
+    """Returns the name of a node of this group: in the order of the groups and of time for the naming 0, and in an
+    order of its own for another."""
+    if not naming:
+        return f"{group}-{number:04d}"
+    return f"{crc32(f'{naming} {group} {number}'.encode()):08x}-{group}-{number:04d}"
 
 
 def create_node(machine: ChurnMachine, name: str, created: Seconds) -> NodeInfo:

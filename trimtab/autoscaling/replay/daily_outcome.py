@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.autoscaling.churn.churn_history import ChurnRecord, NodeGone, NodeSeen, PodGone, PodSeen
@@ -24,17 +24,17 @@ class DayPool:
     core_seconds: float = 0.0
     micro_dollar_hours: float = 0.0
     """Micro-dollars an hour × hours."""
-    bought: int = 0
-    """The nodes that were added."""
+    bought: float = 0
+    """The nodes that were added; of several replays, their average."""
 
 
 @dataclass(slots=True)
 class DayPods:
-    """The pods of one day."""
+    """The pods of one day; of several replays, their averages."""
 
-    evictions: int = 0
-    created: int = 0
-    waits: int = 0
+    evictions: float = 0
+    created: float = 0
+    waits: float = 0
     """The pods that waited for a node for a minute or longer."""
     wait_seconds: float = 0.0
 
@@ -68,6 +68,25 @@ class DailyOutcome:
                 total.waits += part.waits
                 total.wait_seconds += part.wait_seconds
         return total
+
+
+def average_outcomes(outcomes: Sequence[DailyOutcome]) -> DailyOutcome:
+    """Returns the average of several outcomes of the same time."""
+    average, share = DailyOutcome(), 1 / len(outcomes)
+    for one in outcomes:
+        for place, part in one.pools.items():
+            pool = average.pools[place]
+            pool.node_seconds += part.node_seconds * share
+            pool.core_seconds += part.core_seconds * share
+            pool.micro_dollar_hours += part.micro_dollar_hours * share
+            pool.bought += part.bought * share
+        for day, own in one.pods.items():
+            pods = average.pods[day]
+            pods.evictions += own.evictions * share
+            pods.created += own.created * share
+            pods.waits += own.waits * share
+            pods.wait_seconds += own.wait_seconds * share
+    return average
 
 
 @dataclass(slots=True)

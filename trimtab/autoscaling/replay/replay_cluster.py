@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
+from zlib import crc32
 
 from trimtab.autoscaling.churn.churn_cluster import ChurnCluster
 from trimtab.autoscaling.churn.churn_history import PodSeen
@@ -42,6 +43,8 @@ class ReplayCluster(ChurnCluster):
     _next_budget: int = 0
     _daemon_requirements: dict[OwnerKey | str, SchedulingRequirements] = field(default_factory=dict)
     _group_daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
+    _recorded_names: dict[str, list[str]] = field(default_factory=dict)
+    """Group → the names of its recorded nodes."""
 
     def __post_init__(self) -> None:
         stretch = self.stretch
@@ -52,6 +55,8 @@ class ReplayCluster(ChurnCluster):
                 self.group_of_node[life.node.name] = life.group
                 self.set_node(_as_found(life.first, life.group))
         names = {life.node.name: life.group for life in stretch.nodes}
+        for name in sorted(names):
+            self._recorded_names.setdefault(names[name], []).append(name)
         for node, daemons in stretch.daemons.items():
             group = names.get(node, "")
             if len(daemons) > len(self._group_daemons.get(group, ())):
@@ -98,7 +103,6 @@ class ReplayCluster(ChurnCluster):
             workload = self.workloads[slot] = ChurningWorkload(
                 slot, sample.requirements, len(self._budgets_of), wanted=0, is_job=is_job
             )
-            self.scheduler.know(sample)
             self._budgets_of[slot] = self._find_budgets(sample)
         return workload
 
@@ -122,6 +126,7 @@ class ReplayCluster(ChurnCluster):
             nominated_node="",
         )
         self._slots[uid] = workload.name
+        self.scheduler.know(pod)
         self._add_pod(workload, pod)
 
     def _workload_of(self, pod: PodInfo) -> str:
@@ -134,7 +139,7 @@ class ReplayCluster(ChurnCluster):
     # ── nodes ────────────────────────────────────────────────────────────────────────────────────────
     def _add_node(self, group: str) -> None:
         self._ordered += 1
-        name = f"replayed-{group}-{self._ordered}"
+        name = self._name_node(group)
         template = self.templates[group]
         node = replace(
             template,
@@ -148,6 +153,13 @@ class ReplayCluster(ChurnCluster):
         self.group_of_node[name] = group
         self.set_node(node)
         self._add_daemons(name, self._group_daemons.get(group, ()))
+
+    def _name_node(self, group: str) -> str:
+        """Returns a name that follows that of a recorded node of the group, so that ties between nodes fall as they do
+        among recorded ones."""
+        names = self._recorded_names.get(group, [group])
+        number = crc32(f"{self.naming} {group} {self._ordered}".encode()) % len(names)
+        return f"{names[number]}-{self._ordered}"
 
     def _add_daemons(self, node: str, daemons: tuple[PodInfo, ...]) -> None:
         for number, daemon in enumerate(daemons):

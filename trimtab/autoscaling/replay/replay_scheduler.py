@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from trimtab.autoscaling.churn.churn_scheduler import ChurnScheduler
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import Inventory
@@ -16,37 +18,38 @@ from trimtab.scheduling.pod_class import PodClass
 
 @dataclass(slots=True)
 class ReplayScheduler(ChurnScheduler):
-    """Knows a pod for each set of requirements, of which the pods of a workload share one object."""
+    """Knows a pod for each set of requirements that a present pod has. The pods of a workload share one object."""
 
     base: Inventory = field(default_factory=lambda: Inventory(nodes=(), pods=()))
     """What else of the cluster decides about nodes: claims and namespaces."""
+    ignores_labels: bool = False
+    """Whether labels of pods decide nothing (see `can_ignore_labels`): then pods that differ in nothing else share a
+    class, and a new workload needs no new model."""
+    _keys: dict[int, int] = field(default_factory=dict)
+    """The id of requirements → their key."""
+    _first_keys: dict[bytes, int] = field(default_factory=dict)
+    """The text of requirements without labels → the key of the first requirements with it."""
     _known: dict[int, PodInfo] = field(default_factory=dict)
     _class_of: dict[int, PodClass] = field(default_factory=dict)
 
     def know(self, pod: PodInfo) -> None:
-        """Adds the requirements of this pod to those that are known."""
-        key = _key_of(pod)
-        if key not in self._known:
-            # As one that waits, so that the model has its class.
-            self._known[key] = change(
-                pod,
-                node="",
-                phase="Pending",
-                priority=0,
-                deletion_requested_at=None,
-                is_gated=False,
-                is_daemon=False,
-                is_static=False,
-            )
+        """Notes whether the requirements of this new pod are known."""
+        if self._key_of(pod) not in self._known:
             self.is_outdated = True
 
     def refresh(self, nodes: Mapping[str, NodeInfo], pods: Iterable[PodInfo]) -> FreeCapacity:
         """Counts the free capacity anew if a node has changed, and returns it."""
         if self.is_outdated:
-            samples = tuple(self._known.values())
+            pods = tuple(pods)
+            known: dict[int, PodInfo] = {}
+            for pod in pods:
+                key = self._key_of(pod)
+                if key not in known:
+                    known[key] = self._known.get(key) or _make_sample(pod)
+            self._known = known
             inventory = Inventory(
                 nodes=tuple(nodes[name] for name in sorted(nodes)),
-                pods=samples,
+                pods=tuple(known.values()),
                 claims=self.base.claims,
                 namespaces=self.base.namespaces,
                 schedulers=self.base.schedulers,
@@ -54,7 +57,7 @@ class ReplayScheduler(ChurnScheduler):
                 preventing_drivers=self.base.preventing_drivers,
             )
             model = build_cluster_model(inventory)
-            self._class_of = {_key_of(pod): pod_class for pod, pod_class in model.pending_pods}
+            self._class_of = {self._key_of(pod): pod_class for pod, pod_class in model.pending_pods}
             self._taints = [sum(taint.effect == "PreferNoSchedule" for taint in node.taints) for node in model.nodes]
             self.capacity = FreeCapacity(model)
             for pod in pods:
@@ -65,9 +68,49 @@ class ReplayScheduler(ChurnScheduler):
 
     def class_of(self, pod: PodInfo) -> PodClass:
         """Returns the class of a pod whose requirements are known."""
-        return self._class_of[_key_of(pod)]
+        return self._class_of[self._key_of(pod)]
+
+    def _key_of(self, pod: PodInfo) -> int:
+        # The samples of the stretch keep all requirements alive, so that no other object gets this number.
+        requirements = pod.requirements
+        number = id(requirements)
+        if not self.ignores_labels:
+            return number
+        key = self._keys.get(number)
+        if key is None:
+            text = _ENCODER.encode(change(requirements, labels={}, namespace=""))
+            key = self._keys[number] = self._first_keys.setdefault(text, number)
+        return key
 
 
-def _key_of(pod: PodInfo) -> int:
-    # The pods that are known keep their requirements alive, so that no other object gets this number.
-    return id(pod.requirements)
+_ENCODER = msgspec.json.Encoder(enc_hook=repr)
+
+
+def can_ignore_labels(pods: Iterable[PodInfo]) -> bool:
+    """Returns whether labels of pods decide nothing about nodes: no pod has affinity to pods, anti-affinity, a topology
+    spread or a group."""
+    return not any(
+        needs.required_affinity
+        or needs.required_anti_affinity
+        or needs.preferred_affinity
+        or needs.hard_spreads
+        or needs.soft_spreads
+        or needs.labelled_group
+        or pod.claims
+        for pod in pods
+        for needs in (pod.requirements,)
+    )
+
+
+def _make_sample(pod: PodInfo) -> PodInfo:
+    """Returns the pod as one that waits, so that the model has its class."""
+    return change(
+        pod,
+        node="",
+        phase="Pending",
+        priority=0,
+        deletion_requested_at=None,
+        is_gated=False,
+        is_daemon=False,
+        is_static=False,
+    )

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from trimtab.cli.options import takes
 from trimtab.cli.repeat_command import repeat_command
+from trimtab.cli.replay.state_metrics_options import StateMetricsOptions, find_prometheus_mistakes
 from trimtab.cli.reporting.emit import PageOutput, write_report
 from trimtab.cluster.config_error import ConfigError
 from trimtab.inputs.command_faults import UsageError
@@ -33,6 +34,7 @@ class ReplayOptions:
             help="The captures of `trimtab capture --every`: a folder, or its files.",
         ),
     ] = ()
+    prometheus: StateMetricsOptions
     presets: Annotated[
         tuple[str, ...],
         option(
@@ -61,21 +63,24 @@ class ReplayOptions:
 def verb(options: ReplayOptions) -> None:
     """Replay recorded days, and show what they would have cost with other settings.
 
-    The command reads what `trimtab capture --every` wrote. It runs the recorded demand again in a simulated cluster,
-    with a stand-in for the cluster autoscaler alone, and with the compactor in addition: for each preset, and for the
-    pools as they are configured. It shows node hours, money, evictions, waits and purchases for each day, next to what
-    really was, and what the captures do not show. It reads files only, and changes nothing.
+    The command reads what `trimtab capture --every` wrote, or, with --prometheus, what kube-state-metrics showed, which
+    is less: the report lists what is missing. It runs the recorded demand again in a simulated cluster, with a stand-in
+    for the cluster autoscaler alone, and with the compactor in addition: for each preset, and for the pools as they are
+    configured. It shows node hours, money, evictions, waits and purchases for each day, next to what really was. It
+    only reads, and changes nothing.
     """
     mistakes = list(_find_mistakes(options))
     if mistakes:
         raise UsageError(mistakes)
     # Imported here: the compactor's loop and its client take longer to import than the help takes to print.
-    from trimtab.cli.replay.replay_captures import replay_captures
+    from trimtab.cli.replay.replay_captures import replay_captures, replay_prometheus
     from trimtab.cli.replay.table import SCREEN_VIEW, VIEW
 
-    report = replay_captures(
-        options.captures, options.presets, [percent / 100 for percent in options.thresholds], options.price_paths
-    )
+    thresholds = [percent / 100 for percent in options.thresholds]
+    if options.captures:
+        report = replay_captures(options.captures, options.presets, thresholds, options.price_paths)
+    else:
+        report = replay_prometheus(options.prometheus, options.presets, thresholds, options.price_paths)
     report = structs.replace(report, command=repeat_command())
     is_short = options.output.form == "table"
     write_report(options.output, report, SCREEN_VIEW if is_short else replace(VIEW, texts={"html": _render_page}))
@@ -88,10 +93,23 @@ def _render_page(report: ReplayReport) -> str:
 
 
 def _find_mistakes(options: ReplayOptions) -> Sequence[ConfigError]:
-    mistakes = []
-    if not options.captures:
+    mistakes: list[ConfigError] = []
+    if options.captures and options.prometheus.url is not None:
+        expected = "--captures or --prometheus"
+        mistakes.append(ConfigError(file="command line", expected=expected, got="both"))
+    elif options.prometheus.url is not None:
+        mistakes += find_prometheus_mistakes(options.prometheus)
+    elif not options.captures:
         expected = "--captures FOLDER: what `trimtab capture --every 5m --for 7d -O FOLDER` writes"
-        mistakes.append(ConfigError(file="command line", expected=expected, got="none"))
+        mistakes.append(
+            ConfigError(
+                file="command line",
+                expected=expected,
+                got="none",
+                todo="or --prometheus URL, of a Prometheus that scrapes kube-state-metrics. The history of the "
+                "compactor is no input: it has decisions about nodes, and not what pods requested",
+            )
+        )
     presets = ("careful", "balanced", "keen")
     mistakes += [
         ConfigError(file="--preset", expected=f"one of {', '.join(presets)}", got=name)

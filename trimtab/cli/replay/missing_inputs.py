@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trimtab.cli.replay.recorded_world import RecordedWorld
+from trimtab.cluster.format_count import format_count, join_first
+from trimtab.cluster.node_nature import KARPENTER_POOL_LABEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +20,20 @@ class MissingInput:
 
 
 def list_missing_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
-    """Yields what captures do not show, the gap with the largest effect first."""
+    """Yields what the recording does not show, the gap with the largest effect first."""
+    if recorded.from_prometheus:
+        yield from _list_unscraped_inputs(recorded)
+    of_karpenter = [node for node in recorded.nodes if KARPENTER_POOL_LABEL in node.labels]
+    if of_karpenter:
+        yield MissingInput(
+            f"what Karpenter does with its {format_count(len(of_karpenter), 'node')}",
+            "they are added and removed by the rules of the cluster autoscaler, which replaces no node by a cheaper "
+            "one: read nothing into the difference from what was",
+        )
     minutes = max(1, round(recorded.every_seconds / 60))
+    source = "scrapes" if recorded.from_prometheus else "captures"
     yield MissingInput(
-        f"pods that live for less than {minutes} min between two captures",
+        f"pods that live for less than {minutes} min between two {source}",
         "nodes look emptier than they were: fewer purchases and shorter waits than there would have been",
     )
     yield MissingInput(
@@ -46,3 +58,29 @@ def list_missing_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
         yield MissingInput(
             "settings of pools in the cluster", "only the presets are replayed, as if they were set for each pool"
         )
+
+
+def _list_unscraped_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
+    """Yields what captures show, and kube-state-metrics does not."""
+    budgets = recorded.unknown_budgets
+    if budgets:
+        yield MissingInput(
+            f"which pods the {format_count(len(budgets), 'budget')} select ({join_first(budgets, 3)})",
+            "no budget refuses an eviction: more evictions and fewer node hours than there would have been",
+        )
+    yield MissingInput(
+        "affinity of pods, anti-affinity, topology spread and host ports",
+        "pods fit on nodes that they would not get: fewer node hours and fewer purchases than there would have been",
+    )
+    yield MissingInput(
+        "volumes: zones of claims, local data, and annotations that keep a pod where it is",
+        "pods move that could not have moved: more evictions and fewer node hours",
+    )
+    yield MissingInput(
+        "labels of pods, node selectors without kube_pod_nodeselectors, and labels of nodes that Trimtab does not know",
+        "pods fit on nodes of pools that they would not get",
+    )
+    yield MissingInput(
+        "terminationGracePeriodSeconds, overhead of RuntimeClasses, and sidecars",
+        "a pod counts as asked to go 30 s before its end, and may request less than it did",
+    )

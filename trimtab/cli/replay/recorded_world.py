@@ -42,6 +42,10 @@ class RecordedWorld:
     pod_states: int
     every_seconds: int
     notes: tuple[str, ...]
+    from_prometheus: bool = False
+    """Whether kube-state-metrics is the source, which shows less than captures."""
+    unknown_budgets: tuple[str, ...] = ()
+    """The budgets of which only the names are known."""
 
     @property
     def seconds(self) -> int:
@@ -62,6 +66,22 @@ def read_recording(
         rounds += 1
         on_round(rounds)
     recorder.end_stretch()
+    source = RecordingSource(reader.cluster, reader.every_seconds, rounds, tuple(reader.notes))
+    return build_recorded_world(recorder, source, price_file)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSource:
+    """What the source of a recording says about itself."""
+
+    cluster: str
+    every_seconds: int
+    rounds: int
+    notes: tuple[str, ...]
+
+
+def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, price_file: PriceFile) -> RecordedWorld:
+    """Returns what a replay starts from, once all rounds were recorded."""
     stretches, notes = _choose_stretches(recorder.stretches)
     documents = _list_documents(recorder.objects)
     built = build_snapshot(documents)
@@ -81,13 +101,13 @@ def read_recording(
         ),
         nodes=nodes,
         pools=pools,
-        cluster=reader.cluster,
+        cluster=source.cluster,
         begin=stretches[0].begin if stretches else 0,
         end=stretches[-1].end if stretches else 0,
-        rounds=rounds,
+        rounds=source.rounds,
         pod_states=recorder.pod_count,
-        every_seconds=reader.every_seconds,
-        notes=(*reader.notes, *notes, *_list_notes(recorder), *map(str, built.mistakes)),
+        every_seconds=source.every_seconds,
+        notes=(*source.notes, *notes, *_list_notes(recorder), *map(str, built.mistakes)),
     )
 
 

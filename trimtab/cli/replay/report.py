@@ -80,6 +80,13 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     """The command that makes this report again; empty if no command made it."""
     details: str
     """The variant of which the days, the pools and the workloads are shown."""
+    repeats: int
+    """How often each variant was replayed; the figures are averages. A small recording is replayed several times, each
+    time with other names of new nodes, by which ties between nodes fall."""
+    saved_least: float
+    """The core hours that the variant of the details saves in the repeat in which it saves least."""
+    saved_most: float
+    """The same in the repeat in which it saves most."""
     model_error: float | None
     """The core hours of the autoscaler alone in the replay, divided by those that were recorded, less 1."""
     measured_error: str
@@ -106,8 +113,9 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
 
 
 MEASURED_ERROR = (
-    "in three simulated clusters of ten hours, with a capture each minute, the saved core hours of a replay were "
-    "within 15 % of those of a run of the same hours, and the evictions within 10 %"
+    "in three simulated clusters of ten hours, with a capture each minute, one replay saved up to 26 % more core hours "
+    "than four runs of the same hours on average, of which single ones were up to 30 % from their average, and had up "
+    "to 38 % more evictions"
 )
 
 
@@ -137,6 +145,7 @@ def build_replay_report(
     by_saving = sorted(
         (one for one in rows_of_days if one.variant == details), key=lambda one: (-(one.saved_core_hours or 0), one.day)
     )
+    savings = [before - after for before, after in zip(variants[0].core_hours, chosen.core_hours, strict=True)]
     recorded_seconds = was.sum_pools().core_seconds
     return ReplayReport(
         cluster=recorded.cluster,
@@ -148,6 +157,9 @@ def build_replay_report(
         pod_states=recorded.pod_states,
         trimtab_version=version,
         details=details,
+        repeats=len(chosen.core_hours),
+        saved_least=round(min(savings), 1),
+        saved_most=round(max(savings), 1),
         model_error=round(alone.sum_pools().core_seconds / recorded_seconds - 1, 4) if recorded_seconds else None,
         measured_error=MEASURED_ERROR,
         variants=[row(name, outcome) for name, outcome in outcomes],
@@ -162,10 +174,7 @@ def build_replay_report(
         ],
         best_day=by_saving[0].day if by_saving and (by_saving[0].saved_core_hours or 0) > 0 else "",
         worst_day=by_saving[-1].day if len(by_saving) > 1 else "",
-        workloads=[
-            ReplayedWorkload(workload=workload, evictions=count)
-            for workload, count in sorted(chosen.evicted.items(), key=lambda item: (-item[1], item[0]))
-        ],
+        workloads=list(_list_workloads(chosen)),
         missing=[ReplayGap(what=one.what, changes=one.changes) for one in missing],
         notes=[*_list_notes(steps), *recorded.notes],
     )
@@ -190,11 +199,22 @@ def _build_row(
         saved_core_hours=None if is_recorded else round(saved_cores, 1),
         cost=round(machines.micro_dollar_hours / 1e6, 2) if has_prices else None,
         saved=round(dollars, 2) if has_prices and not is_recorded else None,
-        bought=machines.bought,
-        evictions=None if pods is None or is_recorded else pods.evictions,
-        long_waits=None if pods is None else pods.waits,
+        bought=round(machines.bought),
+        evictions=None if pods is None or is_recorded else round(pods.evictions),
+        long_waits=None if pods is None else round(pods.waits),
         wait_seconds=None if pods is None else round(pods.wait_seconds),
     )
+
+
+def _list_workloads(variant: ReplayedVariant) -> Iterator[ReplayedWorkload]:
+    """Yields the workloads, those with the most evictions first. Their rounded averages have the sum of the variant."""
+    repeats, total, shown = len(variant.core_hours), 0, 0
+    for workload, count in sorted(variant.evicted.items(), key=lambda item: (-item[1], item[0])):
+        total += count
+        evictions = round(total / repeats) - shown
+        shown += evictions
+        if evictions:
+            yield ReplayedWorkload(workload=workload, evictions=evictions)
 
 
 def _list_notes(steps: ReplaySteps) -> Iterator[str]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
-from trimtab.autoscaling.replay.daily_outcome import DailyOutcome, add_history
+from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history, average_outcomes
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replay_cluster import ReplayCluster
-from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler
+from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pool import Pool
@@ -30,6 +30,8 @@ class ReplayVariant:
     """The utilization threshold of the stand-in for the cluster autoscaler."""
     pools: tuple[Pool, ...] = ()
     """The pools of the compactor; empty: it does not run."""
+    repeat: int = 0
+    """The number of the repeat. New nodes get other names in each, by which ties between nodes fall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,12 @@ def choose_steps(node_hours: float) -> ReplaySteps:
     return ReplaySteps(scan=10 * factor, plan=max(60, 20 * factor), poll=10 * min(6, factor))
 
 
+def choose_repeats(node_hours: float) -> int:
+    """Returns how often to replay a recording of this size. Which of two equal nodes a pod gets decides, an hour later,
+    which machine is bought, and in a small cluster one machine is much: the average of several replays says more."""
+    return max(1, min(5, round(2 * FINE_NODE_HOURS / max(1.0, node_hours))))
+
+
 @dataclass(slots=True)
 class ReplayedVariant:
     """What would have been in one variant."""
@@ -61,9 +69,9 @@ class ReplayedVariant:
     variant: ReplayVariant
     outcome: DailyOutcome = field(default_factory=DailyOutcome)
     evicted: Counter[str] = field(default_factory=Counter)
-    """Workload → how many of its pods were evicted."""
-    decisions: Counter[str] = field(default_factory=Counter)
-    """Decision and code → how often the compactor took it."""
+    """Workload → how many of its pods were evicted, in all repeats together."""
+    core_hours: list[float] = field(default_factory=list)
+    """Those of each repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +99,21 @@ def replay_variant(
     for stretch in world.stretches:
         _replay_stretch(world, stretch, result, steps, lambda second, done=done: on_second(done + second), times)  # type: ignore[misc]
         done += stretch.end - stretch.begin
+    result.core_hours.append(result.outcome.sum_pools().core_seconds / HOUR)
     return result
+
+
+def average_repeats(repeats: Sequence[ReplayedVariant]) -> ReplayedVariant:
+    """Returns the average of the repeats of one variant."""
+    evicted: Counter[str] = Counter()
+    for one in repeats:
+        evicted.update(one.evicted)
+    return ReplayedVariant(
+        replace(repeats[0].variant, repeat=0),
+        average_outcomes([one.outcome for one in repeats]),
+        evicted,
+        [hours for one in repeats for hours in one.core_hours],
+    )
 
 
 def _replay_stretch(
@@ -103,11 +125,13 @@ def _replay_stretch(
     times: ClusterTimes,
 ) -> None:
     variant = result.variant
+    pods = [*stretch.samples.values(), *(daemon for daemons in stretch.daemons.values() for daemon in daemons)]
     cluster = ReplayCluster(
         Churn(options=ChurnOptions(), workloads=(), events=list_events(stretch, world.top_owners)),
         times,
         epoch=stretch.begin,
-        scheduler=ReplayScheduler(base=world.base),
+        naming=variant.repeat,
+        scheduler=ReplayScheduler(base=world.base, ignores_labels=can_ignore_labels(pods)),
         stretch=stretch,
         base=replace(world.base, missing_daemons=()),
         recorded_top_owners=world.top_owners,
@@ -117,7 +141,7 @@ def _replay_stretch(
     actuator = InMemoryActuator(cluster, stand_in.describe_autoscaler, variant.pools)
     loop = build_loop(actuator, plan_seconds=steps.plan, recheck_seconds=20, poll_seconds=steps.poll)
     end = stretch.end - stretch.begin
-    next_scan, next_round = steps.scan, steps.plan if variant.pools else end
+    next_scan, next_round = steps.scan, 0 if variant.pools else end
     scanned_version = -1
     while (second := min(next_scan, next_round)) < end:
         cluster.advance_to(second)
@@ -133,4 +157,3 @@ def _replay_stretch(
     cluster.advance_to(end)
     add_history(result.outcome, cluster.history, stretch.begin, stretch.end, cluster.group_of_node)
     result.evicted += cluster.count_evictions()
-    result.decisions += Counter(f"{one.what} {one.code}" for one in actuator.decisions)

@@ -45,7 +45,7 @@ def answer_replay(report: ReplayReport) -> str:
 
 
 def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
-    yield Text(answer_replay(report), style="bold")
+    yield Text(f"{answer_replay(report)}{_describe_repeats(report)}", style="bold")
     yield Text(
         f"{report.since[:16]} to {report.until[:16]} UTC: {report.hours:,.1f} h of captures, one each "
         f"{report.every_seconds} s. Savings are against the cluster autoscaler alone in the replay."
@@ -60,6 +60,13 @@ def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
     saved = row.saved_core_hours if row is not None else None
     if was is not None and saved is not None and abs(saved) < abs(report.model_error) * was.core_hours:
         yield Text("The saving is smaller than this difference, so it says nothing.", style="yellow")
+
+
+def _describe_repeats(report: ReplayReport) -> str:
+    if report.repeats == 1:
+        return ""
+    least, most = format_signed(report.saved_least), format_signed(report.saved_most)
+    return f"; from {least} to {most} in {report.repeats} replays, which differ in the order of equal nodes"
 
 
 def _describe_source(report: ReplayReport) -> Iterator[Paragraph]:

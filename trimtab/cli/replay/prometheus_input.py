@@ -1,0 +1,71 @@
+"""Reads the past of a cluster from a Prometheus that scrapes kube-state-metrics into what a replay starts from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trimtab.autoscaling.replay.recording import SeriesRecorder
+from trimtab.autoscaling.replay.scraped_rounds import RoundGap, list_rounds
+from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, build_recorded_world
+from trimtab.cli.replay.state_metrics_options import StateMetricsOptions
+from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.timestamps import format_timestamp
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.plan_inputs import parse_now
+from trimtab.inputs.progress import progress
+from trimtab.machines.prices import PriceFile
+from trimtab.runtime import clock
+
+DAY_SECONDS = 86_400
+
+
+def read_prometheus(options: StateMetricsOptions, price_file: PriceFile) -> RecordedWorld:
+    """Returns what a replay starts from. Raises UsageError if the server does not have what a replay needs, and
+    RuntimeFailure if it cannot be read."""
+    # A replay of captures needs no HTTP client.
+    from trimtab.inputs.scraped_cluster import QUERIED_PARTS, read_scraped_cluster
+    from trimtab.usage.errors import UsageFault
+    from trimtab.usage.http_client import HttpApi
+    from trimtab.usage.prometheus import Prometheus, QueryPlan
+    from trimtab.usage.server_warnings import DistinctWarnings
+    from trimtab.usage.state_history import StateHistory
+
+    seconds, _ = parse_now(options.now)
+    now = int(clock.utc_now().timestamp()) if seconds is None else int(seconds)
+    length = options.days * DAY_SECONDS if options.hours is None else options.hours * 3600
+    end = now - now % options.step
+    source = HttpApi(options.url or "", options.login.parse_headers(), options.login.ca, None, None)
+    warnings: list[str] = []
+    plan = QueryPlan(step_seconds=options.step, extra_matcher=options.matcher)
+    history = StateHistory(Prometheus(source, plan, DistinctWarnings(warnings.append)), end - length, end, options.step)
+    done = 0
+    try:
+        with progress().show_parts(len(history.parts) * QUERIED_PARTS, "Reading Prometheus") as show:
+
+            def count_query() -> None:
+                nonlocal done
+                done += 1
+                show(done)
+
+            history.on_query = count_query
+            scraped = read_scraped_cluster(history)
+    except UsageFault as error:
+        raise RuntimeFailure(str(error)) from None
+    recorder, notes, rounds = SeriesRecorder(own_cordon=CORDONED_BY_US), list[str](), 0
+    for one in list_rounds(scraped):
+        if isinstance(one, RoundGap):
+            recorder.end_stretch()
+            notes.append(
+                f"nothing is known from {format_timestamp(one.begin)} to {format_timestamp(one.end)}: "
+                "kube-state-metrics was not scraped"
+            )
+            continue
+        recorder.apply_change(one)
+        rounds += 1
+    recorder.end_stretch()
+    if not recorder.stretches:
+        raise UsageError([ConfigError(file="--prometheus", expected="half an hour of kube-state-metrics", got="less")])
+    notes += [f"The server of --prometheus returned a warning: {warning}" for warning in warnings]
+    recorded = build_recorded_world(recorder, RecordingSource("", options.step, rounds, tuple(notes)), price_file)
+    return replace(recorded, from_prometheus=True, unknown_budgets=scraped.budgets)

@@ -1,0 +1,158 @@
+"""Reads from Prometheus when objects were there, as kube-state-metrics shows them.
+
+A pod or a node is a series with the value 1 for as long as it exists. The server is asked for the first and the last
+scrape of each series, a few hours at a time, and not for the points between them, of which a week has millions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import msgspec
+
+from trimtab.usage.cluster_label import LABELS as CLUSTER_LABELS
+from trimtab.usage.cluster_label import Matchers, Mixed, find_mixed_labels
+from trimtab.usage.errors import GarbledSource
+from trimtab.usage.prometheus import Prometheus
+
+PART_SECONDS = 6 * 3600
+"""How many seconds one query covers at most."""
+EXPORTED = "exported_"
+"""What Prometheus writes before the name of a label that the scraped program has, and that the scrape has as well."""
+LabelValues = tuple[str, ...]
+"""The values of the labels that were asked for, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSpan:
+    """The first and the last second in which a series was scraped."""
+
+    first: int
+    last: int
+
+
+class _Point(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    at: float
+    value: float
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    metric: dict[str, str]
+    value: _Point | None = None
+    values: list[_Point] = []
+
+
+class _Samples(msgspec.Struct, frozen=True):
+    result: list[_Sample] = []
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: _Samples = _Samples()
+
+
+_ANSWER = msgspec.json.Decoder(_Answer, strict=False)
+"""It is not strict, because Prometheus writes values as strings."""
+
+
+@dataclass(slots=True)
+class StateHistory:
+    """The time from `begin` to `end`, both included."""
+
+    server: Prometheus
+    begin: int
+    end: int
+    step: int
+    """The seconds between two looks of the server at its own series."""
+    on_query: Callable[[], None] = lambda: None
+    """It is called after each query."""
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """The (first, last) second of each query."""
+        starts = range(self.begin, self.end, PART_SECONDS)
+        return tuple((start, min(self.end, start + PART_SECONDS)) for start in starts)
+
+    def read_spans(self, metric: str, labels: Sequence[str], matcher: str = "") -> dict[LabelValues, SeenSpan]:
+        """Returns the values of these labels → when a series with them was scraped. Raises UsageFault."""
+        spans: dict[LabelValues, SeenSpan] = {}
+        for begin, end in self.parts:
+            times = f"timestamp({self._selector(metric, matcher)})[{end - begin}s:{self.step}s]"
+            first = self._query_values(f"min_over_time({times})", "min", labels, end, metric)
+            last = self._query_values(f"max_over_time({times})", "max", labels, end, metric)
+            for values, second in first.items():
+                known = spans.get(values)
+                until = int(last.get(values, second))
+                spans[values] = SeenSpan(
+                    int(second) if known is None else min(known.first, int(second)),
+                    until if known is None else max(known.last, until),
+                )
+        return spans
+
+    def read_values(self, metric: str, labels: Sequence[str], matcher: str = "") -> dict[LabelValues, float]:
+        """Returns the values of these labels → the last value of a series with them. Raises UsageFault."""
+        found: dict[LabelValues, float] = {}
+        for begin, end in self.parts:
+            latest = f"last_over_time({self._selector(metric, matcher)}[{end - begin}s])"
+            found |= self._query_values(latest, "max", labels, end, metric)
+        return found
+
+    def read_runs(self, metric: str, labels: Sequence[str], matcher: str = "") -> dict[LabelValues, list[SeenSpan]]:
+        """Returns the values of these labels → each time for which a series with them had a value that is not 0. For
+        metrics with few such series. Raises UsageFault."""
+        runs: dict[LabelValues, list[SeenSpan]] = {}
+        for begin, end in self.parts:
+            query = f"max by ({_grouping(labels)}) ({self._selector(metric, matcher)}) > 0"
+            parameters = {"query": query, "start": str(begin), "end": str(end), "step": str(self.step)}
+            body = self.server.ask("/api/v1/query_range", parameters, f"read {metric}")
+            self.on_query()
+            for sample in self._decode(body):
+                own = runs.setdefault(_values_of(sample.metric, labels), [])
+                for point in sample.values:
+                    at = int(point.at)
+                    if own and at - own[-1].last <= self.step:
+                        own[-1] = SeenSpan(own[-1].first, at)
+                    else:
+                        own.append(SeenSpan(at, at))
+        return runs
+
+    def find_mixed_clusters(self, metric: str) -> tuple[Mixed, ...]:
+        """Returns the labels that distinguish clusters, and of which series of the metric have several values, without
+        those that the matcher names. Raises UsageFault."""
+        allowed = Matchers.from_text(self.server.query_plan.extra_matcher).matched_labels
+        labels = [label for label in CLUSTER_LABELS if label not in allowed]
+        values: Mapping[LabelValues, float] = self.read_values(metric, labels)
+        return find_mixed_labels({label: {one[number] for one in values} for number, label in enumerate(labels)})
+
+    def _selector(self, metric: str, matcher: str) -> str:
+        return f"{metric}{{{self.server.join_matchers(matcher)}}}"
+
+    def _query_values(
+        self, query: str, function: str, labels: Sequence[str], at: int, metric: str
+    ) -> dict[LabelValues, float]:
+        """Returns the values of the labels → the value of an instant query, of which `function` joins those of several
+        scrapers."""
+        text = f"{function} by ({_grouping(labels)}) ({query})"
+        body = self.server.ask("/api/v1/query", {"query": text, "time": str(at)}, f"read {metric}")
+        self.on_query()
+        return {
+            _values_of(sample.metric, labels): sample.value.value
+            for sample in self._decode(body)
+            if sample.value is not None and isfinite(sample.value.value)
+        }
+
+    def _decode(self, body: bytes) -> Iterator[_Sample]:
+        try:
+            yield from _ANSWER.decode(body).data.result
+        except msgspec.DecodeError as error:
+            address = self.server.source.public_address
+            raise GarbledSource(f"{address}: a response of {len(body)} bytes: {error}") from None
+
+
+def _grouping(labels: Sequence[str]) -> str:
+    return ", ".join(name for label in labels for name in (label, EXPORTED + label))
+
+
+def _values_of(metric: Mapping[str, str], labels: Sequence[str]) -> LabelValues:
+    return tuple(metric.get(EXPORTED + label, "") or metric.get(label, "") for label in labels)

@@ -113,7 +113,7 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
 
 
 MEASURED_ERROR = (
-    "in three simulated clusters of ten hours, with a capture each minute, one replay saved up to 26 % more core hours "
+    "in three simulated clusters of ten hours, with a capture each minute, one replay saved up to 33 % more core hours "
     "than four runs of the same hours on average, of which single ones were up to 30 % from their average, and had up "
     "to 38 % more evictions"
 )

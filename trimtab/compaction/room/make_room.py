@@ -175,7 +175,7 @@ class RoomSearch:
     """Pod → the verdict that it may move now, or None if it may not."""
     max_tries: int = MAX_TRIES
     _tries: int = 0
-    _displacing_pods: int = 0
+    _unused_displacements: int = MAX_DISPLACING_PODS
 
     @classmethod
     def for_model(cls, model: ClusterModel, now: Seconds | None, pools: Sequence[Pool]) -> "RoomSearch":
@@ -225,8 +225,8 @@ class RoomSearch:
             self.capacity.remove_pod(model.class_of[pod], node)
             one, priority = model.successor_class_of[pod], model.pods[pod].priority
             target = self._place(one, priority, others, -1)
-            if target is None and self._displacing_pods < MAX_DISPLACING_PODS:
-                self._displacing_pods += 1
+            if target is None and self._unused_displacements:
+                self._unused_displacements -= 1
                 self._tries = 0
                 target = self._place(one, priority, others, 0)
             if target is None:

@@ -11,6 +11,8 @@ NAME in `writes`.
 Pages write each figure of a measurement as `shown` says. When a bench records another value, the text of the figure is
 replaced in the marked blocks of all pages, so that no page names an earlier value. A bench records figures alone: each
 has the commit of its own run, and the texts of a measurement have the commit at which they were written.
+
+A sentence that a command prints can quote figures too: `SENTENCES`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "measured.json"
+SENTENCES = {"bench-replay": ROOT / "trimtab" / "cli" / "replay" / "measured_error.py"}
+"""Measurement → the module of a sentence that a command prints. Its texts are replaced as those of pages are."""
 NOT_MEASURED = {
     "settings": "a limit or a default, which the code sets",
     "examples": "an example, or a size that the text assumes",
@@ -145,6 +149,9 @@ def record_figures(name: str, figures: Mapping[str, str], *, commit: str, date: 
         changed = replace_figures(text, name, replaced)
         if changed != text:
             page.write_text(changed, encoding="utf-8")
+    if name in SENTENCES:
+        sentence = SENTENCES[name]
+        sentence.write_text(_replace_in(sentence.read_text(encoding="utf-8"), replaced), encoding="utf-8")
 
 
 def write_document(document: Mapping[str, Any]) -> None:

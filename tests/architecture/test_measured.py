@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from docs.pages import measured
-from docs.pages.measured import find_unresolved, iter_blocks, pages, read_document, replace_figures, show_value
+from docs.pages.measured import (
+    SENTENCES,
+    Block,
+    find_unresolved,
+    iter_blocks,
+    pages,
+    read_document,
+    replace_figures,
+    show_value,
+)
+from trimtab.cli.replay.measured_error import MEASURED_ERROR
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = {
@@ -56,7 +66,21 @@ def test_the_command_of_a_measurement_exists(name: str) -> None:
 
 def test_no_measurement_is_kept_that_no_page_names() -> None:
     names = {name for page in pages() for block in iter_blocks("", page.read_text()) for name in block.names}
-    assert set(read_document()) <= names
+    assert set(read_document()) <= names | set(SENTENCES)
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("bench-replay", MEASURED_ERROR)])
+def test_a_sentence_that_a_command_prints_quotes_what_was_measured(name: str, sentence: str) -> None:
+    document = read_document()
+    block = Block("sentence", sentence, "measured", (name,))
+    assert find_unresolved(block, document) == []
+    shown = {figure["shown"] for figure in document[name]["figures"].values() if figure.get("shown")}
+    assert shown == set(block.numbers), f"write these into {SENTENCES[name].relative_to(ROOT)}"
+
+
+def test_each_sentence_of_a_measurement_is_compared_with_it() -> None:
+    assert set(SENTENCES) == {"bench-replay"}
+    assert all(name in read_document() for name in SENTENCES)
 
 
 def test_a_number_without_a_mark_is_reported() -> None:
@@ -124,12 +148,15 @@ def test_a_block_ends_where_the_check_of_its_numbers_says() -> None:
 def test_a_bench_records_its_figures_with_their_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "DOCUMENT", tmp_path / "measured.json")
     monkeypatch.setattr(measured, "pages", lambda: (tmp_path / "page.md",))
+    monkeypatch.setattr(measured, "SENTENCES", {"bench-x": tmp_path / "sentence.py"})
+    (tmp_path / "sentence.py").write_text('SENTENCE = "up to 5 350 cores"\n')
     (tmp_path / "measured.json").write_text(
         json.dumps({"bench-x": {"command": "make bench-x", "commit": "0000000", **DOCUMENT["bench-x"]}})
     )
     (tmp_path / "page.md").write_text("<!-- measured: bench-x -->\n5 350 cores\n\n| cores |\n")
     measured.record_figures("bench-x", {"cores": "5400.2"}, commit="abc1234", date="2026-11-28", machine="2 cores")
     assert "5 400 cores" in (tmp_path / "page.md").read_text()
+    assert "5 400 cores" in (tmp_path / "sentence.py").read_text()
     assert measured.read_document()["bench-x"]["figures"]["cores"] == {
         "value": "5400.2",
         "shown": "5 400 cores",

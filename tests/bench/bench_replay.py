@@ -10,8 +10,9 @@ read in a process of their own, whose largest memory is measured.
 `BENCH_REPLAY_LIVE=1` measures runs on a real control plane, on a clock that is ten times as fast: each of the six runs
 of four hours takes half an hour. A run is kept in build/bench-replay, and not repeated if it is there already.
 
-It ends with `RESULT saved_error=… eviction_error=… run_spread=… pod_states=… read_s=… read_mib=…`, where errors and
-spread are the largest of all seeds.
+It ends with `RESULT saved_error=… eviction_error=… single_saved_error=… single_eviction_error=… run_spread=…
+pod_states=… read_s=… read_mib=…`, where errors and spread are the largest of all seeds. The `single` errors are by how
+much one replay saves more, and evicts more, than the runs on average: `trimtab replay` quotes them.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def main() -> None:
     evictions = max(abs(one.eviction_error) for one in errors)
     report_result(
         "replay",
-        f"saved_error={saved:.3f} eviction_error={evictions:.3f} run_spread={spread:.3f} pod_states={cost['states']} "
+        f"saved_error={saved:.3f} eviction_error={evictions:.3f} "
+        f"single_saved_error={max(one.single_saved_error for one in errors):.3f} "
+        f"single_eviction_error={max(one.single_eviction_error for one in errors):.3f} "
+        f"run_spread={spread:.3f} pod_states={cost['states']} "
         f"read_s={cost['seconds']:.0f} read_mib={cost['mib']:.0f}",
         broken={
             f"saved_error <= {MAX_SAVED_ERROR}": saved > MAX_SAVED_ERROR and HOURS >= 10,

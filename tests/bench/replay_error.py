@@ -87,6 +87,16 @@ class ReplayError:
         return self.predicted_evictions / self.evictions - 1
 
     @property
+    def single_saved_error(self) -> float:
+        """How much more one of the replays saves than the runs on average, at most."""
+        return max(alone.core_hours - one.core_hours for alone, one in self.replays) / self.saved - 1
+
+    @property
+    def single_eviction_error(self) -> float:
+        """How many more evictions one of the replays has than the runs on average, at most, as a share."""
+        return max(one.evictions for _, one in self.replays) / self.evictions - 1
+
+    @property
     def run_spread(self) -> float:
         """How far the saving of one of the runs is from their average, at most."""
         return max(abs(self.without.core_hours - one.core_hours - self.saved) for one in self.runs) / self.saved

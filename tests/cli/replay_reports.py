@@ -1,6 +1,7 @@
 """Reports of a replayed week, as values, for the tests of what is shown."""
 
-from trimtab.cli.replay.report import RECORDED, ReplayedFigures, ReplayedWorkload, ReplayGap, ReplayReport
+from trimtab.cli.replay.report import CAPTURES, ReplayedFigures, ReplayedWorkload, ReplayGap, ReplayReport
+from trimtab.cli.reports.replay_words import RECORDED
 
 DETAILS = "Trimtab balanced"
 DAYS = tuple(f"2026-11-{day}" for day in range(16, 23))
@@ -30,7 +31,9 @@ def figures(
     )
 
 
-def week(*, has_prices: bool = True, model_error: float = -0.012, workload: str = "shop/web") -> ReplayReport:
+def week(
+    *, has_prices: bool = True, model_error: float = -0.012, workload: str = "shop/web", source: str = CAPTURES
+) -> ReplayReport:
     """Returns a week: on the first day nothing is saved, on each other one 24 core hours more."""
     names = ((RECORDED, None), ("autoscaler at 50 %", 0.0), (DETAILS, 1.0))
     days = [
@@ -44,7 +47,8 @@ def week(*, has_prices: bool = True, model_error: float = -0.012, workload: str 
         for pool in POOLS
     ]
     return ReplayReport(
-        cluster="0c7f4a1e",
+        cluster="0c7f4a1e" if source == CAPTURES else "",
+        source=source,
         since="2026-11-16T00:00:00Z",
         until="2026-11-23T00:00:00Z",
         hours=168.0,
@@ -54,6 +58,9 @@ def week(*, has_prices: bool = True, model_error: float = -0.012, workload: str 
         trimtab_version="0.1.0",
         command="trimtab replay --captures captures",
         details=DETAILS,
+        repeats=1,
+        saved_least=504.0,
+        saved_most=504.0,
         model_error=model_error,
         measured_error="measured elsewhere",
         variants=[

@@ -7,9 +7,9 @@ from rich.console import Console
 
 from tests.cli.replay_reports import DAYS, DETAILS, week
 from tests.reasons import has_facts
-from trimtab.cli.page.day_picture import MAX_DAYS, DayBars, draw_days
+from trimtab.cli.page.before_after import MAX_DAYS, Change, draw_days
 from trimtab.cli.replay.page import render_page
-from trimtab.cli.replay.report import ReplayReport
+from trimtab.cli.replay.report import STATE_METRICS, ReplayReport
 from trimtab.cli.replay.table import SCREEN_VIEW
 from trimtab.cli.reporting.draw import draw_report
 
@@ -56,10 +56,21 @@ def test_the_page_has_the_answer_the_picture_and_all_tables() -> None:
     ]
 
 
-def test_the_page_says_of_which_cluster_and_how_it_is_made_again() -> None:
+def test_below_the_headline_the_page_says_of_which_cluster_it_is_and_how_it_is_made_again() -> None:
     page = render_page(week())
-    for fact in ("0c7f4a1e", "0.1.0", "trimtab replay --captures captures", "2026-11-16T00:00"):
-        assert fact in page
+    origin = page.partition('origin">')[2].partition("</p>")[0]
+    assert has_facts(origin, "0c7f4a1e", "2,016 captures", "0.1.0", "<code>trimtab replay --captures captures</code>")
+    assert page.index("<h1>") < page.index(origin) < page.index("<svg")
+    assert page.count("trimtab replay --captures captures") == 1
+    assert "2026-11-16T00:00" in page
+
+
+def test_what_kube_state_metrics_showed_is_not_called_captures() -> None:
+    report = week(source=STATE_METRICS)
+    page = render_page(report)
+    assert "captur" not in "".join(screen(report)).replace(report.command, "")
+    assert "capture" not in page.partition("<main>")[2].replace(report.command, "")
+    assert page.rpartition("<h2>")[2].split()[1] == STATE_METRICS
 
 
 def test_without_prices_the_days_are_in_core_hours() -> None:
@@ -74,12 +85,12 @@ def test_a_name_is_text_on_the_page() -> None:
 
 def test_bars_are_as_long_as_their_numbers_and_the_last_days_are_drawn() -> None:
     days = [
-        DayBars(day=f"day {number}", was=100.0, was_text="100", would_be=50.0, would_be_text="50")
+        Change(name=f"day {number}", before=100.0, before_text="100", after=50.0, after_text="50")
         for number in range(MAX_DAYS + 5)
     ]
     picture = draw_days(days, "as it was", "with it", "core hours")
     widths = [float(width) for width in re.findall(r'<rect[^>]* width="([\d.]+)"', picture)]
-    assert widths == [260.0, 130.0] * MAX_DAYS
+    assert widths == [210.0, 105.0] * MAX_DAYS
     assert "day 4<" not in picture
     assert "day 5<" in picture
     assert draw_days([], "as it was", "with it", "core hours") == ""

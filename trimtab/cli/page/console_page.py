@@ -64,14 +64,17 @@ class PageConsole(ReportConsole):
         """Adds a picture to the page, with its key."""
         self._parts.append(picture)
 
-    def render_page(self, title: str, headline: str = "", facts: Sequence[tuple[str, str]] = ()) -> str:
+    def render_page(
+        self, title: str, headline: str = "", facts: Sequence[tuple[str, str]] = (), origin: Markup | None = None
+    ) -> str:
         """Returns the whole HTML document. `headline`: the answer, if the page has one, above the title; `facts`: the
-        key figures, each with its meaning."""
+        key figures, each with its meaning; `origin`: the line that says what the page is about."""
         text = resources.files("trimtab.cli.page").joinpath("layout.html").read_text("utf-8")
         body = Markup("\n").join(self._parts)
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         template = environment.from_string(text)
-        return template.render(title=title, headline=headline, facts=facts, style=page_style(), body=body) + "\n"
+        page = {"title": title, "headline": headline, "origin": origin or "", "facts": facts, "body": body}
+        return template.render(page, style=page_style()) + "\n"
 
     def _render_block(self, printed: Any) -> Markup:
         if isinstance(printed, Table):

@@ -4,15 +4,17 @@ A day or a pool is one row with both numbers, so that the page is short on a pho
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
+from trimtab.cli.page.before_after import Change, draw_days
 from trimtab.cli.page.console_page import PageConsole
-from trimtab.cli.page.day_picture import DayBars, draw_days
-from trimtab.cli.replay.report import RECORDED, ReplayedFigures, ReplayReport
-from trimtab.cli.replay.table import VIEW, ReplayedPair, answer_replay, pair_figures
+from trimtab.cli.page.origin import find_origin, render_origin
+from trimtab.cli.replay.report import ReplayedFigures, ReplayReport
+from trimtab.cli.replay.table import VIEW, ReplayedPair, answer_replay, describe_cluster, describe_days, pair_figures
 from trimtab.cli.reporting.columns import Column, number_column
 from trimtab.cli.reporting.draw import draw_section, draw_table
-from trimtab.cli.reports.replay_words import describe_saving, format_money, format_signed
+from trimtab.cli.reports.replay_words import RECORDED, describe_saving, format_money, format_signed
 from trimtab.cluster.format_count import format_count
 
 _DAY: Column[ReplayedPair] = Column("day", lambda row: row.was.day)
@@ -52,11 +54,17 @@ def render_page(report: ReplayReport) -> str:
         draw_table(page, pair_figures(report, report.pool_days), (_DAY, _POOL, *_MACHINES, _BOUGHT), "By day and pool")
     draw_section(page, report, sections["workloads"])
     draw_section(page, report, sections["missing"])
-    for paragraph in VIEW.after(report):
+    for paragraph in describe_days(report):
         page.print(paragraph)
     for note in VIEW.notes(report):
         page.print(note, style="dim")
-    return page.render_page(VIEW.title, answer_replay(report), tuple(_list_facts(report)))
+    origin = replace(
+        find_origin(),
+        cluster=describe_cluster(report),
+        version=report.trimtab_version,
+        command=report.command or report.printed_by,
+    )
+    return page.render_page(VIEW.title, answer_replay(report), tuple(_list_facts(report)), render_origin(origin))
 
 
 def _describe_nodes(row: ReplayedFigures) -> str:
@@ -64,9 +72,9 @@ def _describe_nodes(row: ReplayedFigures) -> str:
     return f"{row.core_hours:,.0f}{money}"
 
 
-def _draw_day(pair: ReplayedPair, *, has_prices: bool) -> DayBars:
+def _draw_day(pair: ReplayedPair, *, has_prices: bool) -> Change:
     (was, was_text), (would_be, would_be_text) = (_measure(row, has_prices) for row in (pair.was, pair.would_be))
-    return DayBars(day=pair.was.day, was=was, was_text=was_text, would_be=would_be, would_be_text=would_be_text)
+    return Change(name=pair.was.day, before=was, before_text=was_text, after=would_be, after_text=would_be_text)
 
 
 def _measure(row: ReplayedFigures, has_prices: bool) -> tuple[float, str]:

@@ -7,12 +7,14 @@ from typing import ClassVar
 
 from trimtab.autoscaling.replay.daily_outcome import DAY, HOUR, DailyOutcome
 from trimtab.cli.output import API_VERSION, ReportPart
+from trimtab.cli.replay.measured_error import MEASURED_ERROR, UNMEASURED_ERROR
 from trimtab.cli.replay.missing_inputs import MissingInput
 from trimtab.cli.replay.recorded_world import RecordedWorld
 from trimtab.cli.replay.run import ReplayedVariant, ReplaySteps
+from trimtab.cli.reports.replay_words import RECORDED
 from trimtab.cluster.timestamps import format_timestamp
 
-RECORDED = "as it was"
+CAPTURES, STATE_METRICS = "captures", "kube-state-metrics"
 
 
 class ReplayedFigures(ReportPart, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ class ReplayedFigures(ReportPart, frozen=True, kw_only=True):
     bought: int
     """The number of nodes that were added."""
     evictions: int | None
-    """Null where captures do not show it: for one pool, and for what was recorded."""
+    """Null where the recording does not show it: for one pool, and for what was recorded."""
     long_waits: int | None
     """The number of pods that waited for a node for a minute or longer; null for one pool."""
     wait_seconds: float | None
@@ -66,14 +68,17 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "ReplayReport"
     cluster: str
-    """The uid of the namespace kube-system, which identifies the cluster; empty if the captures do not have it."""
+    """The uid of the namespace kube-system, which identifies the cluster; empty if the recording does not have it."""
+    source: str
+    """What was recorded: `captures`, or `kube-state-metrics`, which shows less."""
     since: str
     until: str
     hours: float
     """The recorded hours without gaps: only these are in the sums."""
     every_seconds: int
-    """The seconds between two captures."""
+    """The seconds between two captures, or between two points of kube-state-metrics."""
     rounds: int
+    """The number of captures or points."""
     pod_states: int
     trimtab_version: str
     command: str = ""
@@ -90,7 +95,7 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     model_error: float | None
     """The core hours of the autoscaler alone in the replay, divided by those that were recorded, less 1."""
     measured_error: str
-    """How far replays were from runs of the same hours, as measured."""
+    """How far replays from captures were from runs of the same hours, as measured."""
     variants: list[ReplayedFigures]
     days: list[ReplayedFigures]
     """Each day of each variant."""
@@ -110,13 +115,6 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     def find_variant(self, name: str) -> ReplayedFigures | None:
         """Returns the sums of this variant; None if it was not replayed."""
         return next((row for row in self.variants if row.variant == name), None)
-
-
-MEASURED_ERROR = (
-    "in three simulated clusters of ten hours, with a capture each minute, one replay saved up to 33 % more core hours "
-    "than four runs of the same hours on average, of which single ones were up to 30 % from their average, and had up "
-    "to 38 % more evictions"
-)
 
 
 def build_replay_report(
@@ -149,6 +147,7 @@ def build_replay_report(
     recorded_seconds = was.sum_pools().core_seconds
     return ReplayReport(
         cluster=recorded.cluster,
+        source=STATE_METRICS if recorded.from_prometheus else CAPTURES,
         since=format_timestamp(recorded.begin),
         until=format_timestamp(recorded.end),
         hours=round(recorded.seconds / HOUR, 2),
@@ -161,7 +160,7 @@ def build_replay_report(
         saved_least=round(min(savings), 1),
         saved_most=round(max(savings), 1),
         model_error=round(alone.sum_pools().core_seconds / recorded_seconds - 1, 4) if recorded_seconds else None,
-        measured_error=MEASURED_ERROR,
+        measured_error=f"{MEASURED_ERROR}{UNMEASURED_ERROR}" if recorded.from_prometheus else MEASURED_ERROR,
         variants=[row(name, outcome) for name, outcome in outcomes],
         days=rows_of_days,
         pools=[row(name, outcome, pool=pool) for name, outcome in outcomes for pool in pools],

@@ -7,12 +7,27 @@ from dataclasses import dataclass, replace
 
 from rich.text import Text
 
-from trimtab.cli.replay.report import RECORDED, ReplayedFigures, ReplayedWorkload, ReplayGap, ReplayReport
+from trimtab.cli.replay.report import (
+    CAPTURES,
+    STATE_METRICS,
+    ReplayedFigures,
+    ReplayedWorkload,
+    ReplayGap,
+    ReplayReport,
+)
 from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, number_column
-from trimtab.cli.reports.replay_words import describe_saving, format_money, format_signed
+from trimtab.cli.reports.replay_words import (
+    RECORDED,
+    describe_model_error,
+    describe_saving,
+    format_money,
+    format_signed,
+)
 from trimtab.cluster.format_count import format_count, join_first
 
 SHOWN_WORKLOADS, SHOWN_DAYS, SHOWN_NAMES = 12, 7, 4
+_ROUND = {CAPTURES: "capture", STATE_METRICS: "point"}
+"""What was recorded → one part of it, of one time."""
 
 _NODE_HOURS: Column[ReplayedFigures] = number_column("node hours", lambda row: row.node_hours, "{:,.1f}")
 _SAVED_NODES: Column[ReplayedFigures] = number_column(
@@ -47,15 +62,13 @@ def answer_replay(report: ReplayReport) -> str:
 def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
     yield Text(f"{answer_replay(report)}{_describe_repeats(report)}", style="bold")
     yield Text(
-        f"{report.since[:16]} to {report.until[:16]} UTC: {report.hours:,.1f} h of captures, one each "
-        f"{report.every_seconds} s. Savings are against the cluster autoscaler alone in the replay."
+        f"{report.since[:16]} to {report.until[:16]} UTC: {report.hours:,.1f} h of {report.source}, one "
+        f"{_ROUND[report.source]} each {report.every_seconds} s. Savings are against the cluster autoscaler alone in "
+        "the replay."
     )
     if report.model_error is None:
         return
-    difference = f"{report.model_error:+.1%}".replace("-", "−")
-    yield Text(
-        f"The replay of the autoscaler alone has {difference} core hours against what was; {report.measured_error}."
-    )
+    yield Text(describe_model_error(report.model_error, report.measured_error))
     was, row = report.find_variant(RECORDED), report.find_variant(report.details)
     saved = row.saved_core_hours if row is not None else None
     if was is not None and saved is not None and abs(saved) < abs(report.model_error) * was.core_hours:
@@ -69,14 +82,23 @@ def _describe_repeats(report: ReplayReport) -> str:
     return f"; from {least} to {most} in {report.repeats} replays, which differ in the order of equal nodes"
 
 
-def _describe_source(report: ReplayReport) -> Iterator[Paragraph]:
+def describe_cluster(report: ReplayReport) -> str:
+    """Returns the cluster and how much was recorded of it, as the start of a sentence."""
+    rounds = format_count(report.rounds, _ROUND[report.source])
+    cluster = f"Cluster {report.cluster}" if report.cluster else f"A cluster without a name in {report.source}"
+    return f"{cluster}: {rounds}, {format_count(report.pod_states, 'state')} of pods"
+
+
+def describe_days(report: ReplayReport) -> Iterator[Paragraph]:
+    """Yields which day is the best one, and which the worst."""
     if report.best_day:
         yield Text(f"{report.details} saves most on {report.best_day}, and least on {report.worst_day or '–'}.")
-    yield Text(
-        f"Cluster {report.cluster or 'unknown'}, {report.rounds:,} captures, {report.pod_states:,} states of pods; "
-        f"trimtab {report.trimtab_version}: {report.command or report.printed_by}",
-        style="dim",
-    )
+
+
+def _describe_source(report: ReplayReport) -> Iterator[Paragraph]:
+    yield from describe_days(report)
+    command = report.command or report.printed_by
+    yield Text(f"{describe_cluster(report)}; trimtab {report.trimtab_version}: {command}", style="dim")
 
 
 def _chosen(report: ReplayReport, rows: list[ReplayedFigures]) -> list[ReplayedFigures]:
@@ -139,7 +161,7 @@ VIEW: ReportView[ReplayReport] = ReportView(
         ),
         Section(
             key="missing",
-            title="What captures do not show",
+            title=lambda report: f"What {report.source} {'do' if report.source == CAPTURES else 'does'} not show",
             rows=lambda report: report.missing,
             columns=(
                 _MISSING,
@@ -173,7 +195,8 @@ def _describe_rest(report: ReplayReport) -> Iterator[Paragraph]:
         yield Text(f"Evictions by workload: {names}")
     yield from _describe_source(report)
     gaps = format_count(len(report.missing), "gap")
-    yield Text(f"{gaps} of the captures and what each can change, pools, workloads: -o wide, or -o html", style="dim")
+    rest = "and what each can change, pools, workloads: -o wide, or -o html"
+    yield Text(f"{gaps} of {report.source} {rest}", style="dim")
 
 
 SCREEN_VIEW: ReportView[ReplayReport] = replace(

@@ -1,17 +1,21 @@
 """The joined report as one HTML page."""
 
 from functools import partial
+from pathlib import Path
 
 from rich.text import Text
 
+from trimtab.cli.page.before_after import Change, draw_days
 from trimtab.cli.page.console_page import PageConsole
-from trimtab.cli.page.day_picture import DayBars, draw_days
-from trimtab.cli.report.report import RECORDED, JoinedPart, JoinedReport, JoinedTable
+from trimtab.cli.page.origin import PageOrigin, render_origin
+from trimtab.cli.report.report import JoinedPart, JoinedReport, JoinedTable
 from trimtab.cli.report.table import VIEW
 from trimtab.cli.reporting.columns import Column
 from trimtab.cli.reporting.draw import draw_section, draw_table
-from trimtab.cli.reports.replay_words import format_money
-from trimtab.cluster.format_count import format_count
+from trimtab.cli.reports.replay_words import RECORDED, format_money
+from trimtab.cluster.format_count import format_count, join_first
+
+SHOWN_FILES = 5
 
 
 def render_page(report: JoinedReport) -> str:
@@ -24,22 +28,26 @@ def render_page(report: JoinedReport) -> str:
         page.print(note)
     for part in report.parts:
         _draw_part(page, part)
-    for paragraph in VIEW.after(report):
-        page.print(paragraph)
     facts = tuple((part.sum, part.title) for part in report.parts if part.sum)
-    return page.render_page(report.title, report.headline, facts)
+    origin = PageOrigin(
+        cluster=f"Joined from {join_first([Path(part.file).name for part in report.parts], SHOWN_FILES)}",
+        at=f"{report.at[:10]} {report.at[11:16]} UTC",
+        version=report.trimtab_version,
+        command=report.command,
+    )
+    return page.render_page(report.title, report.headline, facts, render_origin(origin))
 
 
 def _draw_part(page: PageConsole, part: JoinedPart) -> None:
     page.add_heading(part.title)
     page.print(Text(part.answer, style="bold"))
     bars = [
-        DayBars(
-            day=one.day,
-            was=one.was,
-            was_text=_format_day(one.was, part),
-            would_be=one.would_be,
-            would_be_text=_format_day(one.would_be, part),
+        Change(
+            name=one.day,
+            before=one.was,
+            before_text=_format_day(one.was, part),
+            after=one.would_be,
+            after_text=_format_day(one.would_be, part),
         )
         for one in part.days
     ]

@@ -141,6 +141,7 @@ class PrintedReplay(PrintedPart, frozen=True, kw_only=True):
     hours: float
     command: str
     details: str
+    source: str = "captures"
     model_error: float | None
     measured_error: str
     variants: list[PrintedFigures]

@@ -18,14 +18,18 @@ from trimtab.cli.report.printed_reports import (
     PrintedReplay,
     PrintedSavingsReport,
 )
-from trimtab.cli.reports.replay_words import describe_saving, format_money, format_signed
+from trimtab.cli.reports.replay_words import (
+    RECORDED,
+    describe_model_error,
+    describe_saving,
+    format_money,
+    format_signed,
+)
 from trimtab.cluster.format_count import format_count
 from trimtab.compaction.drain.savings import format_amount
 
 MAX_ROWS = 12
 """The largest number of rows of a table: the reports themselves have all of them."""
-RECORDED = "as it was"
-"""The variant of a replay that is what was recorded."""
 
 
 class JoinedTable(ReportPart, frozen=True, kw_only=True):
@@ -129,13 +133,10 @@ def _join_replay(replay: PrintedReplay, file: str, suffix: str) -> JoinedPart:
     recorded = {row.day: row for row in replay.days if row.variant == RECORDED}
     saving = describe_saving(chosen.saved_core_hours, chosen.saved) if chosen else "–"
     evictions = format_count((chosen.evictions if chosen else None) or 0, "eviction")
-    notes = []
-    if replay.model_error is not None:
-        error = f"{replay.model_error:+.1%}".replace("-", "−")
-        notes.append(
-            f"The replay of the autoscaler alone has {error} core hours against what was; {replay.measured_error}."
-        )
-    notes.append(f"Cluster {replay.cluster or 'unknown'}; {format_count(len(replay.missing), 'gap')} of the captures.")
+    error = replay.model_error
+    notes = [describe_model_error(error, replay.measured_error)] if error is not None else []
+    gaps = format_count(len(replay.missing), "gap")
+    notes.append(f"Cluster {replay.cluster or 'unknown'}; {gaps} of {replay.source}.")
     notes += [f"Repeat it with: {replay.command}"] if replay.command else []
     return JoinedPart(
         kind="ReplayReport",

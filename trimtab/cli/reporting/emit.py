@@ -79,15 +79,6 @@ def render_report(form: str, report: R, view: ReportView[R]) -> str:
     return console.export_text()
 
 
-def draw_page(report: R, view: ReportView[R]) -> str:
-    """Returns the page that shows what a terminal shows."""
-    from trimtab.cli.page.console_page import PageConsole
-
-    page = PageConsole()
-    draw_report(page, report, view)
-    return page.render_page(view.title)
-
-
 def render_csv(report: R, view: ReportView[R], *, has_headers: bool = True) -> str:
     """Returns the rows of all sections as one table in CSV, with all their columns. If there are several sections, the
     first column names the section of a row, and a cell of another section's column is empty."""

@@ -31,7 +31,7 @@ $(READY): $(INSTALLED)
 	@touch $@
 
 demo: $(INSTALLED) ## the main job end to end on this machine, without a cluster
-	@$(PYTHON) -m trimtab demo
+	@$(VENV)/bin/trimtab demo --keep $(VENV)/demo
 
 test-quick: $(READY) ## the tests of the decisions, in less than a minute
 	@HYPOTHESIS_PROFILE=brief $(PYTHON) -m pytest -n auto tests/cluster tests/policy tests/compaction tests/sizing tests/scheduling tests/autoscaling tests/docs/test_links.py tests/docs/test_commands.py --ignore tests/autoscaling/simulation --ignore tests/compaction/test_openb.py --ignore tests/sizing/test_drift.py --ignore tests/autoscaling/test_real_manifests.py

@@ -49,6 +49,11 @@ def pods(tmp_path: Path) -> Path:
         (("compactor", "histroy"), "did you mean 'history'?"),
         (("machines", "rnak"), "did you mean 'rank'?"),
         (("pools", "zzz"), "there are check, import"),
+        (("uninstall",), "`trimtab install --remove`"),
+        (("status",), "`trimtab compactor status`"),
+        (("why", "nod"), "did you mean 'node'?"),
+        (("why", "pod-without-ownr"), "did you mean pod-without-owner"),
+        (("why", "shop-5"), "`trimtab why node NAME`"),
     ],
 )
 def test_a_command_that_does_not_exist_is_answered_with_the_nearest(arguments: tuple[str, ...], advice: str) -> None:

@@ -111,6 +111,12 @@ EXTRAS = {
 VERB_ATTRIBUTES = {"version": "print_version", "help": "print_help"}
 """Verb → the name of its command in its module; `verb` for all verbs that are not here."""
 
+COMMANDS_BY_GUESS = {
+    "uninstall": "install --remove",
+    **{name: f"compactor {name}" for name in ("history", "pause", "release", "resume", "status")},
+}
+"""A verb that does not exist, and that new users try → the command that does it."""
+
 EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 1, 2, 3
 
 
@@ -133,8 +139,7 @@ class SuggestingGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            names = self.list_commands(ctx)
-            ctx.fail(f"There is no command {name!r}; {suggest_name(name, names) or 'there are ' + ', '.join(names)}")
+            ctx.fail(f"There is no command {name!r}; {self.suggest_command(ctx, name)}")
         resolved, command, rest = super().resolve_command(ctx, args)
         if command is None:
             return resolved, command, rest
@@ -143,6 +148,11 @@ class SuggestingGroup(click.Group):
 
         refuse_former_options(command, rest)
         return resolved, command, rest
+
+    def suggest_command(self, ctx: click.Context, name: str) -> str:
+        """Returns the end of a sentence that names the most similar command, or all commands of the group."""
+        names = self.list_commands(ctx)
+        return suggest_name(name, names) or "there are " + ", ".join(names)
 
 
 class LazyGroup(SuggestingGroup):
@@ -169,6 +179,11 @@ class Verbs(SuggestingGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
+
+    def suggest_command(self, ctx: click.Context, name: str) -> str:
+        if name in COMMANDS_BY_GUESS:
+            return f"use `trimtab {COMMANDS_BY_GUESS[name]}`"
+        return super().suggest_command(ctx, name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:

@@ -46,9 +46,14 @@ def _explain_budget(model: ClusterModel, move: Move) -> Iterable[str]:
         yield f"at present budget {budget.key} allows {budget.allowed} disruption{'' if budget.allowed == 1 else 's'}"
 
 
+def _explain_refusal(plan: Plan, node: str) -> str:
+    """Returns a sentence that says why the plan does not drain the node."""
+    sentence = str(plan.refusals[node])
+    return sentence if sentence.startswith(f"node {node} stays") else f"node {node} stays: {sentence}"
+
+
 def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
-    sentence = str(plan.refusals[name])
-    yield sentence if sentence.startswith(f"node {name} stays") else f"node {name} stays: {sentence}"
+    yield _explain_refusal(plan, name)
     for number in model.pods_on_node[model.node_numbers[name]]:
         reason = plan.pods.get(model.pods[number].key)
         if reason is not None:
@@ -98,7 +103,7 @@ def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
     lines = [f"pod {key} must stay: {reason} ({reason.code.todo})"] if reason else []
     return (
         *lines,
-        *((f"the pod's node {home} stays: {plan.refusals[home]}",) if home in plan.refusals else ()),
+        *((_explain_refusal(plan, home),) if home in plan.refusals else ()),
         *_explain_other_nodes(model, number),
     )
 

@@ -88,7 +88,7 @@ def overhead_of_summary(body: bytes) -> NodeOverhead:
     seconds = {name: stats.cpu.usage_core_nano_seconds for name, stats in {**parts, "node": whole}.items()}
     second = parse_timestamp(node.cpu.time) or parse_timestamp(node.memory.time)
     if not node.node_name or second is None:
-        raise InvalidResponse("the summary of a kubelet has no node.nodeName or no time")
+        raise InvalidResponse("a summary without node.nodeName or without a time")
     return NodeOverhead(
         node=node.node_name,
         second=second,

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -105,6 +106,7 @@ class ReviewClient:
 def run_webhook(folder: Path, policies: Path, cluster: Path) -> Iterator[ReviewClient]:
     """Run the webhook on a free port of this machine, and yield a client of it. Raises WebhookDidNotStart."""
     pair, ready = folder / "certs", folder / "ready.json"
+    ready.unlink(missing_ok=True)  # an earlier demo in this folder had another port
     certs.write_folder(pair, certs.issue(["localhost", "127.0.0.1"], now=clock.utc_now()))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIMTAB_")}
     settings = {
@@ -148,7 +150,11 @@ class DemoOptions:
 
     keep: Annotated[
         str | None,
-        option("--keep", type=click.Path(file_okay=False), help="Keep the files of the demo in this folder."),
+        option(
+            "--keep",
+            type=click.Path(file_okay=False),
+            help="Keep the demo's files in this folder, to try other verbs on them.",
+        ),
     ] = None
 
 
@@ -173,17 +179,37 @@ def verb(options: DemoOptions) -> None:
             print_text(f"The webhook of the demo did not start:\n{error}", err=True)
             sys.exit(EXIT_FAILED)
         (folder / "pool.json").write_bytes(sample_pool.build_pool_list())
+        (folder / "usage.csv").write_bytes(sample_pool.build_usage())
     planned_nodes = sample_pool.draw_sample_pool(console)
     outcome = compaction.draw_compaction(console, sample_pool.build_inputs())
     proofs = tuple(list_proofs(reviews=reviews, are_equal=are_equal, planned_nodes=planned_nodes, outcome=outcome))
     if not draw_conclusion(console, proofs):
         sys.exit(EXIT_FAILED)
+    if options.keep is not None:
+        print_text(f"Next, on the demo's files:\n{_suggest_commands(shlex.quote(options.keep))}")
+        return
     console.print(
         styled(
             "Next: [bold]trimtab admit -f your-manifests.yaml[/], or [bold]trimtab plan --cluster live[/]. Both change "
             "nothing."
         ),
         highlight=False,
+    )
+
+
+def _suggest_commands(folder: str) -> str:
+    """Returns commands that read the demo's files in this folder and change nothing, one in a line."""
+    as_typed = Path(sys.argv[0])
+    is_relative = as_typed.name == "trimtab" and not as_typed.is_absolute()
+    program, pool = str(as_typed) if is_relative else "trimtab", f"--cluster {folder}/pool.json"
+    return "\n".join(
+        (
+            f"  {program} plan {pool}",
+            f"  {program} why node shop-5 {pool}",
+            f"  {program} recommend -n shop --usage {folder}/usage.csv {pool}",
+            f"  {program} admit -f {folder}/shop.yaml --policies {folder}/policies.yaml "
+            f"--cluster {folder}/cluster.yaml",
+        )
     )
 
 

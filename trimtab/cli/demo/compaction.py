@@ -247,8 +247,8 @@ def draw_compaction(console: Console, inputs: PlanInputs) -> CompactionOutcome:
     console.print(_drain_table(cluster.records[dry_run_count:]))
     console.print(
         f"  {format_count(nodes_before, 'node')} → {len(cluster.inventory.nodes)}, "
-        f"{format_count(cluster.evicted, 'pod')} evicted "
-        f"({loop.drainer.moved_twice} of them twice), {cluster.short} PodDisruptionBudgets violated",
+        f"{format_count(cluster.evicted, 'pod')} evicted, "
+        f"{loop.drainer.moved_twice} of them twice; {cluster.short} PodDisruptionBudgets violated",
         highlight=False,
     )
     return CompactionOutcome(

@@ -153,6 +153,26 @@ def build_pool_list() -> bytes:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1).encode()
 
 
+_FIRST_HOUR, _HOURS = 1_767_312_000, 14 * 24
+"""The start of the usage in seconds since 1970, which is `_CREATED`, and its length."""
+_CALM_PERCENT, _BUSY_HOURS = 40, range(9, 18)
+"""The cpu usage outside the busy hours of a day, in percent of the requests."""
+
+
+def build_usage() -> bytes:
+    """Returns two weeks of usage of the workloads' pods as CSV, a line for each pod and hour: cores and bytes."""
+    lines = ["timestamp,namespace,pod,container,cpu,memory"]
+    for hour in range(_HOURS):
+        cpu_percent = USED_PERCENT if hour % 24 in _BUSY_HOURS else _CALM_PERCENT
+        lines += [
+            f"{_FIRST_HOUR + hour * 3600},shop,{app}-{number},app,{cpu * cpu_percent / 100_000},"
+            f"{(memory << 20) * USED_PERCENT // 100}"
+            for app, (pods, cpu, memory) in _WORKLOADS.items()
+            for number in range(pods)
+        ]
+    return "\n".join([*lines, ""]).encode()
+
+
 def _build_node(number: int) -> dict[str, Any]:
     name = f"shop-{number + 1}"
     labels = {

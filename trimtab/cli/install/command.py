@@ -229,6 +229,8 @@ def verb(options: InstallOptions) -> None:
     if options.applies or options.removes:
         for step in _apply_or_remove(values, options):
             print_text(f"{step.what}: {step.how}{' (dry run)' if options.dry_run else ''}")
+        if options.removes and not (options.removal.everything or options.removal.traces):
+            print_text("Policies, pools and the namespace are kept; with --everything they are removed.", err=True)
     else:
         write_manifests(options.output, render_manifests(values))
 

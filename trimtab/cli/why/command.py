@@ -9,7 +9,7 @@ from typing import Annotated
 import click
 import msgspec
 
-from trimtab.cli.catalog import find_entries, load_catalog
+from trimtab.cli.catalog import find_entries, load_catalog, suggest_entries
 from trimtab.cli.complete_names import complete_nodes
 from trimtab.cli.main import SuggestingGroup
 from trimtab.cli.options import takes
@@ -81,6 +81,13 @@ class WhyGroup(SuggestingGroup):
         if is_name and isinstance(root, click.Group) and find_entries(load_catalog(), args[0]):
             return "explain", root.get_command(ctx, "explain"), args
         return super().resolve_command(ctx, args)
+
+    def suggest_command(self, ctx: click.Context, name: str) -> str:
+        if nearest := suggest_name(name, list(self.commands)):
+            return nearest
+        codes = ", ".join(suggest_entries(load_catalog(), name))
+        objects = "for an object, use `trimtab why node NAME` or `trimtab why pod NAMESPACE/NAME`"
+        return f"did you mean {codes}? Or, {objects}" if codes else objects
 
 
 @click.group("why", cls=WhyGroup)

@@ -62,7 +62,7 @@ AUTOSCALER_MOVING = Code(
 )
 AUTOSCALER_FULL = Code(
     "surge-autoscaler-at-maximum",
-    "The PodDisruptionBudget allows no disruption, and the HPA's maxReplicas no additional pod.",
+    "The PodDisruptionBudget allows no disruption, and the HPA's maxReplicas allows no additional pod.",
     "Raise maxReplicas, or change the budget.",
 )
 CONTROLLED = Code(

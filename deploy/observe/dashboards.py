@@ -149,10 +149,10 @@ POOLS = Dashboard(
             ), "currencyUSD"),
             _node_overhead("cpu", "CPU of a node", "short"),
             _node_overhead("memory", "Memory of a node", "bytes"),
-            Panel("Base and each pod: cpu", "The line through all nodes: without pods, and what each pod adds.", (
+            Panel("Base and each pod: cpu", "Fitted to all nodes: a node without pods, and what each pod adds.", (
                 Query(_fitted("base", "cpu"), "{{pool}} {{runtime}} base"),
                 Query(_fitted("per_pod", "cpu"), "{{pool}} {{runtime}} each pod"))),
-            Panel("Base and each pod: memory", "The line through all nodes: without pods, and what each pod adds.", (
+            Panel("Base and each pod: memory", "Fitted to all nodes: a node without pods, and what each pod adds.", (
                 Query(_fitted("base", "memory"), "{{pool}} {{runtime}} base"),
                 Query(_fitted("per_pod", "memory"), "{{pool}} {{runtime}} each pod")), "bytes"),
             _one("Decision", "keep, raise (for new nodes), lower, wait for a week of data, or unknown.",
@@ -225,7 +225,7 @@ POOLS = Dashboard(
                  "sum(rate(trimtab_compactor_pending_seconds_total[$__rate_interval]))", "waiting"),
             _one("Closed pools", "1 while a pool is closed after failures.",
                  f"max by (pool) {_led(f'trimtab_compactor_pool_closed{{{_MINE}}}')}", "{{pool}} closed"),
-            Panel("Age of data, duration of a plan", "In seconds; and 1 while the autoscaler is healthy.", (
+            Panel("Age of data, duration of a plan", "Seconds; the third line is 1 if the autoscaler is healthy.", (
                 Query("max(trimtab_compactor_data_age_seconds)", "data"),
                 Query(f"max{_led('trimtab_compactor_plan_duration_seconds')}", "plan"),
                 Query("min(trimtab_compactor_autoscaler_healthy)", "autoscaler healthy"),

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from docs.pages.sentences import first_sentence
-from trimtab.autoscaling.rule import LintRule
+from docs.pages.sentences import first_clause, first_sentence
+from trimtab.autoscaling.rule import LintRule, Needs
 from trimtab.autoscaling.rules import ALL_RULES
 
 _HEAD = """# The rules of `trimtab lint`
@@ -12,13 +12,14 @@ _HEAD = """# The rules of `trimtab lint`
 [Check autoscaling](../how-to/check-autoscaling.md). The report as JSON: [JSON Schemas](json-schemas.md#lintreport).
 
 The codes are two series of numbers, L and N; the letter says nothing about a rule. The severity is the highest one
-that a rule gives. What a rule needs in addition to manifests is in its last line: without that it is *not checked*, and
-the report says so. Of a longer text, this page has the first sentence; `trimtab explain CODE` prints the rest, and the
-sources. Most rules about HPAs and VPAs follow Gardener's guide on pod autoscaling.
+that a rule gives. What a rule needs in addition to manifests is in its last line: without that it is *not checked*,
+and the report says so. A history of usage is `--usage`, or published recommendations. Of a longer text, this page has
+the beginning; `trimtab explain CODE` prints the rest, and the sources. Most rules about HPAs and VPAs follow
+Gardener's guide on pod autoscaling.
 """
 
-MAX_WORDS = 24
-"""A longer explanation of a rule is shortened to its first sentence."""
+MAX_WORDS = 12
+"""A longer explanation of a rule is shortened to its first sentence, and that to what is before its colon."""
 _THEMES = {
     "hpa_with_vpa": "HPA and VPA on one workload",
     "hpa_settings": "Settings of an HPA",
@@ -55,7 +56,12 @@ def _theme(theme: str) -> Iterator[str]:
 def _rule(rule: LintRule) -> Iterator[str]:
     yield f"### {rule.code}\n"
     why = " ".join(rule.why.split())
-    shown = why if len(why.split()) <= MAX_WORDS else first_sentence(why)
+    shown = why if len(why.split()) <= MAX_WORDS else first_clause(why)
     yield f"**{rule.title}** ({rule.severity.value}). {shown} *Fix:* {first_sentence(rule.fix)}\n"
     if rule.needs:
-        yield f"*Needs:* {'; '.join(need.value for need in rule.needs)}.\n"
+        yield f"*Needs:* {'; '.join(_shorten_need(need) for need in rule.needs)}.\n"
+
+
+def _shorten_need(need: Needs) -> str:
+    """The value without what is in the head of the page."""
+    return need.value.removesuffix(" (--usage, or published recommendations)")

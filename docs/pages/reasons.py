@@ -1,7 +1,7 @@
 """docs/reference/reasons.md: every code, with its meaning and its advice in one sentence each."""
 
 from docs.pages.reason_codes import product_codes
-from docs.pages.sentences import first_sentence, summarize_advice
+from docs.pages.sentences import first_clause, summarize_advice
 
 _HEAD = """\
 # Reasons
@@ -15,5 +15,5 @@ def page() -> str:
     """Returns the page's text."""
     lines = [_HEAD]
     for code in product_codes():
-        lines += [f"## {code.name}\n", f"{first_sentence(code.means)} {summarize_advice(code.todo)}".rstrip() + "\n"]
+        lines += [f"## {code.name}\n", f"{first_clause(code.means)} {summarize_advice(code.todo)}".rstrip() + "\n"]
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 import re
 
 _FIRST = re.compile(r".+?[.!?](?=\s+[A-Z`]|$)")
+_AFTER_CLAUSE = re.compile(r"^((?:`[^`]*`|[^`:;]|[:;](?! ))+)[:;] .*")
 _NOTHING = re.compile(r"Nothing(?: to do)?(?:[.]\s*|: )")
 _NOT_BY_POOL = "No setting of the pool changes this."
 
@@ -12,6 +13,11 @@ def first_sentence(text: str) -> str:
     line = " ".join(text.split())
     match = _FIRST.match(line)
     return match[0] if match else line
+
+
+def first_clause(text: str) -> str:
+    """Returns the first sentence of the text, without what follows a colon or a semicolon outside of its code."""
+    return _AFTER_CLAUSE.sub(r"\1.", first_sentence(text))
 
 
 def summarize_advice(todo: str) -> str:

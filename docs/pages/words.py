@@ -16,8 +16,9 @@ from trimtab.cli.output import ReportPart
 from trimtab.cluster.format_count import format_count
 
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "vocabulary.md"
-COLUMNS = "Columns of tables"
-"""The section of the page whose words are the titles of columns."""
+COLUMNS = Path(__file__).with_name("columns.txt")
+"""The titles of columns, in lines like those of the page. Only `trimtab explain` prints them."""
+COLUMNS_PAGE = "docs/reference/vocabulary.md#columns-of-tables"
 _ENTRY = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?: \*(.+)\*)?$", re.MULTILINE)
 """The words, what they mean, and where they come from; of a column, what prints it."""
 MAX_MEANINGS = 4
@@ -25,15 +26,21 @@ MAX_MEANINGS = 4
 
 
 def vocabulary() -> Iterator[CatalogEntry]:
-    """An entry for each word of the page; a row may have several."""
+    """An entry for each word of the page and each title of a column; a row may have several."""
     for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         title, _, text = section.partition("\n")
         page = f"docs/reference/vocabulary.md#{title.strip().lower().replace(' ', '-')}"
-        for first, means, origin in _ENTRY.findall(text):
-            for word, qualifier in _words_of(first, is_column=title == COLUMNS):
-                name = f"{word} ({qualifier})" if qualifier else word
-                kind, value = COLUMN if title == COLUMNS else WORD, _plain(origin).replace("`", "")
-                yield CatalogEntry(kind=kind, name=name, means=_plain(means), value=value, page=page)
+        yield from _entries(text, WORD, page)
+    yield from _entries(COLUMNS.read_text(encoding="utf-8"), COLUMN, COLUMNS_PAGE)
+
+
+def _entries(text: str, kind: str, page: str) -> Iterator[CatalogEntry]:
+    for first, means, origin in _ENTRY.findall(text):
+        for word, qualifier in _words_of(first, is_column=kind == COLUMN):
+            name = f"{word} ({qualifier})" if qualifier else word
+            yield CatalogEntry(
+                kind=kind, name=name, means=_plain(means), value=_plain(origin).replace("`", ""), page=page
+            )
 
 
 def _words_of(cell: str, *, is_column: bool) -> Iterator[tuple[str, str]]:

@@ -175,7 +175,7 @@ def test_each_thing_that_namespaces_share_has_a_limit_that_is_tested_or_a_reason
 
 
 def test_what_a_right_cannot_say_is_what_is_installed() -> None:
-    messages = {name.split("`")[1] for name, _, _ in rows("What RBAC cannot express")}
+    messages = {name.split("`")[1] for name, _ in rows("What RBAC cannot express")}
     assert messages == {
         item["metadata"]["name"]
         for item in (*render_manifests(EVERY_OPTION), *render_uninstall_policies(EVERY_OPTION))

@@ -171,7 +171,7 @@ MIN_REPLICAS = AutoscalerFlag(
     name="min-replica-count",
     kind=_N,
     default="0",
-    effect="A node with a pod of a ReplicaSet or ReplicationController of fewer replicas is not left to the "
+    effect="A node with a pod of a ReplicaSet or ReplicationController that has fewer replicas is not left to the "
     "autoscaler, which would not remove it. Like the autoscaler, Trimtab ignores the flag where "
     "`--skip-nodes-with-custom-controller-pods` is `false`.",
     readers=(_RULES,),

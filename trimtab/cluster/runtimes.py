@@ -226,7 +226,7 @@ RUNTIMES: tuple[Runtime, ...] = (
         name="MongoDB",
         reads=(MEMORY,),
         source="mongodb.com, hostInfo: a container's memory limit is the memory of which WiredTiger's cache takes half "
-        "by default; the page about WiredTiger says that it may miss the limit, and requires --wiredTigerCacheSizeGB",
+        "by default; the page about WiredTiger says that it may not see the limit: set --wiredTigerCacheSizeGB",
         images=("mongo", "mongodb", "percona-server-mongodb", "mongodb-community-server", "mongodb-enterprise-server"),
         programs=("mongod",),
         settings=(SizeSetting(frees=(MEMORY,), options=(size_option("--wiredTigerCacheSizeGB"),)),),

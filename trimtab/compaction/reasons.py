@@ -332,7 +332,7 @@ NO_GAIN = Code(
 )
 BACK_OFF = Code(
     "drain-failed-before",
-    "A drain of the node failed recently. Or pods of a namespace on the node made several drains of the pool fail.",
+    "A drain of the node failed recently, or pods of a namespace on it made several drains of the pool fail.",
     "Wait; the compactor waits twice as long after each failure. No setting of the pool changes this.",
 )
 AUTOSCALERS = Code(

@@ -5,8 +5,8 @@ from trimtab.cluster.reason import Code
 
 UNREAD = Code(
     "state-unreadable",
-    "The stored state of a pool could not be read, so the compactor began with an empty one. Or its signature is not "
-    "valid. The compactor kept a copy of it.",
+    "The stored state of a pool is invalid or not validly signed, so the compactor began with an empty one. It kept "
+    "a copy of the state.",
     "`trimtab compactor resume --pool NAME` opens the pool at once. The message names the copy.",
 )
 EVICTED = Code(
@@ -22,7 +22,7 @@ IS_EMPTY = Code(
 )
 SCALED = Code(
     "workload-surged",
-    "A workload got more replicas while a pod of it moves. Or it was scaled back to what it had.",
+    "A workload got more replicas while a pod of it moves, or was scaled back afterwards.",
     "Nothing.",
 )
 SURGE_LEFT = Code(

@@ -30,7 +30,7 @@ DRAIN_FORGED = Code(
 )
 DRAIN_ORPHANED = Code(
     "drain-orphaned",
-    "The node has an authentic annotation of a drain that the pool's state lacks.",
+    "The node has a valid drain annotation of Trimtab, but the pool's state has no such drain.",
     "Run `trimtab compactor release --yes NODE` if no compactor leads. A compactor that leads uncordons the node.",
 )
 DRAIN_ABANDONED = Code(
@@ -203,7 +203,7 @@ MAY_BE_OVERRULED = Code(
 )
 WEBHOOK_SILENT = Code(
     "webhook-not-called",
-    "The API server did not call the webhook for a trial pod, so pods stay unchanged. Or the webhook did not answer. "
+    "The API server did not call the webhook for a trial pod, or got no answer, so pods stay unchanged. "
     "The trial pod is a dry run and is not stored.",
     "See the checks `processes` and `certificates`, then the network path to the Service. Then check the path from "
     "the API server to the Service of the webhook: NetworkPolicies, a firewall between control plane and nodes "
@@ -395,8 +395,8 @@ POOL_INVALID = Code(
 )
 POOL_WITHOUT_SCALING = Code(
     "pool-without-right-to-scale",
-    "A pool may move single replicas, but the compactor may scale workloads nowhere. Or the pool may move pods whose "
-    "budget allows no eviction. Such pods are not moved, and their nodes are not drained.",
+    "A pool may move single replicas, or pods whose budget allows no eviction, but the compactor may scale nowhere. "
+    "Such pods are not moved, and their nodes are not drained.",
     "Run `trimtab install --apply --scale-namespace NAME` for each namespace. The value `compactor.scaleNamespaces` "
     "of the chart does the same. Or remove `protect.singleReplicas: false` and `surge` from the pool.",
 )
@@ -433,8 +433,8 @@ POOL_WITHOUT_NODES = Code(
 )
 LINT_FINDING = Code(
     "autoscaling-rule",
-    "A rule of `trimtab lint` finds that another component works against Trimtab. Or it prevents Trimtab from "
-    "changing pods or draining nodes.",
+    "A rule of `trimtab lint` finds that another component works against Trimtab, or prevents its work. Its work is "
+    "to change pods and to drain nodes.",
     "`trimtab lint --cluster live --only CODE` shows every object. `trimtab explain CODE` explains the rule.",
 )
 MIXED_VERSIONS = Code(

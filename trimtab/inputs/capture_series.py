@@ -171,7 +171,7 @@ class SeriesReader:
                     ConfigError(
                         file=str(file),
                         expected=f"captures of one cluster (kube-system has the uid {self.cluster})",
-                        got=f"a round of another cluster ({one.cluster})",
+                        got=f"a capture of another cluster, with the uid {one.cluster}",
                         todo="give the captures of each cluster a folder of their own",
                     )
                 ]

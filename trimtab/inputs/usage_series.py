@@ -27,7 +27,7 @@ def read_usage_series(
             continue
         usage_file = UsageFile(file.removesuffix(".gz"), content, stated.of_file(file), now)
         if usage_file.form is UsageForm.KUBERNETES:
-            got = "objects of Kubernetes, in which every sample is lost"
+            got = "Kubernetes objects, which contain no single samples"
             mistakes.append(ConfigError(file=file, expected="samples of usage", got=got))
             continue
         series += repeated.without_repeats(usage_file.iter_series())

@@ -19,8 +19,8 @@ BODY_TOO_LARGE = Code(
 )
 SCRAPE_FAILED = Code(
     "metric-scrape-failed",
-    "A pod could not be scraped. There was no connection, a certificate that is not trusted, another status than "
-    "200, or a response that was cut short.",
+    "A pod could not be scraped. It did not accept the connection, its certificate is not trusted, it answered with "
+    "another status than 200, or its response was cut short.",
     "See the cause in the message; a NetworkPolicy must admit the metrics API. It is in the pod's namespace.",
 )
 SCRAPE_FILE_MISSING = Code(

@@ -13,9 +13,9 @@ POLICY_SAYS = Code(
 )
 FROM_USAGE = Code(
     "from-usage",
-    "The request follows from the recorded usage of the container. That is by the policy's rule, or, if a VPA "
-    "adjusts the request later, as the 5th percentile.",
-    "Nothing to do: `trimtab admit` shows the percentile and the days of history. The request was computed from these.",
+    "The request follows from the recorded usage of the container. The policy's rule computes it. If a VPA adjusts "
+    "the request later, it is the 5th percentile.",
+    "Nothing to do: `trimtab admit` shows the percentile and the days of history from which it was computed.",
 )
 VPA_TARGET = Code(
     "vpa-target",

@@ -20,7 +20,7 @@ NOT_TOLERATED = Code(
 )
 ONLY_IF_SELECTED = Code(
     "node-only-if-selected",
-    "Pods get this node only if they select it, because it is no ordinary machine. It is no machine, or an edge node.",
+    "Pods get this node only if they select it. It is a virtual node (serverless, or another cluster) or an edge node.",
     "Select it with a node selector or a required node affinity.",
 )
 NOT_THE_SYSTEM = Code(

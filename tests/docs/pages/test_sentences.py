@@ -2,7 +2,7 @@
 
 import pytest
 
-from docs.pages.sentences import first_sentence, summarize_advice
+from docs.pages.sentences import first_clause, first_sentence, summarize_advice
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,19 @@ from docs.pages.sentences import first_sentence, summarize_advice
 )
 def test_the_first_sentence_ends_where_another_begins(text: str, first: str) -> None:
     assert first_sentence(text) == first
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        ("One thing: in detail. Another.", "One thing."),
+        ("One thing; and another.", "One thing."),
+        ("It has `mode: warn` set.", "It has `mode: warn` set."),
+        ("At 12:30 nothing ends.", "At 12:30 nothing ends."),
+    ],
+)
+def test_the_first_clause_ends_at_a_colon_that_is_no_code(text: str, clause: str) -> None:
+    assert first_clause(text) == clause
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def _propose(
             percentiles=settings.extra_percentiles(resource),
         )
     else:
-        missing = NO_USAGE(f"the source has no moments of which the {resource} usage of each container is known")
+        missing = NO_USAGE(f"the source has no time at which the {resource} usage of every container is known")
         statistics = NotYet(reason=missing, have="nothing", need=required_history(resource))
     of_workload = [cluster.containers[key] for key in decisions if key in cluster.containers]
     lasting = next(one for one in of_workload if one.container_ref.role is not Role.INIT)

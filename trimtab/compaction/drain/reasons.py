@@ -65,8 +65,7 @@ SURGING = Code(
 )
 SURGE_REVERTED = Code(
     "drain-surge-reverted",
-    "Another client took back the additional pods of a Deployment, so the pod stays. Or it changed the minReplicas "
-    "of the HorizontalPodAutoscaler.",
+    "Another client removed the additional pods of a Deployment, or set the HPA's minReplicas back, so the pod stays.",
     "Run one replica more where the count is written (in Git, for example), or change the budget.",
 )
 LEFT_EMPTY = Code(

@@ -57,12 +57,12 @@ AUTOSCALER_UNKNOWN = Code(
 )
 AUTOSCALER_MOVING = Code(
     "surge-autoscaler-is-scaling",
-    "The PodDisruptionBudget allows no disruption, and the HPA is just changing the count. Or the HPA does not work.",
+    "The PodDisruptionBudget allows no disruption, and the HPA is changing the count, or does not work.",
     "Wait until it has scaled. If it does not, `kubectl describe hpa` says why.",
 )
 AUTOSCALER_FULL = Code(
     "surge-autoscaler-at-maximum",
-    "The PodDisruptionBudget allows no disruption, and the HPA's maxReplicas no additional pod.",
+    "The PodDisruptionBudget allows no disruption, and the HPA's maxReplicas allows no additional pod.",
     "Raise maxReplicas, or change the budget.",
 )
 CONTROLLED = Code(

@@ -4,12 +4,12 @@ from trimtab.cluster.reason import Code
 
 ODD_AMOUNT = Code(
     "unusual-amount",
-    "An amount is far from what containers request, so its unit is probably wrong. It may be missing.",
+    "An amount is far from what containers request, so its unit is probably wrong or missing.",
     "Write memory as 128Mi or 2Gi, and cpu as 500m or 2.",
 )
 ODD_BOUND = Code(
     "ineffective-bound",
-    "One amount of a rule has no effect because of another.",
+    "The field `otherwise` of a rule has no effect, because it is below `min`.",
     "Raise `otherwise` to at least `min`, or lower `min`.",
 )
 WORD_UNREAD = Code(

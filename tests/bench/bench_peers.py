@@ -1,4 +1,4 @@
-"""What do real peers save and disturb, with the same machines and workloads? `make bench-peers`, about 40 minutes.
+"""What do real peers save and disturb, with the same machines and workloads? `make bench-peers`, about 55 minutes.
 
 Each peer gets a control plane of its own with the same half-full nodes, in real time: it consolidates until it rests;
 then every second workload gets twice as many replicas, and machines are bought. Karpenter is itself, with its kwok
@@ -32,6 +32,7 @@ from tests.bench.churn_watch import ChurnWatch
 from tests.bench.peer_figures import PeerPhase, count_nodes, find_last_change, judge_phase
 from tests.bench.peer_scenario import (
     AT_ONCE,
+    COOLDOWN_SECONDS,
     FLAGS,
     PROVISION_SECONDS,
     QUIET_SECONDS,
@@ -54,9 +55,10 @@ NAMES = choose_parts("BENCH_PEERS_NAMES", "karpenter,trimtab-leads,trimtab,stand
 """The rows that are measured; the others stay as they are."""
 MACHINES = choose_size(100, 10)
 """Those whose requests are compared, in two weeks each, at most: half of the trace is not used."""
-REST_SECONDS = choose_size(80, 45)
-"""Without a change of a node or pod: then a peer rests."""
-LONGEST = choose_size((450, 200), (120, 60))
+REST_SECONDS = choose_size(COOLDOWN_SECONDS + 60, 45)
+"""Without a change of a node or pod: then a peer rests. It is longer than the longest wait of any peer, together with
+the time in which it looks again."""
+LONGEST = choose_size((660, 300), (120, 60))
 """Seconds for the consolidation, and for the load that returns."""
 HOME = "trimtab-system"
 
@@ -126,7 +128,8 @@ class StandInPeer:
     @property
     def settings(self) -> str:
         own = f"threshold:{FLAGS.threshold:g},unneeded:{FLAGS.unneeded_seconds:g}s"
-        return f"underUsed.for:{QUIET_SECONDS}s,drains:{AT_ONCE},{own}" if self.precedence else own
+        waits = f"underUsed.for:{QUIET_SECONDS}s,cooldown:{COOLDOWN_SECONDS}s"
+        return f"{waits},drains:{AT_ONCE},{own}" if self.precedence else own
 
     @contextmanager
     def prepare(self, cluster: Cluster, scenario: PeerScenario, folder: Path) -> Iterator[None]:
@@ -155,6 +158,7 @@ def _compactor(cluster: Cluster, scenario: PeerScenario, folder: Path, precedenc
     settings = {
         **SETTINGS,
         "MAX_CONCURRENT_DRAINS": str(scenario.at_once),
+        "MOVE_COOLDOWN_SECONDS": str(COOLDOWN_SECONDS),
         "REQUIRE_AUTOSCALER_STATUS": "true",
         "AUTOSCALER_FLAGS": " ".join(FLAGS.format_arguments()),
         "SCALE_NAMESPACES": NAMESPACE,

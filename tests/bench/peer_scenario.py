@@ -15,6 +15,10 @@ from trimtab.cluster.node import INSTANCE_TYPE_LABEL, ZONE_LABEL
 
 QUIET_SECONDS = 20
 """For how long a node must be unneeded (the stand-in, Trimtab), or without new pods (Karpenter's consolidateAfter)."""
+COOLDOWN_SECONDS = 6 * QUIET_SECONDS
+"""For how long Trimtab leaves a pod in peace that anyone has moved: as much longer than the stand-in's wait as its
+hour is than the autoscaler's ten minutes. With the whole hour, a run of minutes ends while every node that is left has
+such a pod, and Trimtab has not begun."""
 PROVISION_SECONDS = 30
 """From the order of a machine until its node is there, with each peer."""
 START_UP_SECONDS = 10

@@ -219,6 +219,9 @@ class HostileFiles:
         self.usage.write_text(rows, encoding="utf-8")
         texts = PRINTED_TEXTS if fields == FREE_TEXT else fields
         self.findings = self._write("lint.json", {**with_hostile_text(PRINTED_LINT, texts), "kind": "LintReport"})
+        self.trace = folder / "pods.csv"
+        header = "cpu_milli,memory_mib,num_gpu,pod_phase,creation_time,deletion_time"
+        self.trace.write_text(f"{header}\n1{in_a_cell},1,0,Running,1,2\n", encoding="utf-8")
         self.clusters = folder / "clusters"
         self.clusters.mkdir()
         text = self.cluster.read_text()
@@ -287,6 +290,7 @@ MORE_RUNS: dict[str, Arguments] = {
     "plan --group": _on_cluster("small=m5.large,zone=z1,nodepool=small", "--now", NOW),
     "drain --surge-pods": _on_cluster("a" + HOSTILE, "--surge-pods", "3", "--dry-run"),
     "simulate --replace": _on_cluster("--now", NOW),
+    "simulate --churn": lambda files: ("--churn-hours", "1", "--churn-trace", files.trace),
 }
 """Verb with an option → the other arguments."""
 

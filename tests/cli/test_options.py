@@ -19,7 +19,7 @@ from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.option import Argument, option
 
 PACKAGE = Path(trimtab.__file__).parent
-MAX_DECLARATIONS = 200
+MAX_DECLARATIONS = 205
 OUTPUT = "--output"
 """A report has the formats that its verb can write."""
 

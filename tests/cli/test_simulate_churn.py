@@ -35,8 +35,24 @@ def test_the_same_seed_gives_the_same_figures() -> None:
     assert run_variant(churn, FOLLOW) == run_variant(churn, FOLLOW)
 
 
-def test_a_file_that_is_no_trace_is_a_mistake(tmp_path: Path) -> None:
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    missing = tmp_path / "missing.csv"
-    codes = [trimtab(*SHORT, "--churn-trace", str(path)).exit_code for path in (tmp_path / "other.csv", missing)]
-    assert codes == [2, 2]
+HEADER = "cpu_milli,memory_mib,num_gpu,pod_phase,creation_time,deletion_time\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n",
+        HEADER,
+        f"{HEADER}much,1,0,Running,1,2\n",
+        f"{HEADER}1,1,0,Running,1,inf\n",
+        f"{HEADER}1,1,0,{'x' * 200_000},1,2\n",
+    ],
+    ids=["other columns", "no pod", "no number", "no end", "a long cell"],
+)
+def test_a_file_that_is_no_trace_is_a_mistake(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pods.csv").write_text(text)
+    assert trimtab(*SHORT, "--churn-trace", str(tmp_path / "pods.csv")).exit_code == 2
+
+
+def test_a_trace_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+    assert trimtab(*SHORT, "--churn-trace", str(tmp_path / "missing.csv")).exit_code == 2

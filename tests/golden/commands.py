@@ -103,6 +103,10 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 """Command → the arguments of each of its runs. A name in braces is a name of the snapshot."""
 
+RUNS_WITHOUT_CLUSTER: Mapping[str, tuple[tuple[str, ...], ...]] = {"simulate": (("--churn", "--churn-hours", "1"),)}
+"""More arguments of commands, with which they read nothing of a cluster: their outputs are stored for one snapshot
+only."""
+
 WITHOUT_CLUSTER = frozenset(
     {
         "explain",

@@ -20,7 +20,15 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.golden.broken_words import find_broken_words
-from tests.golden.commands import ARGUMENTS, WITHOUT_CLUSTER, Form, iter_commands, list_brief_forms, list_forms
+from tests.golden.commands import (
+    ARGUMENTS,
+    RUNS_WITHOUT_CLUSTER,
+    WITHOUT_CLUSTER,
+    Form,
+    iter_commands,
+    list_brief_forms,
+    list_forms,
+)
 from tests.golden.recorded_api import serve_objects
 from tests.golden.snapshots import NOW, SNAPSHOTS, load_snapshot
 from trimtab.cli.main import cli
@@ -59,6 +67,7 @@ class GoldenRuns:
 
     def _iter_parts(self, words: str, command: click.Command, is_whole: bool, has_brief_runs: bool) -> Iterator[str]:
         runs = ARGUMENTS[words][:1] if self.snapshot.name == "large" else ARGUMENTS[words]
+        runs += RUNS_WITHOUT_CLUSTER.get(words, ()) if self.snapshot.name == next(iter(SNAPSHOTS)) else ()
         for number, arguments in enumerate(runs):
             line = [word.format_map(self.snapshot.names) if "{" in word else word for word in arguments]
             yield f"$ trimtab {' '.join([words, *line])}\n"

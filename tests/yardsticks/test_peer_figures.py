@@ -1,11 +1,20 @@
 """The figures of a peer follow from a history, and each peer meets the same machines."""
 
 from tests.bench.peer_figures import count_nodes, find_last_change, judge_phase, sum_not_ready
-from tests.bench.peer_scenario import create_deployment, create_node_claims, draw_scenario, list_karpenter_types
+from tests.bench.peer_scenario import (
+    COOLDOWN_SECONDS,
+    FLAGS,
+    create_deployment,
+    create_node_claims,
+    draw_scenario,
+    list_karpenter_types,
+)
 from trimtab.autoscaling.churn.churn_history import ChurnRecord, NodeGone, NodeSeen, PodGone, PodSeen
 from trimtab.autoscaling.churn.churn_script import MACHINES
 from trimtab.autoscaling.churn.pod_shapes import generate_shapes
+from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.cluster.quantity import to_milli
+from trimtab.compaction.drain.timeouts import DrainTimeouts
 
 SCENARIO = draw_scenario(80, generate_shapes())
 HISTORY: list[ChurnRecord] = [
@@ -65,3 +74,7 @@ def test_the_load_that_returns_and_the_protected_workloads_are_drawn_once() -> N
     [kept, *_] = [one for one in SCENARIO.churn.workloads if one.name in SCENARIO.protected]
     annotations = create_deployment(SCENARIO, kept)["spec"]["template"]["metadata"]["annotations"]
     assert sorted(annotations) == ["cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"]
+
+
+def test_the_cooldown_is_as_much_shorter_as_the_waits_of_the_autoscaler() -> None:
+    assert DrainTimeouts().rest / COOLDOWN_SECONDS == StandInFlags().unneeded_seconds / FLAGS.unneeded_seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,7 @@ def _read_shapes(path: Path | None) -> Sequence[ChurnPodShape]:
     try:
         with path.open(encoding="utf-8") as lines:
             shapes = read_trace(lines)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, csv.Error) as error:
         raise UsageError(
             [ConfigError(file=str(path), expected="a pod list of the openb trace", got=f"{error or 'another file'}")]
         ) from error

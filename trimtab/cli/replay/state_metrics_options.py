@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from trimtab.cluster.config_error import ConfigError
-from trimtab.inputs.flags import DAYS, MATCHER, NOW, PROMETHEUS, STEP
+from trimtab.inputs.flags import DAYS, MATCHER, NOW_BY_CLOCK, PROMETHEUS, STEP
 from trimtab.inputs.option import option
 from trimtab.inputs.prometheus_login import PrometheusLogin
 from trimtab.usage.cluster_label import Matchers
@@ -43,7 +43,7 @@ class StateMetricsOptions:
             f"{MIN_STEP_SECONDS} to {MAX_STEP_SECONDS}."
         ),
     ] = 60
-    now: Annotated[str | None, NOW.with_help("The end of the time that is read from Prometheus. Default: now.")] = None
+    now: Annotated[str | None, NOW_BY_CLOCK] = None
 
 
 def find_prometheus_mistakes(options: StateMetricsOptions) -> Iterator[ConfigError]:

@@ -93,7 +93,7 @@ def test_a_pod_is_explained_by_its_rounds_or_by_what_keeps_it(cluster: Path) -> 
     chain = explained(cluster, "pod", moved[0]["pod"])
     assert chain[1] == f"pod {moved[0]['pod']} moves to node {moved[0]['target']}"
     rest = next(f"default/web-{n}" for n in range(4) if f"default/web-{n}" not in {each["pod"] for each in moved})
-    assert "the pod's node" in " ".join(explained(cluster, "pod", rest))
+    assert "node b stays" in " ".join(explained(cluster, "pod", rest))
 
 
 def test_what_is_not_there_is_a_mistake(cluster: Path) -> None:

@@ -179,3 +179,28 @@ def test_pods_of_a_group_that_a_pool_names_do_not_move_alone() -> None:
     assert moves(make_room(cluster(*items), wanted)) == {"x-0": "b"}
     assert "x-0" not in moves(make_room(cluster(*items), wanted, pools=(named,)))
     assert code(free_node(cluster(*items), {"a"}, pools=(named,))) == "room-no-node-can-be-free"
+
+
+def test_a_group_on_one_node_is_not_split() -> None:
+    """One of the two pods of the group on a would make room."""
+    items = [gpu_node("a"), gpu_node("b"), *(gpu_pod(f"x-{n}", "a", 3) for n in (0, 1))]
+    items.append(gpu_pod("y-0", "b", 5, annotations=KEPT))
+    assert len(moves(room(items, gpu_pod("big-0", "", 5)))) == 1
+    for item in items[2:4]:
+        item["metadata"]["labels"] |= {"scheduling.x-k8s.io/pod-group": "x"}
+    assert code(room(items, gpu_pod("big-0", "", 5))) == "room-too-little"
+    # Of a node that is to be free, all pods of the group leave.
+    assert set(moves(freed([*items, gpu_node("c")], "a"))) == {"x-0", "x-1"}
+
+
+def test_a_pod_moves_aside_no_later_than_the_pod_that_takes_its_place() -> None:
+    """The budget permits one eviction of b at a time, and a-0 has a place only when b-1 has left c."""
+    items = [*(gpu_node(name) for name in "abc"), gpu_pod("a-0", "a", 6), gpu_pod("b-0", "a", 1)]
+    items += [gpu_pod("z-0", "b", 5, annotations=KEPT), gpu_pod("k-0", "c", 1, annotations=KEPT)]
+    items += [gpu_pod("b-1", "c", 3), budget("b", 1)]
+    plan = room(items, gpu_pod("big-0", "", 8))
+    assert moves(plan) == {"a-0": "c", "b-0": "c", "b-1": "b"}
+    assert isinstance(plan, RoomPlan)
+    turns = {move.pod.partition("/")[2]: move.turn for move in plan.moves}
+    assert turns["b-0"] != turns["b-1"] <= turns["a-0"]
+    assert [*turns].index("b-1") < [*turns].index("a-0")

@@ -5,12 +5,14 @@ worth it, or whether a cluster autoscaler would remove the node. What a user can
 names the option.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.kinds import JOB
 from trimtab.cluster.pod import EMPTY_DIR_USE, PodInfo
+from trimtab.cluster.pod_groups import PodGroup
 from trimtab.cluster.pool import MAX_SURGE, Pool
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
@@ -43,6 +45,8 @@ class OrderedEvictionChecker(EvictionChecker):
     """Decides for the pods of one inventory whether an order may evict them."""
 
     order_rules: OrderRules = field(default_factory=OrderRules)
+    _group_sizes: Counter[PodGroup] = field(default_factory=Counter)
+    """Group → the number of its pods; counted when it is first needed."""
 
     @classmethod
     def for_order(
@@ -58,6 +62,14 @@ class OrderedEvictionChecker(EvictionChecker):
         """Returns whether the pod may be evicted for the order. Pods of DaemonSets, static pods, and pods that are
         being deleted are ignored: the first two stay, and the others leave by themselves."""
         return IGNORED if pod.deletion_requested_at is not None else self._judge(pod, ORDER_POOL)
+
+    def is_in_group(self, pod: PodInfo) -> bool:
+        """Returns whether the pod runs only together with other pods, on its node or on others."""
+        groups = self._pod_groups()
+        if groups and not self._group_sizes:
+            self._group_sizes.update(groups.values())
+        group = groups.get(id(pod))
+        return group is not None and self._group_sizes[group] > 1
 
     def list_warnings(self, pod: PodInfo) -> Iterator[Reason]:
         """Yields what the owner of a pod that moves should know about the move."""

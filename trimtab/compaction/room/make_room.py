@@ -7,10 +7,12 @@ pod fits on another node, together with all moves before. If no set does, the ev
 once.
 
 A pod may move if an order could evict it (`ordered_evictions`), if its budget allows an eviction at present, and if its
-priority is not above that of the pod that wants its place. No pod moves twice.
+priority is not above that of the pod that wants its place. No pod moves twice, and none of several pods that run only
+together moves without the others.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 from operator import attrgetter
@@ -29,7 +31,6 @@ from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker
 from trimtab.compaction.plan_types import Move
 from trimtab.compaction.room import reasons as r
 from trimtab.compaction.room.eviction_sets import least_count, list_eviction_sets
-from trimtab.compaction.search.drain_order import eviction_turns
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.scheduling.cluster_model import Again, ClusterModel, FreeCapacity, build_cluster_model
 from trimtab.scheduling.filters import fits_on_node
@@ -171,6 +172,10 @@ class RoomSearch:
     """Budget → how many evictions it allows at present."""
     targets: dict[int, int] = field(default_factory=dict)
     """Pod that moves → its new node."""
+    _moved_before: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Pod that moves → the pods that left its new node before it had a place there. They may not leave later."""
+    _opened_nodes: list[int] = field(default_factory=list)
+    """The nodes from which a set of pods is being moved."""
     _verdicts: dict[int, Evictable | None] = field(default_factory=dict)
     """Pod → the verdict that it may move now, or None if it may not."""
     max_tries: int = MAX_TRIES
@@ -232,7 +237,7 @@ class RoomSearch:
             if target is None:
                 sentence = f"pod {model.pods[pod].key} of node {name} fits on no other node"
                 return NoRoom(pod="", reason=r.NO_NODE_CAN_BE_FREE(sentence), placed=placed)
-            self.targets[pod] = target
+            self._record_target(pod, target)
         return RoomPlan(places=(), moves=tuple(self._list_moves()), freed_node=name)
 
     def _place_wanted(self, pod_class: PodClass, priority: int, nodes: Sequence[int]) -> int | None:
@@ -309,7 +314,10 @@ class RoomSearch:
         """Returns the pods of the node that may move, with the amounts that each of them frees."""
         found = []
         for pod in self.model.pods_on_node[node]:
-            if pod in self.targets or self.model.pods[pod].priority > priority or self._judge_pod(pod) is None:
+            info = self.model.pods[pod]
+            if pod in self.targets or info.priority > priority or self._judge_pod(pod) is None:
+                continue
+            if self.checker.is_in_group(info):
                 continue
             one = self.model.class_of[pod]
             others = [0] * len(self.model.other_resources)
@@ -344,7 +352,10 @@ class RoomSearch:
         capacity.add_pod(pod_class, node)
         # No pod that is on its way is evicted again by one that it displaces.
         self.targets.update(dict.fromkeys(pods, node))
-        places = [other for other in range(len(model.nodes)) if other != node]
+        self._opened_nodes.append(node)
+        # A pod that moves aside does not go where the one that takes its place comes from: each would wait for the
+        # other.
+        places = [other for other in range(len(model.nodes)) if other not in self._opened_nodes]
         placed: list[tuple[int, int]] = []
         for pod in sorted(pods, key=lambda pod: (model.successor_class_of[pod].sort_key, pod)):
             one = model.successor_class_of[pod]
@@ -357,7 +368,8 @@ class RoomSearch:
             if target is None:
                 break
             placed.append((pod, target))
-            self.targets[pod] = target
+            self._record_target(pod, target)
+        self._opened_nodes.pop()
         if len(placed) == len(pods):
             return True
         if saved is not None:
@@ -373,23 +385,41 @@ class RoomSearch:
             capacity.add_pod(model.class_of[pod], node)
         return False
 
-    def _list_moves(self) -> Iterator[Move]:
+    def _record_target(self, pod: int, target: int) -> None:
+        self.targets[pod] = target
+        self._moved_before[pod] = tuple(one for one in self.targets if self.model.node_of[one] == target)
+
+    def _list_moves(self) -> list[Move]:
+        """Returns the moves in the order of their turns. A pod moves in the first turn in which its budget allows it,
+        but not before those that leave its new node for it."""
         pods, nodes, budgets = self.model.pods, self.model.nodes, self.model.inventory.pdbs
-        verdicts = {pod: self._judge_pod(pod) for pod in self.targets}
-        budget_of = {
-            pod: verdict.budget
-            for pod, verdict in verdicts.items()
-            if verdict is not None and verdict.budget is not None
-        }
-        for pod, turn in zip(*eviction_turns([*self.targets], budget_of, self.allowed), strict=True):
-            yield Move(
+        moves: dict[int, Move] = {}
+        evictions: Counter[tuple[int, int]] = Counter()
+
+        def add_move(pod: int) -> None:
+            if pod in moves:
+                return
+            for other in self._moved_before[pod]:
+                add_move(other)
+            turn = max((moves[other].turn for other in self._moved_before[pod]), default=0)
+            verdict = self._judge_pod(pod)
+            budget = verdict.budget if verdict is not None else None
+            if budget is not None:
+                while evictions[budget, turn] >= self.allowed[budget]:
+                    turn += 1
+                evictions[budget, turn] += 1
+            moves[pod] = Move(
                 pod=pods[pod].key,
                 uid=pods[pod].uid,
                 source=nodes[self.model.node_of[pod]].name,
                 target=nodes[self.targets[pod]].name,
-                budget=budgets[budget_of[pod]].key if pod in budget_of else None,
+                budget=budgets[budget].key if budget is not None else None,
                 turn=turn,
             )
+
+        for pod in self.targets:
+            add_move(pod)
+        return sorted(moves.values(), key=attrgetter("turn"))
 
     # ── why there is no room ─────────────────────────────────────────────
     def _explain(self, pod: PodInfo, pod_class: PodClass, nodes: Sequence[int]) -> Reason:

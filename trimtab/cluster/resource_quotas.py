@@ -112,9 +112,9 @@ _PODS = ("pods", "count/pods")
 _LIMITS = "limits."
 
 
-def quota_without_room(quotas: Iterable[ResourceQuota], requests: Mapping[str, int], pod_count: int = 1) -> str | None:
-    """Returns the name of a ResourceQuota that rejects so many more pods with these requests, which are in the
-    scheduler's units, or None if it is not certain that one does.
+def quota_without_room(quotas: Iterable[ResourceQuota], requests_of_pods: Collection[Mapping[str, int]]) -> str | None:
+    """Returns the name of a ResourceQuota that rejects so many more pods together, or None if it is not certain that
+    one does. `requests_of_pods`: the requests of each pod in the scheduler's units.
 
     A quota with scopes is left out, because it may not count the pod. The limits of the pod are not known here: a quota
     that counts limits rejects it for certain only if the quota has no room at all, because such a pod must have limits.
@@ -123,23 +123,24 @@ def quota_without_room(quotas: Iterable[ResourceQuota], requests: Mapping[str, i
         if (
             not quota.spec.scopes
             and not quota.spec.scope_selector.match_expressions
-            and _is_full(quota, requests, pod_count)
+            and _is_full(quota, requests_of_pods)
         ):
             return quota.metadata.name
     return None
 
 
-def _is_full(quota: ResourceQuota, requests: Mapping[str, int], pod_count: int) -> bool:
+def _is_full(quota: ResourceQuota, requests_of_pods: Collection[Mapping[str, int]]) -> bool:
     used = quota.status.used
     for name, hard in effective_hard(quota).items():
         resource = name.removeprefix("requests.").removeprefix(_LIMITS)
-        added = 1 if name in _PODS or name.startswith(_LIMITS) else requests.get(resource, 0)
+        counts_pods = name in _PODS or name.startswith(_LIMITS)
+        added = len(requests_of_pods) if counts_pods else sum(one.get(resource, 0) for one in requests_of_pods)
         if not added or name not in used:
             continue
         try:
             room = scheduler_value(resource, hard) - scheduler_value(resource, used[name])
         except NotAQuantity:
             continue
-        if added * pod_count > room:
+        if added > room:
             return True
     return False

@@ -36,7 +36,6 @@ from trimtab.compaction.search.pool_limits import PoolLimits, autoscaler_thresho
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
 from trimtab.compaction.search.strategy import search_drains, search_once
 from trimtab.compaction.search.upper_bound import bound_problem
-from trimtab.compaction.surge.reasons import NO_ROOM
 from trimtab.compaction.surge.transient_room import TransientRoom
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, drain_with_preferences
@@ -188,10 +187,7 @@ class Planner:
         """Reserves room for the additional pods of the node's surges. If there is too little, the node stays."""
         if not self.problem.surge_of or self.transient_room.reserve(self.problem.pods_to_move[node]):
             return True
-        name = self.model.nodes[node].name
-        self.problem.refusals[node] = NO_ROOM(
-            f"the other nodes have no room for the additional pods that run for a while before node {name} is drained"
-        )
+        self.problem.refusals[node] = self.transient_room.shortage_reason(self.model.nodes[node].name)
         return False
 
     def _is_worth_draining(self, node: int) -> bool:

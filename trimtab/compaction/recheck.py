@@ -19,7 +19,6 @@ from trimtab.compaction.reasons import BUDGET_SPENT, NO_PLACE, NODE_CHANGED, NOD
 from trimtab.compaction.search.drain_order import replay_drain, undo_replay
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
-from trimtab.compaction.surge.reasons import NO_ROOM
 from trimtab.compaction.surge.transient_room import TransientRoom
 from trimtab.scheduling.cluster_model import ClusterModel
 from trimtab.scheduling.drain_simulation import NoPlacement, drain_exactly
@@ -162,9 +161,7 @@ class Recheck:
             own.remove_node(node)
         shortage = self._count_arrivals(dest, 1) or (own.shortage_reason() if own is not None else None)
         if shortage is None and self.problem.surge_of and not self.transient_room.reserve(dest):
-            shortage = NO_ROOM(
-                f"there is no room for the pods that run before node {self.problem.model.nodes[node].name} is drained"
-            )
+            shortage = self.transient_room.shortage_reason(self.problem.model.nodes[node].name)
         if shortage is None:
             self.drained_nodes.add(node)
             self.receivers.update(dest.values())

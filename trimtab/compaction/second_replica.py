@@ -20,7 +20,7 @@ def second_replica_reason(pod: PodInfo, pool: Pool, quotas: Sequence[ResourceQuo
             f"{pod.namespace}"
         )
     requests = pod.requirements.requests
-    name = None if isinstance(requests, Unreadable) else quota_without_room(quotas, requests)
+    name = None if isinstance(requests, Unreadable) else quota_without_room(quotas, [requests])
     if name is None:
         return None
     return r.NO_QUOTA_FOR_SECOND_REPLICA(

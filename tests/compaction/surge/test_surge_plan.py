@@ -96,3 +96,28 @@ def test_a_simulation_shows_the_count() -> None:
     assert [(landing.pod, landing.surge) for one in simulation.rounds for landing in one.landings] == [
         ("default/web-0", 1)
     ]
+
+
+def quota_with_room(pods: int) -> Item:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"pods": str(20 + pods)}},
+        "status": {"hard": {"pods": str(20 + pods)}, "used": {"pods": "20"}},
+    }
+
+
+def test_pods_in_between_that_a_quota_has_no_room_for_together_are_in_different_waves() -> None:
+    shared = [node("c", "8"), keeper("keepc", "c", "10m")]
+    items = [node("a"), node("b"), *shared, *workload("web", "a", "c", "c"), *workload("api", "b", "c", "c")]
+    waves = [planned(*items, quota_with_room(room), pool=SURGES).waves for room in (2, 1)]
+    assert [[len(wave.steps) for wave in one] for one in waves] == [[2], [1, 1]]
+
+
+def test_a_node_stays_if_a_quota_has_no_room_for_all_of_its_pods_in_between() -> None:
+    shared = [node("c", "12"), keeper("keepc", "c", "10m")]
+    items = [node("a"), *shared, *workload("web", "a", "c", "c"), *workload("api", "a", "c", "c")]
+    assert len(planned(*items, quota_with_room(2), pool=SURGES).all_moves) == 2
+    plan = planned(*items, quota_with_room(1), pool=SURGES)
+    assert (plan.all_moves, plan.refusals["a"].code.name) == ((), "surge-without-quota")

@@ -30,7 +30,6 @@ from trimtab.compaction.search.drain_order import arrange_waves, eviction_turns,
 from trimtab.compaction.search.problem import returning_reason
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
 from trimtab.compaction.surge.find_surge import Surge
-from trimtab.compaction.surge.reasons import NO_ROOM as NO_SURGE_ROOM
 from trimtab.compaction.surge.transient_room import TransientRoom
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.drain_simulation import DrainPlacement, NoPlacement, drain_exactly, drain_with_preferences
@@ -278,9 +277,7 @@ class _OrderPlanner:
         name, receivers = self.model.nodes[node].name, range(len(self.model.nodes))
         mark = len(transient_room.used)
         if not transient_room.reserve(self.pods_to_move[node]):
-            self.refusals[node] = NO_SURGE_ROOM(
-                f"the additional pods that run for a while before the pods of node {name} are evicted fit nowhere"
-            )
+            self.refusals[node] = transient_room.shortage_reason(name)
             return None
         # A pod without an owner has no successor, which would need a place.
         pods = [pod for pod in self.pods_to_move[node] if self.model.pods[pod].owner is not None]

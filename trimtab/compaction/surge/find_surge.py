@@ -194,7 +194,7 @@ def _quota_reason(pod: PodInfo, inventory: Inventory, extra: int) -> Reason | No
     requests = pod.requirements.requests
     if isinstance(requests, Unreadable):
         return s.NO_QUOTA(f"the requests of pod {pod.key} cannot be read")
-    name = quota_without_room(inventory.quotas.get(pod.namespace, ()), requests, extra)
+    name = quota_without_room(inventory.quotas.get(pod.namespace, ()), [requests] * extra)
     if name is None:
         return None
     return s.NO_QUOTA(

@@ -2,7 +2,7 @@
 
 The successors of the evicted pods are placed by the plan. A surge needs more room than that: until the count is back,
 the Deployment has its additional pods, and its controller may already replace the evicted pod. The room is needed only
-during the wave; the next wave may use it.
+during the wave; the next wave may use it. The same holds for the room in the ResourceQuotas of a namespace.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.owner import OwnerKey
+from trimtab.cluster.pod import PodInfo
+from trimtab.cluster.reason import Reason, Unreadable
+from trimtab.cluster.resource_quotas import quota_without_room
 from trimtab.compaction.surge.find_surge import Surge
+from trimtab.compaction.surge.reasons import NO_QUOTA, NO_ROOM
 from trimtab.scheduling.cluster_model import ClusterModel, FreeCapacity
 from trimtab.scheduling.filters import fits_on_node
 from trimtab.scheduling.pod_class import PodClass
@@ -26,8 +30,10 @@ class TransientRoom:
     surge_of: Mapping[int, Surge]
     """Pod → its surge."""
     capacity: FreeCapacity
-    used: list[tuple[PodClass, int]] = field(default_factory=list)
-    """(class of an additional pod, node on which it fits)."""
+    used: list[tuple[PodClass, int, PodInfo]] = field(default_factory=list)
+    """(class of an additional pod, node on which it fits, the pod like which it is)."""
+    full_quota: str = ""
+    """The ResourceQuota, as namespace/name, because of which the last reservation failed; empty if none has."""
     peak: int = 0
     """The largest amount of the scarcer resource that the additional pods of one wave use."""
     peak_pods: int = 0
@@ -36,7 +42,7 @@ class TransientRoom:
     def reserve(self, pods: Iterable[int]) -> bool:
         """Reserves room for the additional pods that run while these pods are evicted. Returns whether there is enough;
         if not, nothing is reserved."""
-        mark = len(self.used)
+        mark, self.full_quota = len(self.used), ""
         for surge, pod in self._surges_of(pods).values():
             pod_class = self.model.successor_class_of[pod]
             for _ in range(surge.extra):
@@ -45,10 +51,26 @@ class TransientRoom:
                     self.release(mark)
                     return False
                 self.capacity.add_pod(pod_class, node)
-                self.used.append((pod_class, node))
+                self.used.append((pod_class, node, self.model.pods[pod]))
+        for namespace in sorted({one.namespace for _, _, one in self.used[mark:]}):
+            if quota := self._quota_without_room(namespace):
+                self.full_quota = f"{namespace}/{quota}"
+                self.release(mark)
+                return False
         self.peak_pods = max(self.peak_pods, len(self.used))
-        self.peak = max(self.peak, sum(pod_class.major for pod_class, _ in self.used))
+        self.peak = max(self.peak, sum(pod_class.major for pod_class, _, _ in self.used))
         return True
+
+    def shortage_reason(self, node: str) -> Reason:
+        """Returns why the last reservation failed, which was for the pods of this node."""
+        if self.full_quota:
+            return NO_QUOTA(
+                f"ResourceQuota {self.full_quota} has no room for all the additional pods that run for a while before "
+                f"node {node} is drained"
+            )
+        return NO_ROOM(
+            f"the other nodes have no room for the additional pods that run for a while before node {node} is drained"
+        )
 
     def end_wave(self) -> None:
         """Frees the room: the counts of all Deployments are back."""
@@ -73,6 +95,13 @@ class TransientRoom:
                 surges.setdefault(surge.deployment, (surge, pod))
         return surges
 
+    def _quota_without_room(self, namespace: str) -> str | None:
+        """Returns the name of a ResourceQuota that rejects the additional pods of the namespace together, or None."""
+        quotas = self.model.inventory.quotas.get(namespace, ())
+        pods = [pod for _, _, pod in self.used if pod.namespace == namespace]
+        requests = [one for pod in pods if not isinstance(one := pod.requirements.requests, Unreadable)]
+        return quota_without_room(quotas, requests)
+
     def _find_node(self, pod_class: PodClass) -> int | None:
         closed = self.capacity.closed_nodes
         return next(
@@ -87,5 +116,5 @@ class TransientRoom:
     def release(self, mark: int) -> None:
         """Frees the room that was reserved since `used` had `mark` entries."""
         while len(self.used) > mark:
-            pod_class, node = self.used.pop()
+            pod_class, node, _ = self.used.pop()
             self.capacity.remove_pod(pod_class, node)

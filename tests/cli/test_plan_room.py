@@ -46,6 +46,7 @@ def test_a_manifest_has_all_its_replicas(gpus: Path, tmp_path: Path) -> None:
     report = told("plan", "--cluster", gpus, "--for", path)
     assert len(report["places"]) == 2
     assert {place["node"] for place in report["places"]} == {"a", "b"}
+    assert {place["pod"].partition("/")[0] for place in report["places"]} == {"ml"}
 
 
 def test_pods_that_wait_are_served(tmp_path: Path) -> None:
@@ -60,6 +61,14 @@ def test_commands_are_printed_on_request(gpus: Path) -> None:
     assert "/api/v1/namespaces/default/pods/x-0/eviction" in command
     assert "eviction" in trimtab("plan", "--cluster", gpus, "--for", f"{GPU}=8", "--as-order").stdout
     assert told("plan", "--cluster", gpus, "--for", f"{GPU}=8")["order"] == []
+
+
+def test_pods_that_move_aside_are_evicted_before_the_node_is_drained(tmp_path: Path) -> None:
+    """Pod x fits on b or c only if the pod there moves to the other one."""
+    nodes = [node(name, "4", labels={"agentpool": pool}) for name, pool in (("a", "p"), ("b", "q"), ("c", "q"))]
+    items = [*nodes, pod("x-0", "a", "3500m"), pod("y-0", "b", "1"), pod("z-0", "c", "1500m")]
+    commands = told("plan", "--cluster", snapshot(tmp_path, *items), "--for-node-of", "p", "--as-order")["order"]
+    assert ["pods/y-0/eviction" in commands[0], *commands[1:]] == [True, "trimtab drain a"]
 
 
 def test_why_there_is_no_room(gpus: Path) -> None:

@@ -88,7 +88,10 @@ def _read_manifest(path: str) -> tuple[PodInfo, ...]:
             if isinstance(location, ConfigError):
                 mistakes.append(location)
             else:
-                counted.append((location.pod, location.replicas))
+                pod = location.pod
+                # A template names no namespace: its pods are in that of the workload.
+                metadata = change(pod.metadata, namespace=pod.metadata.namespace or location.namespace)
+                counted.append((change(pod, metadata=metadata), location.replicas))
     if mistakes:
         raise UsageError(first_mistakes(mistakes))
     return tuple(_number_pods(counted))

@@ -1,7 +1,7 @@
 """The report of `trimtab plan --for`: which pods have to move so that others fit, or why there is no room."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from shlex import quote
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ from rich.text import Text
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cluster.format_count import format_count
+from trimtab.compaction.plan_types import Move
 from trimtab.compaction.room.make_room import NoRoom, RoomPlan
 
 
@@ -78,7 +79,7 @@ def build_room_report(
         moves=_report_moves(plan),
         freed_node=None,
         refused=None,
-        order=list(_list_commands(plan)) if lists_order else [],
+        order=list(_list_commands(plan.moves)) if lists_order else [],
         notes=[*notes, *([_NOTE] if plan.moves else [])],
     )
 
@@ -98,8 +99,7 @@ def build_node_report(
         moves=_report_moves(plan),
         freed_node=plan.freed_node,
         refused=None,
-        # The drain plans anew when it begins, cordons the node, and obeys budgets and waves.
-        order=[f"trimtab drain {quote(plan.freed_node)}"] if lists_order and count else [],
+        order=list(_list_drain_commands(plan)) if lists_order and count else [],
         notes=list(notes),
     )
 
@@ -124,9 +124,17 @@ def _report_moves(plan: RoomPlan) -> list[RoomMoveReport]:
     ]
 
 
-def _list_commands(plan: RoomPlan) -> Iterator[str]:
+def _list_drain_commands(plan: RoomPlan) -> Iterator[str]:
+    """Yields the commands that evict the pods of other nodes that move aside, and the one that drains the node. The
+    drain plans anew when it begins, cordons the node, and obeys budgets and waves; it moves no pods of other nodes."""
+    yield from _list_commands([move for move in plan.moves if move.source != plan.freed_node])
+    if any(move.source == plan.freed_node for move in plan.moves):
+        yield f"trimtab drain {quote(plan.freed_node)}"
+
+
+def _list_commands(moves: Iterable[Move]) -> Iterator[str]:
     """Yields one command for each eviction, in the order of their turns. The API server asks the budgets."""
-    for move in plan.moves:
+    for move in moves:
         namespace, _, name = move.pod.partition("/")
         metadata = {"name": name, "namespace": namespace}
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}

@@ -10,7 +10,7 @@ from tests.cluster_of import HOST, ZONE, Item, apart, budget, cluster, pod, spre
 from tests.compaction.replace.dear_nodes import BIG, KEPT, LABEL, SMALL, big, small
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pool import Headroom, Pool
-from trimtab.cluster.pool_values import ReplaceAcross, ReplaceMode
+from trimtab.cluster.pool_values import GroupMode, ReplaceAcross, ReplaceMode
 from trimtab.compaction.candidates import PlanningContext
 from trimtab.compaction.replace.plan_replacements import ReplacementPlan, plan_replacements
 
@@ -238,3 +238,18 @@ def test_more_new_nodes_are_needed_than_one_model_has() -> None:
     assert len(plan.replacements) == 20
     assert len({one.new_node for one in plan.replacements}) == 20
     assert [node.name for node in plan.after.nodes if node.name in names] == []
+
+
+def test_pods_of_a_group_on_other_nodes_are_evicted_and_count() -> None:
+    """Node b stays, and its pod of the group is evicted with that of node a."""
+    gang = {"scheduling.x-k8s.io/pod-group": "gang"}
+    items = [big(), big("b"), *small(), pod("keep-0", "b", "10", annotations=KEPT)]
+    items += [pod("gang-0", "a", "1"), pod("gang-1", "b", "1")]
+    for item in items[-2:]:
+        item["metadata"]["labels"] |= gang
+    moving = replace(BIG, groups=GroupMode.MOVE)
+    [one] = advised(*items, pool=moving).replacements
+    assert [each.pod for each in (*one.moves, *one.companions)] == ["default/gang-0", "default/gang-1"]
+    # The replacement saves three quarters of a node with two evictions, not with one.
+    assert len(advised(*items, pool=replace(moving, least_gain=375)).replacements) == 1
+    assert not advised(*items, pool=replace(moving, least_gain=400)).replacements

@@ -115,7 +115,7 @@ def _list_replacements(report: PlanReport) -> tuple[PageReplacement, ...]:
             cost=format_saving(one.price),
             saves=format_saving(one.saves),
             amount=one.saves.amount,
-            pods=tuple(move.pod for move in one.moves),
+            pods=(*(move.pod for move in one.moves), *(pod.pod for pod in one.companions)),
         )
         for one in (report.replace.replacements if report.replace else ())
     )

@@ -31,6 +31,15 @@ class ReplacedPodReport(ReportPart, frozen=True, kw_only=True):
     """The number of the group in which the pod is evicted."""
 
 
+class ReplacementCompanionReport(ReportPart, frozen=True, kw_only=True):
+    """A pod on another node that is evicted too, because it lives and dies with pods that move."""
+
+    pod: str
+    """The pod, as namespace/name."""
+    node: str
+    """The pod's node, which is not replaced."""
+
+
 class ReplacementReport(ReportPart, frozen=True, kw_only=True):
     """One new node, and the nodes that can be drained when it is there."""
 
@@ -54,6 +63,7 @@ class ReplacementReport(ReportPart, frozen=True, kw_only=True):
     saves: Saving
     """What the replaced nodes cost more than the new one."""
     moves: list[ReplacedPodReport]
+    companions: list[ReplacementCompanionReport]
 
 
 class GroupRefusalReport(ReportPart, frozen=True, kw_only=True):
@@ -72,7 +82,8 @@ class ReplacementsReport(ReportPart, frozen=True, kw_only=True):
     drains: int
     """The number of nodes that are drained without being replaced."""
     evictions: int
-    """The number of evictions of all replacements and drains. A pod that moves twice counts twice."""
+    """The number of evictions of all replacements and drains, those of companions included. A pod that moves twice
+    counts twice."""
     saves: Saving
     """What replacements and drains save together."""
     drains_alone: Saving
@@ -92,12 +103,12 @@ def report_replacements(inputs: PlanInputs, plan: Plan) -> ReplacementsReport | 
 
 def describe_advice(advice: ReplacementAdvice) -> ReplacementsReport:
     """Returns the report of an advice."""
-    drains = advice.drains.all_moves
     return ReplacementsReport(
         text=_describe(advice),
         nodes_after=len(advice.after.machines),
         drains=len(advice.drains.all_steps),
-        evictions=len(drains) + sum(len(one.moves) for one in advice.replacements),
+        evictions=sum(one.eviction_count for one in advice.drains.all_steps)
+        + sum(len(one.moves) + len(one.companions) for one in advice.replacements),
         saves=convert_saving(advice.saves, MICRO_DOLLARS),
         drains_alone=convert_saving(advice.drain_saves, MICRO_DOLLARS),
         replacements=[
@@ -150,6 +161,7 @@ def _report_replacement(one: Replacement, *, is_before_drains: bool) -> Replacem
             ReplacedPodReport(pod=move.pod, source=move.source, budget=move.budget, turn=move.turn)
             for move in one.moves
         ],
+        companions=[ReplacementCompanionReport(pod=each.pod, node=each.node) for each in one.companions],
     )
 
 
@@ -186,7 +198,7 @@ def list_replacement_sections(read: Callable[[R], ReplacementsReport | None]) ->
             Column("Machine type", lambda row: row.instance_type or "–", rank=1),
             saving_column("Costs", lambda row: row.price, rank=2),
             saving_column("Saves", lambda row: row.saves),
-            number_column("Evictions", lambda row: len(row.moves), rank=1),
+            number_column("Evictions", lambda row: len(row.moves) + len(row.companions), rank=1),
         ),
         before=describe,
         max_rows=MAX_ROWS,

@@ -52,8 +52,8 @@ class RoomReport(ReportPart, frozen=True, kw_only=True):
     refused: ReasonReport | None
     """Why there is no room, with the node that lacks least; null if there is room."""
     order: list[str]
-    """With --as-order, the commands that evict the pods, in the order of their turns, or the command that drains the
-    node."""
+    """With --as-order, the commands that evict the pods, in the order of their turns. With --for-node-of, those for the
+    pods of other nodes, and the command that drains the node."""
     notes: list[str]
 
 

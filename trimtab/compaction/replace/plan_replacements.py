@@ -25,7 +25,7 @@ from trimtab.cluster.pool_values import ReplaceAcross, ReplaceMode
 from trimtab.cluster.reason import Reason
 from trimtab.compaction.candidates import CandidateChecker, PlanningContext
 from trimtab.compaction.cluster_after import cluster_after_drains
-from trimtab.compaction.plan_types import Move
+from trimtab.compaction.plan_types import Companion, Move
 from trimtab.compaction.replace.node_kinds import ReplacedKind, kind_of, list_changes
 from trimtab.compaction.replace.node_sets import (
     Offer,
@@ -36,6 +36,7 @@ from trimtab.compaction.replace.node_sets import (
     rank_set,
 )
 from trimtab.compaction.replace.node_templates import NodeTemplate, NodeTemplates, add_new_nodes, find_templates
+from trimtab.compaction.search.companions import list_companions
 from trimtab.compaction.search.drain_order import eviction_turns, replay_drain, undo_replay
 from trimtab.compaction.search.pool_limits import PoolLimits
 from trimtab.compaction.search.problem import CompactionProblem, prepare_problem
@@ -73,6 +74,8 @@ class Replacement:
     """What the new node costs, in micro-dollars an hour."""
     changes: tuple[ReplaceAcross, ...] = ()
     """In what the new node differs from any of the nodes, as the pool lets it."""
+    companions: tuple[Companion, ...] = ()
+    """Pods on other nodes that are evicted too, because they live and die with pods that move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,9 +344,8 @@ class ReplacementSearch:
             for number, amount in pod_class.other_requests:
                 others[number] += amount
         major, minor = sum(one.major for one in classes), sum(one.minor for one in classes)
-        return Replaceable(
-            node=node, price=self.prices[node], amounts=(major, minor, len(pods), *others), evictions=len(pods)
-        )
+        amounts, evictions = (major, minor, len(pods), *others), len(pods) + self.problem.extra_moves.get(node, 0)
+        return Replaceable(node=node, price=self.prices[node], amounts=amounts, evictions=evictions)
 
     def _admits_all(self, new_node: int, node: int) -> bool:
         classes = {self.model.successor_class_of[pod] for pod in self.problem.pods_to_move[node]}
@@ -461,6 +463,7 @@ class ReplacementSearch:
             saves=proposal.saves,
             price=template.price,
             changes=list_changes([names[node] for node in proposal.nodes], names[new_node]),
+            companions=list_companions(self.problem, proposal.nodes),
         )
 
 

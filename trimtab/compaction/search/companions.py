@@ -46,19 +46,23 @@ def plan_groups(problem: CompactionProblem, nodes: Sequence[int]) -> None:
         problem.refusals.setdefault(node, r.BLOCKED(f"node {model.nodes[node].name} stays: {reason}"))
 
 
+def list_companions(problem: CompactionProblem, nodes: Sequence[int]) -> tuple[Companion, ...]:
+    """Returns the pods on other nodes that are evicted with these nodes."""
+    model = problem.model
+    return tuple(
+        Companion(pod=model.pods[one].key, uid=model.pods[one].uid, node=model.nodes[model.node_of[one]].name)
+        for node in nodes
+        for one in problem.companions.get(node, ())
+    )
+
+
 def with_companions(step: DrainStep, problem: CompactionProblem, node: int) -> DrainStep:
     """Returns the step with the pods on other nodes that are evicted too."""
     pods, numbers = problem.model.pods, problem.companions[node]
-    companions = tuple(
-        Companion(
-            pod=pods[number].key, uid=pods[number].uid, node=problem.model.nodes[problem.model.node_of[number]].name
-        )
-        for number in numbers
-    )
     groups = {
         pods[number].uid: "/".join(problem.group_of[number])
         for number in (*problem.pods_to_move[node], *numbers)
         if number in problem.group_of
     }
     says = f"{step.reason}; with it {format_count(len(numbers), 'pod')} of its groups on other nodes are evicted"
-    return replace(step, companions=companions, groups=groups, reason=step.reason.code(says))
+    return replace(step, companions=list_companions(problem, [node]), groups=groups, reason=step.reason.code(says))

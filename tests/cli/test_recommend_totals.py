@@ -150,6 +150,13 @@ def test_a_selection_of_nothing_says_so_and_what_there_is(tmp_path: Path) -> Non
     assert has_facts(notes, "--namespace, --kind", "--selector", "no container", there)
 
 
+def test_the_headline_of_a_selection_of_nothing_counts_nothing(tmp_path: Path) -> None:
+    arguments = ("--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()), "-n", "shpo")
+    (headline, *_) = trimtab("recommend", *arguments).output.splitlines()
+    assert has_facts(headline, "no container")
+    assert "0" not in headline
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -18,7 +18,7 @@ SETTING = re.compile(
     r"\bTRIMTAB_COMPACTOR_[A-Z_]+[A-Z]\b"
     r"|(?<!\S)--[a-z-]+[a-z]"  # a flag of `trimtab install`, or of the cluster autoscaler
     r"|\b[a-z.-]+\.(?:dev|io|sh)/[a-z-]+\b"  # an annotation
-    r"|`trimtab (?:compactor (?:resume|release)|plan --explain pod)\b[^`]*`"
+    r"|`trimtab (?:compactor (?:resume|release)|why pod)\b[^`]*`"
 )
 WAITING = {
     "pool-closed",

@@ -134,7 +134,7 @@ class Headroom:
     """of cpu and of memory, on the nodes that stay; an empty node stays too where it is the room, and pods of another
     pool come only where it is left"""
     nodes: Annotated[int, DocumentField("keep.headroom.nodes", whole_number())] = 0
-    """so many average nodes' worth of room"""
+    """the room of so many average nodes"""
     largest_pod: Annotated[bool, DocumentField("keep.headroom.largestPod", FLAG)] = False
     """The pool keeps room on one node for one more pod as large as the largest pod that may move."""
 
@@ -156,26 +156,26 @@ class Pool:
         DocumentField("underUsed.*", PERCENT, keys=_RESOURCES),
         NodeLimit("node-not-under-used", without={}),
     ] = field(default_factory=dict)
-    """percent of allocatable requested (DaemonSets included) at or below which a node is a candidate; all that are
+    """percent of allocatable that is requested (DaemonSets included) up to which a node is a candidate; all that are
     named must hold. `keen` names none: the plan alone decides"""
     under_count: Annotated[int, DocumentField("underUsed.count", whole_number(1))] = 1
-    """so many nodes must be candidates before anything is planned"""
+    """how many nodes must be candidates before the pool is planned"""
     under_for: Annotated[int, DocumentField("underUsed.for", DURATION)] = 600
-    """how long a node must have been under the line"""
+    """how long a node must have been below these thresholds"""
     goal: Annotated[Goal, DocumentField("goal", one_of(Goal))] = Goal.COST
     """`cost`: money where every node has a price, else cores. `nodes`: as few as possible"""
     autoscaler: Annotated[Precedence, DocumentField("autoscaler", one_of(Precedence))] = Precedence.FOLLOW
     """who drains a node that the cluster autoscaler would remove by itself. `follow`: the autoscaler; the plan counts
     what it leaves to it, and takes what was left for longer than its unneeded time and delays. `lead`: Trimtab, in its
     own order, also under the autoscaler's threshold; a node with the autoscaler's `DeletionCandidate` taint is neither
-    emptied nor given pods"""
+    drained nor given pods"""
     dry_run: Annotated[bool, DRY_RUN, MODE] = True
-    """`rehearse`: plans are written down, nothing is done. `act`: nodes are drained. (`dryRun: true`, `false` say the
+    """`rehearse`: plans are recorded, nothing is done. `act`: nodes are drained. (`dryRun: true`, `false` say the
     same)"""
     enabled: Annotated[bool, DocumentField("enabled", FLAG)] = True
-    """`false`: left alone"""
+    """`false`: the pool is left alone"""
     quiet: Annotated[int, DocumentField("quiet", DURATION)] = 600
-    """no new node in the pool for so long"""
+    """how long the pool waits after a new node"""
     pending_limit: Annotated[int, DocumentField("pendingLimit", DURATION)] = 3600
     """while a pod waits for a node and a node of the pool could hold it, nothing is planned in the pool
     (`pods-waiting`); one that has waited for longer stops it no more, nor does one that fits on no node, not even an
@@ -199,11 +199,11 @@ class Pool:
     `gke.io/optimize-utilization-scheduler`, Gardener's `bin-packing-scheduler`; the command also reads the
     KubeSchedulerConfigurations in a snapshot"""
     node_age: Annotated[int, DocumentField("age.node", DURATION)] = 1200
-    """a node must be so old before it is drained"""
+    """how old a node must be before it is drained"""
     receiver_age: Annotated[int, DocumentField("age.receiver", DURATION)] = 60
-    """and so old before pods are planned onto it"""
+    """how old a node must be before pods are planned onto it"""
     min_pod_age: Annotated[int, DocumentField("age.pod", DURATION)] = 0
-    """a pod must be so old before it is moved"""
+    """how old a pod must be before it is moved"""
     min_nodes: Annotated[int, DocumentField("keep.nodes", whole_number()), NodeLimit("pool-at-minimum", without=0)] = 1
     """the pool, or a zone of it, never has fewer nodes that take pods: one that is cordoned, not ready, being deleted
     or unreadable does not count. The autoscaler's own minimum is kept as well: of each node group if the nodes name
@@ -216,7 +216,7 @@ class Pool:
     spare: Annotated[Spare, DocumentField("keep.spare", one_of(Spare)), NodeLimit("headroom", without=Spare.NONE)] = (
         Spare.NONE
     )
-    """`node`, `zone`: room for the pods of the largest node, or of any zone, should it die"""
+    """`node`, `zone`: room for the pods of the largest node, or of any zone, if it fails"""
     headroom: Annotated[Headroom, NodeLimit("headroom", without=Headroom())] = Headroom()
     keeps_forecast: Annotated[bool, DocumentField("keep.forecast", FLAG)] = True
     """room is kept for what the pool's pods will request within `keep.payback`, by the compactor's own history of the
@@ -226,12 +226,11 @@ class Pool:
     """for how long a removed node must not be needed again, so that its removal pays. Longer: fewer nodes are bought
     again, and more stay"""
     drains: Annotated[int, DocumentField("pace.drains", whole_number(1))] = 1
-    """nodes emptied at the same time"""
+    """how many nodes are drained at the same time"""
     evictions_per_hour: Annotated[int, DocumentField("pace.evictionsPerHour", whole_number(1))] = 200
-    """a ceiling, what drains under way have still to evict included; a node with more pods than that goes alone"""
+    """the most evictions in an hour, with those that drains in progress still need; a node with more pods goes alone"""
     openings_per_hour: Annotated[int, DocumentField("pace.openingsPerHour", whole_number())] = 20
-    """drained nodes that are opened again in an hour for pods that fit on no open node; 0: none, drained nodes stay
-    cordoned"""
+    """how many drained nodes are uncordoned in an hour for pods that fit nowhere else; 0: none, they stay cordoned"""
     least_gain: Annotated[
         int, DocumentField("pace.leastGain", whole_number()), NodeLimit("not-worth-it", without=0)
     ] = 0
@@ -457,8 +456,8 @@ PRESET = DocumentField(
     "preset",
     word_of({name: name for name in PRESETS}),
     default="`balanced`",
-    words="`careful`: half-empty nodes only, an hour old, 15 % headroom, a node's death survived. `balanced`. `keen`: "
-    "no threshold, four drains at a time, single replicas may move",
+    words="`careful`: half-empty nodes only, an hour old, 15 % headroom, room for a node that fails. `balanced`. "
+    "`keen`: no threshold, four drains at a time, single replicas may move",
 )
 
 

@@ -54,10 +54,14 @@ def _explain_refusal(plan: Plan, node: str) -> str:
 
 def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
     yield _explain_refusal(plan, name)
+    advised_codes = set[str]()
     for number in model.pods_on_node[model.node_numbers[name]]:
         reason = plan.pods.get(model.pods[number].key)
         if reason is not None:
-            yield f"pod {model.pods[number].key} must stay: {reason} ({reason.code.todo})"
+            # What to do is the same for all pods of a code.
+            advice = "" if reason.code.name in advised_codes else f" ({reason.code.todo})"
+            advised_codes.add(reason.code.name)
+            yield f"pod {model.pods[number].key} must stay: {reason}{advice}"
     arrivals = [move for move in plan.all_moves if move.target == name]
     if arrivals:
         sources = sorted({move.source for move in arrivals})

@@ -267,7 +267,7 @@ FEW = Code(
 BLOCKED = Code(
     "pod-must-stay",
     "A pod on the node may not be moved.",
-    "See its reason with `trimtab plan --explain pod NAMESPACE/NAME`. It names the setting that changes it.",
+    "See its reason with `trimtab why pod NAMESPACE/NAME --cluster live`. It names the setting that changes it.",
 )
 NO_PLACE = Code(
     "no-place",
@@ -353,7 +353,8 @@ NOT_AIMED_AT = Code(
 WORTH_KEEPING = Code(
     "receives-pods",
     "The plan places pods of other nodes on this node. No rule prevents its drain.",
-    "`trimtab plan --explain node NAME` says whether it could be drained instead. No setting of the pool changes this.",
+    "`trimtab why node NAME --cluster live` says whether it could be drained instead. No setting of the pool changes "
+    "this.",
 )
 PROMISED = Code(
     "capacity-reserved",

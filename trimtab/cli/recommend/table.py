@@ -107,6 +107,8 @@ def describe_changes(against: ComparisonReport) -> str:
 
 def format_headline(report: RecommendReport) -> str:
     count = len(report.containers)
+    if count == 0:
+        return "There is no container to report."
     verb = "saves" if report.saved >= 0 else "costs"
     money = (
         f"${abs(report.saved):,.2f} a month" if any(row.monthly_saved is not None for row in report.containers) else ""

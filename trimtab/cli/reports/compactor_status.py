@@ -292,8 +292,8 @@ def _describe_leader(report: StatusReport) -> Iterator[Paragraph]:
 def _explain_stays(report: StatusReport) -> Iterator[str]:
     if any(pool.stays for pool in report.pools):
         yield (
-            "`trimtab explain CODE` says what changes a reason for which nodes stay; `trimtab plan --cluster live"
-            " --explain node NODE` explains one node."
+            "`trimtab explain CODE` says what changes a reason for which nodes stay; `trimtab why node NODE"
+            " --cluster live` explains one node."
         )
 
 

@@ -14,7 +14,9 @@ from trimtab.cli.demo import sample_pool
 from trimtab.cli.main import cli
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "plan-a-pool.md").read_text()
-COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^\$ (trimtab (?:plan|simulate) .*)$", PAGE, re.MULTILINE)]
+COMMANDS = [
+    shlex.split(line)[1:] for line in re.findall(r"^\$ (trimtab (?:plan|simulate|why) .*)$", PAGE, re.MULTILINE)
+]
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from trimtab.cli.main import VERBS
 from trimtab.cluster.processes import METRICS_API
 from trimtab.installation.installed_processes import CONDITIONAL_PERMISSIONS
 from trimtab.installation.names import PROCESSES
+from trimtab.installation.processes.captures import CAPTURE
 
 KEPT = {
     ("Namespace", "", NAMESPACE),
@@ -167,7 +168,7 @@ def test_nobody_was_refused_anything_and_what_nobody_used_is_for_a_fault(life: L
     idle = {
         (right.process, right.verb, right.resource)
         for right in unused(used(life.log, NAMESPACE), NAMESPACE)
-        if right.process != METRICS_API.name  # installed on request
+        if right.process not in (METRICS_API.name, CAPTURE)  # installed on request
     }
     assert idle - CONDITIONAL_PERMISSIONS.keys() == set()
     assert CONDITIONAL_PERMISSIONS.keys() - rights == set()

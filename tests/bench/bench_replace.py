@@ -141,7 +141,7 @@ def whole(items):
 
 
 def measure_replacement():
-    """(figures, bounds that do not hold) of replacements beside the exact model, and of the whole cluster."""
+    """(figures, bounds that do not hold) of replacements, compared with the exact model, and of the whole cluster."""
     base = cut.published_items()
     share, removal, gap, longest = instances(base)
     whole_share, whole_removal, cpu = whole(cut.whole_cluster(base))

@@ -89,14 +89,14 @@ def find_last_change(history: Sequence[ChurnRecord], end: float) -> float:
 def sum_not_ready(history: Sequence[ChurnRecord], begin: float, end: float) -> float:
     """Returns the seconds, within this time, from the creation of each pod until it was ready for the first time."""
     waiting: dict[str, float] = {}
-    seen: set[str] = set()
+    names: set[str] = set()
     total = 0.0
     for record in history:
         if record.at >= end:
             continue
         if isinstance(record, PodSeen):
-            if record.uid not in seen:
-                seen.add(record.uid)
+            if record.uid not in names:
+                names.add(record.uid)
                 waiting[record.uid] = record.at
             if record.is_ready and record.uid in waiting:
                 total += max(0.0, record.at - max(begin, waiting.pop(record.uid)))

@@ -29,7 +29,7 @@ DO_NOT_DISRUPT = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kub
 PROTECTED_COUNT = 2
 """How many workloads no peer may evict."""
 FLAGS = StandInFlags(unneeded_seconds=QUIET_SECONDS, delay_after_add_seconds=QUIET_SECONDS, recheck_seconds=30)
-"""Those of the stand-in. Its defaults are ten minutes, for which nobody waits here."""
+"""Those of the stand-in. Its defaults are ten minutes, too long for a bench."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

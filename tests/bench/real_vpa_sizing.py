@@ -1,4 +1,4 @@
-"""What does the VPA's own recommender ask for, and how good is it in the week after? Beside our requests.
+"""What does the VPA's own recommender ask for, and how good is it in the week after? Compared with Trimtab's requests.
 
 The recommender starts with checkpoints of two weeks of real machines (`scoring` has the same weeks): as if it had
 watched them. Its programs are those of `tests/controlplane/modules/vpa`.
@@ -105,7 +105,7 @@ def measure_vpa(cluster: Cluster, folder: Path, count: int) -> tuple[dict[str, s
     cluster.eventually(lambda: len(cluster.running()) == len(names), within=60, what="a pod of each machine")
     with real_vpa.default_recommender(cluster, folder):
         targets = [real_vpa.entry(real_vpa.until_used(cluster, name))["target"] for name in names]
-    asked = [
+    requests = [
         {
             "cpu": quantity.to_milli(target["cpu"]) / 1000,
             "memory": float(quantity.scheduler_value("memory", target["memory"])),
@@ -120,7 +120,7 @@ def measure_vpa(cluster: Cluster, folder: Path, count: int) -> tuple[dict[str, s
                 one.held[resource],
                 {"vpa": theirs[resource], "ours": ours(resource, one.fit[resource], ADAPTIVE)},
             )
-            for one, theirs in zip(weeks, asked, strict=True)
+            for one, theirs in zip(weeks, requests, strict=True)
         ]
         for resource in ("cpu", "memory")
     }

@@ -145,7 +145,7 @@ def _shift(record: ChurnRecord, begin: float) -> Any:
 
 
 def run_churn(churn: Churn, naming: int = 0, *, with_trimtab: bool = True) -> list[ChurnRecord]:
-    """Returns the history of the churn with the stand-in, and with the compactor beside it."""
+    """Returns the history of the churn with the stand-in, and with the compactor in addition."""
     cluster = ChurnCluster(churn, naming=naming)
     stand_in, times = ChurnStandIn(cluster, StandInFlags()), CompactorTimes()
     loop = build_loop(

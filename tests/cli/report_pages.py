@@ -1,4 +1,4 @@
-"""The HTML page of every report that has one, for the tests that look at pages."""
+"""The HTML page of every report that has one, for the tests that check pages."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -157,5 +157,5 @@ def test_the_prices_that_users_pay_count(tmp_path: Path) -> None:
         },
     }
     arguments = ("idle", "--cluster", shop(tmp_path, node), "--usage", usage(tmp_path))
-    [listed], [paid] = (read_report(*arguments, *more)["sleepers"] for more in ((), ("--prices", prices)))
-    assert paid["dollarsPerMonth"] < listed["dollarsPerMonth"] / 2
+    [by_list], [by_file] = (read_report(*arguments, *more)["sleepers"] for more in ((), ("--prices", prices)))
+    assert by_file["dollarsPerMonth"] < by_list["dollarsPerMonth"] / 2

@@ -225,9 +225,9 @@ def test_an_item_of_a_list_has_its_type_as_a_patch_needs_it() -> None:
 def test_findings_are_selected_by_the_labels_of_their_objects(tmp_path: Path) -> None:
     file = tmp_path / "app.yaml"
     file.write_text(Path(BAD).read_text())
-    found = {one["name"] for one in json.loads(run_lint("-f", str(file), "-o", "json").stdout)["findings"]}
-    assert found
+    names = {one["name"] for one in json.loads(run_lint("-f", str(file), "-o", "json").stdout)["findings"]}
+    assert names
     labelled = run_lint("-f", str(file), "-l", "no-such-label", "-o", "json")
     assert json.loads(labelled.stdout)["findings"] == []
     everything = run_lint("-f", str(file), "-l", "!no-such-label", "-o", "json")
-    assert {one["name"] for one in json.loads(everything.stdout)["findings"]} == found
+    assert {one["name"] for one in json.loads(everything.stdout)["findings"]} == names

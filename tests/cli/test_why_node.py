@@ -163,8 +163,8 @@ def test_why_and_plan_give_the_same_reasons(tmp_path: Path) -> None:
     )
     planned = json.loads(trimtab("plan", "--cluster", cluster_file, "--explain", "node", "n1", "-o", "json").stdout)
     [explained] = planned["explained"]
-    known = json.loads(trimtab("why", "node", "n1", "--cluster", cluster_file, "-o", "json").stdout)
-    assert known["chain"] == explained["chain"]
+    report = json.loads(trimtab("why", "node", "n1", "--cluster", cluster_file, "-o", "json").stdout)
+    assert report["chain"] == explained["chain"]
     moved = json.loads(trimtab("why", "pod", "default/web-0", "--cluster", cluster_file, "-o", "json").stdout)
     planned = json.loads(
         trimtab("plan", "--cluster", cluster_file, "--explain", "pod", "default/web-0", "-o", "json").stdout

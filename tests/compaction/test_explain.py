@@ -38,8 +38,8 @@ def test_a_node_that_stays_names_the_pod_that_keeps_it_and_what_to_do() -> None:
 
 
 def test_several_pods_of_one_reason_are_named_with_what_to_do_once() -> None:
-    kept = (pod(name, "b", "1", annotations={"trimtab.dev/do-not-disrupt": "true"}) for name in ("k-1", "k-2"))
-    world = build_cluster_model(cluster(node("a"), node("b"), pod("x-1", "a", "1"), *kept))
+    marked_pods = (pod(name, "b", "1", annotations={"trimtab.dev/do-not-disrupt": "true"}) for name in ("k-1", "k-2"))
+    world = build_cluster_model(cluster(node("a"), node("b"), pod("x-1", "a", "1"), *marked_pods))
     lines = explain.explain_node(make_plan(world, [ALL], PlanningContext(now=NOW)), world, "b")
     assert ["Remove the annotation" in line for line in lines if "must stay" in line] == [True, False]
 

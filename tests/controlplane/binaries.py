@@ -89,7 +89,7 @@ def vertical_pod_autoscaler(tell: Tell = told_on_stderr) -> dict[str, Path]:
 
 
 def karpenter(tell: Tell = told_on_stderr) -> Path:
-    """Only who measures beside it needs it."""
+    """Only benches that compare with it need it."""
     module = modules.karpenter()
     return (named_by_the_user(module) or built(module, tell))["karpenter-kwok"]
 

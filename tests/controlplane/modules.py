@@ -89,6 +89,6 @@ def vertical_pod_autoscaler() -> Module:
 
 
 def karpenter() -> Module:
-    """Karpenter with its kwok provider, which makes machines of a catalogue: only benches beside it need it."""
+    """Karpenter with its kwok provider, which makes machines of a catalogue: only benches need it."""
     path = "sigs.k8s.io/karpenter"
     return Module(folder=HERE / "karpenter", path=path, packages={"karpenter-kwok": f"{path}/kwok"}, minutes=8)

@@ -165,6 +165,19 @@ def noted(node: Object) -> Object | None:
     return json.loads(text)["note"] if text else None
 
 
+def wait_for_death(process: Compactor, is_over: Callable[[], object], grace_seconds: float = 3) -> bool:
+    """Whether a compactor that kills itself after one of its writes did so. If its work is over, it has so many seconds
+    for what it still writes, and is killed then."""
+    deadline = time.monotonic() + 60
+    while process.process.poll() is None and time.monotonic() < deadline:
+        if is_over():
+            deadline = min(deadline, time.monotonic() + grace_seconds)
+        time.sleep(0.1)
+    has_died = process.process.poll() == -signal.SIGKILL
+    process.stop(signal.SIGKILL)
+    return has_died
+
+
 @dataclass
 class Eye:
     """A watch of its own over pods: how few were ready, how long anybody waited. It knows nothing of the compactor.

@@ -6,17 +6,16 @@ The garbage collector and the controllers of StatefulSets, Deployments and Jobs 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.controlplane import objects
-from tests.controlplane.api import Api, ApiError, Unreachable
+from tests.controlplane.api import Api, ApiError
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.webhook_server import WebhookServer
-from tests.e2e.surges import service
+from tests.e2e.surges import call_repeatedly, service
 from trimtab.cluster.pod_groups import JOBSET_LABEL
 
 Object = dict[str, Any]
@@ -96,7 +95,7 @@ def leader_worker_set(cluster: Cluster) -> Iterator[None]:
     """The controller, played: it labels each leader, gives it a StatefulSet of its own with one worker, and deletes the
     leader of a worker that ends (RecreateGroupOnPodRestart). What a deleted leader owned, the real garbage collector
     deletes."""
-    api, stop, name = Api(cluster.kubeconfig), threading.Event(), cluster.namespace
+    api, name = Api(cluster.kubeconfig), cluster.namespace
     pods = api.kind("Pod")
 
     def look() -> None:
@@ -125,20 +124,8 @@ def leader_worker_set(cluster: Cluster) -> Iterator[None]:
             if error.status != 409:
                 raise
 
-    def run() -> None:
-        while not stop.wait(0.3):
-            try:
-                look()
-            except (ApiError, Unreachable):
-                continue
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
+    with call_repeatedly(look):
         yield
-    finally:
-        stop.set()
-        thread.join(10)
 
 
 def is_ending(item: Object) -> bool:
@@ -195,7 +182,7 @@ def job(name: str, pool: str, parallelism: int, backoff_limit: int) -> Object:
 def job_set(cluster: Cluster, backoff_limit: int) -> Iterator[None]:
     """A JobSet of one Job with a pod on the first node and two on the second, which stays. Its controller is played:
     when the Job has failed, it deletes it and creates another one."""
-    name, stop = cluster.namespace, threading.Event()
+    name = cluster.namespace
     cluster.pool(name, nodes=1, cpu="4", memory="16Gi")
     cluster.create(job("train-0", name, 1, backoff_limit))
     cluster.eventually(lambda: len(cluster.running("app=train")) == 1)
@@ -205,25 +192,17 @@ def job_set(cluster: Cluster, backoff_limit: int) -> Iterator[None]:
     cluster.eventually(lambda: len(cluster.running("app=train")) == 3)
     close_node(cluster, f"{name}-0", is_closed=False)
 
-    def run() -> None:
-        while not stop.wait(0.3):
-            try:
-                for item in cluster.list("Job"):
-                    conditions = item.get("status", {}).get("conditions", ())
-                    if any(one["type"] == "Failed" and one["status"] == "True" for one in conditions):
-                        own = item["metadata"]["name"]
-                        cluster.kubectl("-n", name, "delete", "job", own, "--wait=false")
-                        cluster.create(job(f"train-{time.monotonic_ns()}", name, 3, backoff_limit))
-            except (ApiError, AssertionError, Unreachable):
-                continue
+    def replace_failed() -> None:
+        for item in cluster.list("Job"):
+            conditions = item.get("status", {}).get("conditions", ())
+            if any(one["type"] == "Failed" and one["status"] == "True" for one in conditions):
+                # A kubectl that fails, as when the Job is gone, is tried again.
+                with suppress(AssertionError):
+                    cluster.kubectl("-n", name, "delete", "job", item["metadata"]["name"], "--wait=false")
+                    cluster.create(job(f"train-{time.monotonic_ns()}", name, 3, backoff_limit))
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
+    with call_repeatedly(replace_failed):
         yield
-    finally:
-        stop.set()
-        thread.join(10)
 
 
 def uids(cluster: Cluster, selector: str) -> set[str]:

@@ -174,12 +174,12 @@ def is_closed(cluster: Cluster, app: str = "only") -> bool:
 
 
 @contextmanager
-def reverter(cluster: Cluster, look: Callable[[], None], every: float = 0.3) -> Iterator[None]:
-    """Calls `look` again and again, as a tool that keeps objects as they stand in Git."""
+def call_repeatedly(look: Callable[[], object]) -> Iterator[None]:
+    """Calls `look` again and again, as a controller, or as a tool that keeps objects as they stand in Git."""
     stop = threading.Event()
 
     def run() -> None:
-        while not stop.wait(every):
+        while not stop.wait(0.3):
             try:
                 look()
             except (ApiError, Unreachable):
@@ -191,4 +191,4 @@ def reverter(cluster: Cluster, look: Callable[[], None], every: float = 0.3) -> 
         yield
     finally:
         stop.set()
-        thread.join(5)
+        thread.join(10)

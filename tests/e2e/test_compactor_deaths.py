@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.cluster import Cluster
-from tests.e2e.compactors import Compactor, Object, compactor, is_cordoned, nodes, noted, pool
+from tests.e2e.compactors import Compactor, Object, compactor, is_cordoned, nodes, noted, pool, wait_for_death
 
 AT_ONCE = 4
 DYING = "tests.e2e.dying_compactor"
@@ -96,13 +96,7 @@ def died_at(cluster: Cluster, folder: Path, write: int, *more: Object) -> bool:
     """Killed after this write, followed by another; False where the drain has no such write."""
     with settled(cluster, *more) as inside:
         first = Compactor(inside, folder, program=(DYING, str(write)))
-        deadline = time.monotonic() + 60
-        while first.process.poll() is None and time.monotonic() < deadline:
-            if first.told("emptied"):  # and then its Events and its state
-                deadline = min(deadline, time.monotonic() + 3)
-            time.sleep(0.1)
-        died = first.process.poll() == -signal.SIGKILL
-        first.stop(signal.SIGKILL)
+        died = wait_for_death(first, lambda: first.told("emptied"))  # and then its Events and its state
         with compactor(inside, folder):
             inside.eventually(lambda: [n for n in nodes(inside, inside.namespace) if noted(n)], within=40)
             inside.eventually(lambda: is_sound(inside), within=40)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 import uuid
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 
 from tests.controlplane.auditor import Auditor
 from tests.controlplane.cluster import Cluster
-from tests.e2e.compactors import Compactor, Eye, Object, compactor, pool
+from tests.e2e.compactors import Compactor, Eye, Object, compactor, pool, wait_for_death
 from tests.e2e.pod_groups import MOVES, guarded, job_set, three_members, two_groups, uids
 from tests.e2e.surges import EndpointWatch
 from tests.e2e.test_compactor_surge import is_empty
@@ -172,13 +171,7 @@ def died_at(whole: Cluster, folder: Path, write: int, kind: str) -> bool:
         begin(cluster)
         with EndpointWatch(cluster) as endpoints:
             first = Compactor(cluster, folder, program=(DYING, str(write)))
-            deadline = time.monotonic() + 60
-            while first.process.poll() is None and time.monotonic() < deadline:
-                if first.told("emptied"):
-                    deadline = min(deadline, time.monotonic() + 3)
-                time.sleep(0.1)
-            died = first.process.poll() == -signal.SIGKILL
-            first.stop(signal.SIGKILL)
+            died = wait_for_death(first, lambda: first.told("emptied"))
             with compactor(cluster, folder):
                 cluster.eventually(lambda: is_empty(cluster, cluster.namespace), within=30)
                 whole_group = lambda: len(cluster.running(selector)) == len(before)  # noqa: E731

@@ -9,7 +9,7 @@ import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.e2e.compactors import Eye, compactor, pool
-from tests.e2e.surges import EndpointWatch, budget_of, is_closed, reverter, service, two_nodes
+from tests.e2e.surges import EndpointWatch, budget_of, call_repeatedly, is_closed, service, two_nodes
 from tests.e2e.test_compactor_surge import SURGES, is_empty, plan_codes, scaled
 
 
@@ -93,7 +93,7 @@ def test_who_writes_the_count_back_keeps_the_pod_and_is_remembered(
     as_before = {"spec": {"replicas": replicas}}
     with (
         EndpointWatch(cluster) as endpoints,
-        reverter(cluster, lambda: count(cluster) == replicas or cluster.patch("Deployment", "only", as_before)),
+        call_repeatedly(lambda: count(cluster) == replicas or cluster.patch("Deployment", "only", as_before)),
         compactor(cluster, tmp_path) as one,
     ):
         cluster.eventually(lambda: one.told("released"), within=60)

@@ -14,7 +14,7 @@ import pytest
 from tests.controlplane.binaries import kubectl
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.witness import Witness
-from tests.e2e.compactors import Compactor, noted, pool
+from tests.e2e.compactors import Compactor, noted, pool, wait_for_death
 from tests.e2e.drain_orders import (
     create_order,
     grant_orders,
@@ -169,13 +169,7 @@ def killed_at(cluster: Cluster, folder: Path, number: int, *, deletes: bool) -> 
             login = str(login_of_account(inside, folder))
             first = Compactor(inside, folder, program=(DYING, str(number), "/events", "/status"), KUBECONFIG=login)
             create_order(inside, *nodes, user="dies")
-            deadline = time.monotonic() + 60
-            while first.process.poll() is None and time.monotonic() < deadline:
-                if status(inside).get("phase") == "Done":
-                    deadline = min(deadline, time.monotonic() + 2)
-                time.sleep(0.1)
-            died = first.process.poll() == -signal.SIGKILL
-            first.stop(signal.SIGKILL)
+            died = wait_for_death(first, lambda: status(inside).get("phase") == "Done", grace_seconds=2)
             if deletes:
                 inside.delete("DrainOrder", "order")
             with order_compactor(inside, folder):

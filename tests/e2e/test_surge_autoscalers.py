@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 import uuid
 from collections.abc import Iterator
@@ -15,17 +14,17 @@ import pytest
 
 from tests.controlplane.binaries import Binaries
 from tests.controlplane.cluster import Cluster
-from tests.e2e.compactors import Compactor, Eye, Object, compactor, nodes, noted, pool
+from tests.e2e.compactors import Compactor, Eye, Object, compactor, nodes, noted, pool, wait_for_death
 from tests.e2e.surges import (
     EndpointWatch,
     PlayedLoad,
     autoscaled_plane,
     budget_of,
+    call_repeatedly,
     floor,
     hpa,
     is_closed,
     is_steady,
-    reverter,
     two_nodes,
 )
 from tests.e2e.test_compactor_surge import SURGES, is_empty, plan_codes
@@ -123,7 +122,7 @@ def test_who_writes_min_replicas_back_keeps_the_pods_and_is_remembered(plane: Wo
         least = {"spec": {"minReplicas": 2}}
         with (
             EndpointWatch(cluster) as endpoints,
-            reverter(cluster, lambda: _revert(cluster, least)),
+            call_repeatedly(lambda: _revert(cluster, least)),
             compactor(cluster, tmp_path) as one,
         ):
             cluster.eventually(lambda: one.told("released"), within=30)
@@ -144,13 +143,7 @@ def died_at(plane: World, folder: Path, write: int) -> bool:
         begin(cluster)
         with EndpointWatch(cluster) as endpoints:
             first = Compactor(cluster, folder, program=(DYING, str(write)))
-            deadline = time.monotonic() + 60
-            while first.process.poll() is None and time.monotonic() < deadline:
-                if first.told("emptied"):
-                    deadline = min(deadline, time.monotonic() + 3)
-                time.sleep(0.1)
-            died = first.process.poll() == -signal.SIGKILL
-            first.stop(signal.SIGKILL)
+            died = wait_for_death(first, lambda: first.told("emptied"))
             with compactor(cluster, folder):
                 cluster.eventually(lambda: is_empty(cluster, cluster.namespace), within=30)
                 cluster.eventually(lambda: floor(cluster) == (1, None), within=30)

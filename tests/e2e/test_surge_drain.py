@@ -22,11 +22,11 @@ from tests.e2e.surges import (
     PlayedLoad,
     autoscaled_plane,
     budget_of,
+    call_repeatedly,
     floor,
     hpa,
     is_closed,
     is_steady,
-    reverter,
     two_nodes,
 )
 
@@ -114,7 +114,7 @@ def test_without_the_right_to_scale_nothing_begins(plane: World) -> None:
 def test_who_takes_the_pods_back_keeps_the_pod(plane: World) -> None:
     with closed_budget(plane, 1) as cluster, EndpointWatch(cluster) as endpoints:
         one = {"spec": {"replicas": 1}}
-        with reverter(cluster, lambda: count(cluster) == 1 or cluster.patch("Deployment", "only", one)):
+        with call_repeatedly(lambda: count(cluster) == 1 or cluster.patch("Deployment", "only", one)):
             run = drain(login_of(cluster), node_of(cluster), "--surge-pods", "1", "--timeout", "120s", within=180)
         assert (run.code, run.codes("failed")) == (3, {"drain-surge-reverted"}), run.text
         assert count(cluster) == 1

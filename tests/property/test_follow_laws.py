@@ -1,4 +1,4 @@
-"""Beside an autoscaler that it follows, the compactor ends with no more machines than the autoscaler alone.
+"""Next to an autoscaler that it follows, the compactor ends with no more machines than the autoscaler alone.
 
 On the way there may be more for a while: the compactor leaves a pod that either of the two has moved in peace for an
 hour, and with it the node on which the pod now is.

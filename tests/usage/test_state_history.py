@@ -24,8 +24,8 @@ def history(url: str, seconds: int = 3600, matcher: str = "") -> StateHistory:
 
 
 def test_a_span_is_joined_from_all_parts_of_the_time() -> None:
-    def answer(asked: Asked) -> Answer:
-        at, is_first = int(asked[1]["time"]), "min_over_time" in asked[1]["query"]
+    def answer(request: Asked) -> Answer:
+        at, is_first = int(request[1]["time"]), "min_over_time" in request[1]["query"]
         return 200, instant(({"pod": "a"}, at - 3000 if is_first else at - 10))
 
     with serving(answer) as server:
@@ -35,24 +35,24 @@ def test_a_span_is_joined_from_all_parts_of_the_time() -> None:
 
 def test_labels_that_the_scrape_has_too_are_those_of_the_object() -> None:
     row = {"namespace": "monitoring", "exported_namespace": "shop", "pod": "ksm-1", "exported_pod": "web-1"}
-    with serving(lambda asked: (200, instant((row, 7.0)))) as server:
+    with serving(lambda _request: (200, instant((row, 7.0)))) as server:
         assert history(server.url).read_values("kube_pod_created", ("namespace", "pod")) == {("shop", "web-1"): 7.0}
 
 
 def test_a_value_that_comes_again_is_another_time() -> None:
     points = [(BEGIN, 1.0), (BEGIN + 60, 1.0), (BEGIN + 300, 1.0)]
-    with serving(lambda asked: (200, matrix(({"node": "a"}, points)))) as server:
+    with serving(lambda _request: (200, matrix(({"node": "a"}, points)))) as server:
         runs = history(server.url).read_runs("kube_node_spec_unschedulable", ("node",))
     assert runs == {("a",): [SeenSpan(BEGIN, BEGIN + 60), SeenSpan(BEGIN + 300, BEGIN + 300)]}
 
 
 @pytest.mark.parametrize(("matcher", "mixed"), [("", ["cluster"]), ('cluster="a"', [])])
 def test_two_clusters_are_named_unless_a_matcher_chooses(matcher: str, mixed: list[str]) -> None:
-    def answer(asked: Asked) -> Answer:
-        grouped = re.findall(r"\w+", asked[1]["query"].partition("(")[2].partition(")")[0])
+    def answer(request: Asked) -> Answer:
+        grouped = re.findall(r"\w+", request[1]["query"].partition("(")[2].partition(")")[0])
         rows = [({"cluster": name}, 1.0) for name in ("a", "b")] if "cluster" in grouped else [({}, 1.0)]
         return 200, instant(*rows)
 
     with serving(answer) as server:
-        found = history(server.url, matcher=matcher).find_mixed_clusters("kube_node_info")
-    assert [one.label for one in found] == mixed
+        labels = history(server.url, matcher=matcher).find_mixed_clusters("kube_node_info")
+    assert [one.label for one in labels] == mixed

@@ -131,32 +131,32 @@ def test_a_head_that_ends_its_connection_ends_it_each_time(server: Server) -> No
 
 
 def test_a_known_request_waits_for_the_response_to_the_one_before(server: Server, expected: dict[bytes, bytes]) -> None:
-    slow, known = request(review("u-slow"), path=b"/validate"), REQUESTS[0]
+    slow, repeated_request = request(review("u-slow"), path=b"/validate"), REQUESTS[0]
     sock = open_socket(server)
-    sock.sendall(known)
-    assert read_responses(sock, 1) == [expected[known]]
+    sock.sendall(repeated_request)
+    assert read_responses(sock, 1) == [expected[repeated_request]]
     sock.sendall(slow)
     sock.settimeout(0.2)
     with pytest.raises(TimeoutError):
         sock.recv(1)
     sock.settimeout(10)
-    sock.sendall(known)
+    sock.sendall(repeated_request)
     first, second = read_responses(sock, 2)
     assert b"u-slow" in first
-    assert second == expected[known]
+    assert second == expected[repeated_request]
 
 
 def test_a_known_request_behind_a_part_of_a_head_belongs_to_that_head(
     server: Server, expected: dict[bytes, bytes]
 ) -> None:
-    known = REQUESTS[0]
+    repeated_request = REQUESTS[0]
     sock = open_socket(server)
-    sock.sendall(known)
-    assert read_responses(sock, 1) == [expected[known]]
+    sock.sendall(repeated_request)
+    assert read_responses(sock, 1) == [expected[repeated_request]]
     sock.sendall(b"GET /elsewhere HTTP/1.1\r\nX: ")
     sock.settimeout(0.2)
     with pytest.raises(TimeoutError):
         sock.recv(1)
     sock.settimeout(10)
-    sock.sendall(known)
+    sock.sendall(repeated_request)
     assert read_responses(sock, 1)[0].startswith(b"HTTP/1.1 404")

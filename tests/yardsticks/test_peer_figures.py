@@ -71,8 +71,8 @@ def test_the_load_that_returns_and_the_protected_workloads_are_drawn_once() -> N
     assert draw_scenario(80, generate_shapes()) == SCENARIO
     assert len(SCENARIO.protected) == 2
     assert len(SCENARIO.grown) == -(-len(SCENARIO.churn.workloads) // 2)
-    [kept, *_] = [one for one in SCENARIO.churn.workloads if one.name in SCENARIO.protected]
-    annotations = create_deployment(SCENARIO, kept)["spec"]["template"]["metadata"]["annotations"]
+    [protected, *_] = [one for one in SCENARIO.churn.workloads if one.name in SCENARIO.protected]
+    annotations = create_deployment(SCENARIO, protected)["spec"]["template"]["metadata"]["annotations"]
     assert sorted(annotations) == ["cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"]
 
 

@@ -106,9 +106,12 @@ def _read_nodes(history: StateHistory) -> Iterator[ScrapedNode]:
         metric: _by_object(history.read_values(f"kube_node_status_{metric}", ("node", "resource")))
         for metric in ("allocatable", "capacity")
     }
+    taints: dict[str, dict[LabelValues, list[SeenSpan]]] = defaultdict(dict)
+    for (node, *taint), runs in history.read_runs("kube_node_spec_taint", ("node", "key", "value", "effect")).items():
+        taints[node][tuple(taint)] = runs
     changes = NodeChanges(
         labels=_read_label_spans(history),
-        taints=history.read_runs("kube_node_spec_taint", ("node", "key", "value", "effect")),
+        taints=taints,
         cordons=history.read_runs("kube_node_spec_unschedulable", ("node",)),
         ready=history.read_runs("kube_node_status_condition", ("node",), 'condition="Ready",status="true"'),
     )
@@ -130,15 +133,15 @@ class NodeChanges:
 
     labels: Mapping[str, list[tuple[SeenSpan, dict[str, str]]]]
     """Node → its labels in each time."""
-    taints: Mapping[LabelValues, list[SeenSpan]]
-    """(node, key, value, effect) → when the node had the taint."""
+    taints: Mapping[str, Mapping[LabelValues, list[SeenSpan]]]
+    """Node → (key, value, effect) → when the node had the taint."""
     cordons: Mapping[LabelValues, list[SeenSpan]]
     ready: Mapping[LabelValues, list[SeenSpan]]
 
     def list_states(self, name: str, span: SeenSpan, step: int) -> tuple[ScrapedNodeState, ...]:
         """Returns the states of the node in the order of their times."""
         labels = self.labels.get(name, [])
-        taints = {key[1:]: runs for key, runs in self.taints.items() if key[0] == name}
+        taints = self.taints.get(name, {})
         cordons, ready = self.cordons.get((name,), []), self.ready.get((name,), [])
         times = {span.first, *(one.first for one, _ in labels)}
         for runs in (*taints.values(), cordons, ready):
@@ -256,9 +259,9 @@ def _format_amount(resource: str, amount: float) -> str:
 
 
 def _read_tolerations(history: StateHistory) -> dict[LabelValues, list[dict[str, str]]]:
-    found = history.read_values("kube_pod_tolerations", (*_POD, "key", "operator", "value", "effect"))
+    values_of_all = history.read_values("kube_pod_tolerations", (*_POD, "key", "operator", "value", "effect"))
     by_pod: dict[LabelValues, list[dict[str, str]]] = defaultdict(list)
-    for namespace, pod, uid, key, operator, text, effect in sorted(found):
+    for namespace, pod, uid, key, operator, text, effect in sorted(values_of_all):
         toleration = {"key": key, "operator": operator, "value": text, "effect": effect}
         by_pod[namespace, pod, uid].append({name: word for name, word in toleration.items() if word})
     return by_pod
@@ -266,9 +269,9 @@ def _read_tolerations(history: StateHistory) -> dict[LabelValues, list[dict[str,
 
 def _read_selectors(history: StateHistory) -> dict[LabelValues, dict[str, str]]:
     columns = tuple(f"nodeselector_{name}" for name in _LABELS)
-    found = history.read_values("kube_pod_nodeselectors", (*_POD, *columns))
+    values_of_all = history.read_values("kube_pod_nodeselectors", (*_POD, *columns))
     by_pod: dict[LabelValues, dict[str, str]] = {}
-    for values in found:
+    for values in values_of_all:
         texts = values[3:]
         by_pod[values[:3]] = {label: text for label, text in zip(_LABELS.values(), texts, strict=True) if text}
     return by_pod

@@ -85,10 +85,10 @@ def weighted_median(pairs: Iterable[tuple[float, float]]) -> float:
 def weighted_percentile(pairs: Iterable[tuple[float, float]], share: float) -> float:
     """Returns the smallest value at which this share of the weight is reached; 0 if there are no values."""
     ordered = sorted(pairs)
-    wanted = share * fsum(weight for _, weight in ordered)
+    least_weight = share * fsum(weight for _, weight in ordered)
     reached = 0.0
     for value, weight in ordered:
         reached += weight
-        if reached >= wanted:
+        if reached >= least_weight:
             return value
     return ordered[-1][0] if ordered else 0.0

@@ -104,7 +104,8 @@ class ImmediateWriter:
         return True
 
     def _remember_head(self, head: bytes, request: Any) -> None:
-        if len(head) > MAX_KNOWN_HEAD_BYTES:
+        # A request that arrived in pieces may have a head that is known already.
+        if len(head) > MAX_KNOWN_HEAD_BYTES or head in self._requests:
             return
         if len(self._requests) >= MAX_HEADS:
             del self._requests[next(iter(self._requests))]

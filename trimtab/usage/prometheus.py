@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -30,6 +30,9 @@ from trimtab.usage.series import Series
 
 DAY = 86400
 RESOURCES = ("cpu", "memory")
+
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +81,13 @@ class Prometheus:
 
     def list_namespaces(self, start: int, end: int) -> list[str]:
         """Returns the namespaces that had containers between `start` and `end`."""
-        return self._label_values(self.query_plan.names.server_label("namespace"), self._join_matchers(""), start, end)
+        return self._label_values(self.query_plan.names.server_label("namespace"), self.join_matchers(""), start, end)
 
     def list_pods(self, namespace: str, start: int, end: int) -> list[str]:
         """Returns all pods that a namespace had between `start` and `end`, including those that no longer exist."""
         return self._label_values(
             self.query_plan.names.server_label("pod"),
-            self._join_matchers(self._namespace_matcher(namespace)),
+            self.join_matchers(self._namespace_matcher(namespace)),
             start,
             end,
         )
@@ -126,10 +129,11 @@ class Prometheus:
             # The consumer may stop early: queries whose results are not read need not finish.
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _get(
+    def ask(
         self, path: str, query: dict[str, str], doing: str, final: Callable[[RefusedSource], bool] | None = None
     ) -> bytes:
-        """Returns the body of an answer, and reports its warnings. Raises UsageFault, also for a partial answer."""
+        """Returns the body of the answer to any query, and reports its warnings. Raises UsageFault, also for a partial
+        answer."""
         body = self.source.get(path, query, doing, final or _is_never_final)
         notices = read_notices(body)
         if notices.is_partial:
@@ -148,7 +152,7 @@ class Prometheus:
         final = _is_too_much if halves else _is_never_final
         doing = f"read {piece.resource} of {piece.namespace}"
         try:
-            return [(piece, self._get("/api/v1/query_range", self._range_query(piece), doing, final))]
+            return [(piece, self.ask("/api/v1/query_range", self._range_query(piece), doing, final))]
         except RefusedSource as error:
             if not halves or not _is_too_much(error):
                 raise
@@ -156,7 +160,7 @@ class Prometheus:
 
     def _range_query(self, piece: QueryPart) -> dict[str, str]:
         names = self.query_plan.names
-        selector = self._join_matchers(
+        selector = self.join_matchers(
             self._namespace_matcher(piece.namespace),
             f'{names.server_label("pod")}=~"{"|".join(map(quote_pod, piece.pods))}"',
         )
@@ -172,13 +176,14 @@ class Prometheus:
     def _namespace_matcher(self, name: str) -> str:
         return f'{self.query_plan.names.server_label("namespace")}="{name}"'
 
-    def _join_matchers(self, *matchers: str) -> str:
+    def join_matchers(self, *matchers: str) -> str:
+        """Returns the text of a PromQL selector with these matchers and with the matchers that every query has."""
         return ",".join(m for m in (*matchers, self.query_plan.extra_matcher) if m)
 
     def _label_values(self, label: str, match: str, start: int, end: int) -> list[str]:
         query = {"match[]": self._selector(match), "start": str(start), "end": str(end)}
-        body = self._get(f"/api/v1/label/{label}/values", query, f"list the values of the label {label}")
-        return sorted(self._decode(body, _Labels).data)
+        body = self.ask(f"/api/v1/label/{label}/values", query, f"list the values of the label {label}")
+        return sorted(self.decode(body, _Labels).data)
 
     def _selector(self, match: str) -> str:
         names = self.query_plan.names
@@ -186,7 +191,7 @@ class Prometheus:
 
     def list_label_values(self, label: str, start: int, end: int) -> list[str]:
         """Returns the values that a label of the containers' series has."""
-        return self._label_values(label, self._join_matchers(""), start, end)
+        return self._label_values(label, self.join_matchers(""), start, end)
 
     def find_mixed_labels(
         self, start: int, end: int, namespaces: Sequence[str] = (), chosen: Collection[str] = ()
@@ -195,17 +200,17 @@ class Prometheus:
         names or that are in `chosen`."""
         # The names of the labels of the containers' series. If the server does not have this endpoint, returns every
         # label that distinguishes clusters.
-        names = self._names_of_labels(self._selector(self._join_matchers("")), start, end)
+        names = self._names_of_labels(self._selector(self.join_matchers("")), start, end)
         existing, allowed = (
             set(CLUSTER_LABELS) if names is None else names,
             {*Matchers.from_text(self.query_plan.extra_matcher).matched_labels, *chosen},
         )
         in_namespaces, values_by_label = self._namespaces_matcher(namespaces), dict[str, list[str]]()
         for label in (name for name in CLUSTER_LABELS if name in existing and name not in allowed):
-            values = self._label_values(label, self._join_matchers(in_namespaces), start, end)
+            values = self._label_values(label, self.join_matchers(in_namespaces), start, end)
             if values:
                 name = self.query_plan.names.server_label("namespace")
-                without = self._label_values(name, self._join_matchers(in_namespaces, f'{label}=""'), start, end)
+                without = self._label_values(name, self.join_matchers(in_namespaces, f'{label}=""'), start, end)
                 values_by_label[label] = [*values, *([UNLABELLED] if without else [])]
         return find_mixed_labels(values_by_label)
 
@@ -225,19 +230,19 @@ class Prometheus:
         """Returns the names of the labels of some series, or None if the server does not have this endpoint."""
         query = {"match[]": selector, "start": str(start), "end": str(end)}
         try:
-            body = self._get("/api/v1/labels", query, "list the names of labels")
+            body = self.ask("/api/v1/labels", query, "list the names of labels")
         except RefusedSource as error:
             # Servers without this endpoint, and proxies that allow only some of them, refuse in different ways.
             if error.status not in (400, 403, 404, 405):
                 raise
             return None
-        return set(self._decode(body, _Labels).data)
+        return set(self.decode(body, _Labels).data)
 
     def find_excluded_labels(self, start: int, end: int) -> tuple[str, ...]:
         """Returns the labels that series of containers have and for which the queries leave these series out, because
         their labels `namespace`, `pod` and `container` are those of the program that reports them."""
         names = self.query_plan.names
-        matchers = self._join_matchers(names.all_container_matchers())
+        matchers = self.join_matchers(names.all_container_matchers())
         existing = self._names_of_labels(f"{names.memory}{{{matchers}}}", start, end) if names.excluded_labels else None
         return tuple(label for label in names.excluded_labels if label in (existing or ()))
 
@@ -247,9 +252,9 @@ class Prometheus:
         time_range = f"[{max(end - start, 60)}s]"
         owners: dict[OwnerKey, OwnerKey] = {}
         for metric, kind, name in _OWNER_METRICS:
-            series = f"max_over_time({metric}{{{self._join_matchers('')}}}{time_range})"
+            series = f"max_over_time({metric}{{{self.join_matchers('')}}}{time_range})"
             query = f"max by (namespace, exported_namespace, {name}, exported_pod, owner_kind, owner_name) ({series})"
-            body = self._get("/api/v1/query", {"query": query, "time": str(end)}, "the owners of pods")
+            body = self.ask("/api/v1/query", {"query": query, "time": str(end)}, "the owners of pods")
             for labels in self._decode_labels(body):
                 if labels.owner_kind not in ("", "<none>", "Node"):
                     # kube-state-metrics reports no group, so the kind is the one that the name alone means.
@@ -259,18 +264,10 @@ class Prometheus:
                     owners[OwnerKey(namespace, built_in(kind), owned)] = owner
         return topmost_owners(owners)
 
-    def join_matchers(self, *matchers: str) -> str:
-        """Returns the text of a PromQL selector with these matchers and with the matchers that every query has."""
-        return self._join_matchers(*matchers)
-
-    def ask(self, path: str, parameters: dict[str, str], what: str) -> bytes:
-        """Returns the body of the answer to any query. Raises UsageFault, also for a partial answer."""
-        return self._get(path, parameters, what)
-
     def query_range(self, query: str, start: int, end: int, step: int, what: str) -> Iterator[Series]:
         """Yields the series that any query returns. The resource of each series is set to memory."""
         parameters = {"query": query, "start": str(start), "end": str(end), "step": str(step)}
-        yield from parse_series(self._get("/api/v1/query_range", parameters, what), "memory", end, start)
+        yield from parse_series(self.ask("/api/v1/query_range", parameters, what), "memory", end, start)
 
     def _decode_labels(self, body: bytes) -> Iterator[SeriesLabels]:
         try:
@@ -278,9 +275,11 @@ class Prometheus:
         except msgspec.DecodeError as error:
             raise GarbledSource(f"{self.source.public_address}: a response of {len(body)} bytes: {error}") from None
 
-    def _decode(self, body: bytes, shape: type[Any]) -> Any:
+    def decode(self, body: bytes, shape: type[S], *, is_strict: bool = True) -> S:
+        """Returns an answer as a value of this shape. `is_strict`: whether a number may not be written as a string.
+        Raises GarbledSource."""
         try:
-            return msgspec.json.decode(body, type=shape)
+            return msgspec.json.decode(body, type=shape, strict=is_strict)
         except msgspec.DecodeError as error:
             raise GarbledSource(f"{self.source.public_address}: a response of {len(body)} bytes: {error}") from None
 

@@ -6,7 +6,7 @@ scrape of each series, a few hours at a time, and not for the points between the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -14,7 +14,6 @@ import msgspec
 
 from trimtab.usage.cluster_label import LABELS as CLUSTER_LABELS
 from trimtab.usage.cluster_label import Matchers, Mixed, find_mixed_labels
-from trimtab.usage.errors import GarbledSource
 from trimtab.usage.prometheus import Prometheus
 
 PART_SECONDS = 6 * 3600
@@ -52,10 +51,6 @@ class _Answer(msgspec.Struct, frozen=True):
     data: _Samples = _Samples()
 
 
-_ANSWER = msgspec.json.Decoder(_Answer, strict=False)
-"""It is not strict, because Prometheus writes values as strings."""
-
-
 @dataclass(slots=True)
 class StateHistory:
     """The time from `begin` to `end`, both included."""
@@ -82,21 +77,21 @@ class StateHistory:
             first = self._query_values(f"min_over_time({times})", "min", labels, end, metric)
             last = self._query_values(f"max_over_time({times})", "max", labels, end, metric)
             for values, second in first.items():
-                known = spans.get(values)
+                earlier = spans.get(values)
                 until = int(last.get(values, second))
                 spans[values] = SeenSpan(
-                    int(second) if known is None else min(known.first, int(second)),
-                    until if known is None else max(known.last, until),
+                    int(second) if earlier is None else min(earlier.first, int(second)),
+                    until if earlier is None else max(earlier.last, until),
                 )
         return spans
 
     def read_values(self, metric: str, labels: Sequence[str], matcher: str = "") -> dict[LabelValues, float]:
         """Returns the values of these labels → the last value of a series with them. Raises UsageFault."""
-        found: dict[LabelValues, float] = {}
+        latest_values: dict[LabelValues, float] = {}
         for begin, end in self.parts:
             latest = f"last_over_time({self._selector(metric, matcher)}[{end - begin}s])"
-            found |= self._query_values(latest, "max", labels, end, metric)
-        return found
+            latest_values |= self._query_values(latest, "max", labels, end, metric)
+        return latest_values
 
     def read_runs(self, metric: str, labels: Sequence[str], matcher: str = "") -> dict[LabelValues, list[SeenSpan]]:
         """Returns the values of these labels → each time for which a series with them had a value that is not 0. For
@@ -142,12 +137,9 @@ class StateHistory:
             if sample.value is not None and isfinite(sample.value.value)
         }
 
-    def _decode(self, body: bytes) -> Iterator[_Sample]:
-        try:
-            yield from _ANSWER.decode(body).data.result
-        except msgspec.DecodeError as error:
-            address = self.server.source.public_address
-            raise GarbledSource(f"{address}: a response of {len(body)} bytes: {error}") from None
+    def _decode(self, body: bytes) -> list[_Sample]:
+        # Prometheus writes values as strings.
+        return self.server.decode(body, _Answer, is_strict=False).data.result
 
 
 def _grouping(labels: Sequence[str]) -> str:

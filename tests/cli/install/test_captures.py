@@ -35,8 +35,8 @@ def test_the_account_may_list_exactly_what_the_command_lists() -> None:
         for rule in rules
         for resource in rule.resources
     }
-    asked = {(one.group_version.rpartition("/")[0], one.plural, one.namespace) for one in sources}
-    assert granted == asked
+    listings = {(one.group_version.rpartition("/")[0], one.plural, one.namespace) for one in sources}
+    assert granted == listings
     verbs = {verb for rule in (*PROCESS.cluster_rules, *PROCESS.namespace_rules) for verb in rule.verbs}
     assert verbs == {"list"}
     assert not {resource for _, resource, _ in granted} & {"secrets", "events"}

@@ -174,10 +174,10 @@ def test_pods_of_a_group_that_a_pool_names_do_not_move_alone() -> None:
     items = [*TWO, gpu_node("c"), gpu_pod("v-0", "c", 8)]
     for item in items[2:]:
         item["metadata"]["labels"] |= {CELL: "one"} if item["metadata"]["name"] in ("x-0", "v-0") else {}
-    wanted = cluster(gpu_pod("big-0", "", 8)).pods
+    large_pod = cluster(gpu_pod("big-0", "", 8)).pods
     named = replace(ALL, group_labels=(CELL,))
-    assert moves(make_room(cluster(*items), wanted)) == {"x-0": "b"}
-    assert "x-0" not in moves(make_room(cluster(*items), wanted, pools=(named,)))
+    assert moves(make_room(cluster(*items), large_pod)) == {"x-0": "b"}
+    assert "x-0" not in moves(make_room(cluster(*items), large_pod, pools=(named,)))
     assert code(free_node(cluster(*items), {"a"}, pools=(named,))) == "room-no-node-can-be-free"
 
 

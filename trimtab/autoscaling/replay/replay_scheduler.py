@@ -41,15 +41,15 @@ class ReplayScheduler(ChurnScheduler):
         """Counts the free capacity anew if a node has changed, and returns it."""
         if self.is_outdated:
             pods = tuple(pods)
-            known: dict[int, PodInfo] = {}
+            first_pods: dict[int, PodInfo] = {}
             for pod in pods:
                 key = self._key_of(pod)
-                if key not in known:
-                    known[key] = self._known.get(key) or _make_sample(pod)
-            self._known = known
+                if key not in first_pods:
+                    first_pods[key] = self._known.get(key) or _make_sample(pod)
+            self._known = first_pods
             inventory = Inventory(
                 nodes=tuple(nodes[name] for name in sorted(nodes)),
-                pods=tuple(known.values()),
+                pods=tuple(first_pods.values()),
                 claims=self.base.claims,
                 namespaces=self.base.namespaces,
                 schedulers=self.base.schedulers,

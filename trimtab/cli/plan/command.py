@@ -153,8 +153,8 @@ def _show_room(options: PlanVerbOptions) -> None:
             known = sorted({pool_name(node) for node in plan_inputs.inventory.machines} - {""})
             expected = f"a pool of {', '.join(known) or 'none'}"
             raise UsageError([ConfigError(file="--for-node-of", expected=expected, got=pool)])
-        again, pools = plan_inputs.readmitted_requests, plan_inputs.pools
-        room = free_node(plan_inputs.inventory, names, plan_inputs.context.now, again, pools)
+        readmitted, pools = plan_inputs.readmitted_requests, plan_inputs.pools
+        room = free_node(plan_inputs.inventory, names, plan_inputs.context.now, readmitted, pools)
         report = build_node_report(room, pool, plan_inputs.cluster_notes, lists_order=options.lists_order)
         write_report(options.output, report, ROOM_VIEW)
         return
@@ -162,7 +162,7 @@ def _show_room(options: PlanVerbOptions) -> None:
     if not wanted:
         raise UsageError([ConfigError(file="--for-pending", expected="a pod that waits for a node", got="none")])
     with show_spinner("Making room"):
-        again, pools = plan_inputs.readmitted_requests, plan_inputs.pools
-        room = make_room(plan_inputs.inventory, wanted, plan_inputs.context.now, again, within, pools)
+        readmitted, pools = plan_inputs.readmitted_requests, plan_inputs.pools
+        room = make_room(plan_inputs.inventory, wanted, plan_inputs.context.now, readmitted, within, pools)
     room_report = build_room_report(room, len(wanted), plan_inputs.cluster_notes, lists_order=options.lists_order)
     write_report(options.output, room_report, ROOM_VIEW)

@@ -26,7 +26,7 @@ from trimtab.cli.reports.replay_words import (
     format_signed,
 )
 from trimtab.cluster.format_count import format_count
-from trimtab.compaction.drain.savings import format_amount
+from trimtab.compaction.drain.savings import format_amount, format_amounts
 
 MAX_ROWS = 12
 """The largest number of rows of a table: the reports themselves have all of them."""
@@ -270,7 +270,7 @@ def _join_recommendation(report: PrintedRecommendation, file: str, suffix: str) 
 
 
 def _join_savings(report: PrintedSavingsReport, file: str, suffix: str) -> JoinedPart:
-    saved = _describe_amounts(report.total.saves)
+    saved = format_amounts(report.total.saves)
     nodes = format_count(report.total.nodes or 0, "node was removed", "nodes were removed")
     so_far = report.total.dollars_so_far
     money = f"; at most {format_money(so_far)} so far" if so_far is not None else ""
@@ -288,7 +288,7 @@ def _join_savings(report: PrintedSavingsReport, file: str, suffix: str) -> Joine
                     (
                         one.name,
                         "–" if one.nodes is None else f"{one.nodes:,}",
-                        _describe_amounts(one.saves),
+                        format_amounts(one.saves),
                         "–" if one.dollars_so_far is None else format_money(one.dollars_so_far),
                     )
                     for one in report.pools
@@ -359,7 +359,3 @@ def _make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 def _describe_amount(saving: PrintedAmount) -> str:
     return format_amount(saving.amount, saving.unit)
-
-
-def _describe_amounts(amounts: Iterable[PrintedAmount]) -> str:
-    return ", ".join(map(_describe_amount, amounts)) or "–"

@@ -32,7 +32,7 @@ class ReplacedPodReport(ReportPart, frozen=True, kw_only=True):
 
 
 class ReplacementCompanionReport(ReportPart, frozen=True, kw_only=True):
-    """A pod on another node that is evicted too, because it lives and dies with pods that move."""
+    """A pod on another node that is evicted too, because it is of one group with pods that move."""
 
     pod: str
     """The pod, as namespace/name."""

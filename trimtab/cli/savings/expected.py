@@ -11,12 +11,12 @@ from rich.text import Text
 
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, number_column
-from trimtab.cli.savings.report import DAY_SECONDS, HOUR_SECONDS, SavedAmount, describe_amounts
+from trimtab.cli.savings.report import DAY_SECONDS, HOUR_SECONDS, SavedAmount
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.promises import DayPromises
-from trimtab.compaction.drain.savings import add_amounts, convert_amount
+from trimtab.compaction.drain.savings import add_amounts, convert_amount, format_amounts
 
 _UPPER_BOUND = (
     "The node hours are an upper bound: the computation assumes that a removed node would have run until now. A "
@@ -130,9 +130,9 @@ def _describe(report: ExpectedSavingsReport) -> Iterator[Paragraph]:
         yield Text(f"Since {report.since[:10]} no drain is recorded, so nothing was promised.", style="bold")
         return
     yield Text(
-        f"Since {report.since[:10]}: {format_count(total.begun, 'drain')} promised {describe_amounts(total.promised)}; "
+        f"Since {report.since[:10]}: {format_count(total.begun, 'drain')} promised {format_amounts(total.promised)}; "
         f"{format_count(total.removed, 'node was removed', 'nodes were removed')}, which save "
-        f"{describe_amounts(total.saves)}",
+        f"{format_amounts(total.saves)}",
         style="bold",
     )
     yield Text(
@@ -145,9 +145,9 @@ def _list_columns(title: str) -> tuple[Column[PromisePart], ...]:
     return (
         Column(title, lambda part: part.name),
         number_column("drains", lambda part: part.begun),
-        Column("promised", lambda part: describe_amounts(part.promised)),
+        Column("promised", lambda part: format_amounts(part.promised)),
         number_column("removed", lambda part: part.removed),
-        Column("saves", lambda part: describe_amounts(part.saves)),
+        Column("saves", lambda part: format_amounts(part.saves)),
         number_column("not removed", lambda part: part.unkept, rank=1),
         number_column("under way", lambda part: part.under_way, rank=3),
         number_column("setbacks", lambda part: part.setbacks, rank=2),

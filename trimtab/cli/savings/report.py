@@ -21,6 +21,7 @@ from trimtab.compaction.drain.savings import (
     add_amounts,
     convert_amount,
     format_amount,
+    format_amounts,
 )
 
 HOUR_SECONDS, DAY_SECONDS = 3600, 86_400
@@ -149,13 +150,8 @@ def _money(part: SavingsPart) -> str:
     return "–" if part.dollars_so_far is None else f"${part.dollars_so_far:,.2f}"
 
 
-def describe_amounts(amounts: Iterable[SavedAmount]) -> str:
-    """Returns the amounts as text, as in "$219 a month, 4 cores"; "–" if there are none."""
-    return ", ".join(format_amount(each.amount, each.unit) for each in amounts) or "–"
-
-
 _NODES: Column[SavingsPart] = Column("nodes", lambda part: str(part.nodes), value=lambda part: part.nodes)
-_SAVES: Column[SavingsPart] = Column("saves", lambda part: describe_amounts(part.saves))
+_SAVES: Column[SavingsPart] = Column("saves", lambda part: format_amounts(part.saves))
 _SAVED: Column[SavingsPart] = Column("saved so far, at most", _money, value=lambda part: part.dollars_so_far, rank=1)
 
 

@@ -5,6 +5,7 @@ dates.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -103,6 +104,21 @@ def format_amount(amount: float, unit: str) -> str:
         return f"${amount:,.0f} a month" if amount >= 100 else f"${amount:,.2f} a month"
     number = f"{amount:,.1f}".removesuffix(".0")
     return f"{number} {unit.removesuffix('s') if amount == 1 else unit}"
+
+
+class AmountInUnit(Protocol):
+    """A converted amount, in any report."""
+
+    @property
+    def amount(self) -> float: ...
+
+    @property
+    def unit(self) -> str: ...
+
+
+def format_amounts(amounts: Iterable[AmountInUnit]) -> str:
+    """Returns the amounts as text, as in "$219 a month, 4 cores"; "–" if there are none."""
+    return ", ".join(format_amount(each.amount, each.unit) for each in amounts) or "–"
 
 
 def format_savings(nodes: int, worth: Mapping[str, int]) -> str:

@@ -39,7 +39,7 @@ def generated_cluster(seed):
             with contextlib.redirect_stderr(io.StringIO()):
                 items = list(generate_cluster(nodes, pods_per_node=pods, fill=fill, seed=dice.randrange(1 << 30)))
         except ValueError:
-            # Without a node of the dedicated pool, the generator finds no place for its pods.
+            # No node of the dedicated pool was drawn, or the nodes are full before all pods have a place.
             continue
     factors = {}
     for item in items:

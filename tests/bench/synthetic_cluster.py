@@ -57,6 +57,8 @@ ZONE_LABEL, HOSTNAME_LABEL = "topology.kubernetes.io/zone", "kubernetes.io/hostn
 DAEMON_CPU, DAEMON_MEMORY = 100, 128
 OVERHEAD_CPU, OVERHEAD_MEMORY = 100, 64
 MAX_TRIES, MAX_CANDIDATES = 40, 8
+MAX_WORKLOADS_WITHOUT_PLACE = 200
+"""So many workloads in a row for which no pod has a place: the nodes are full, and would stay so for ever."""
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -105,7 +107,8 @@ def generate_cluster(
 ) -> Iterator[Item]:
     """Yields the objects of the cluster.
 
-    fill: the share of the cluster's CPU that pods request. blocked: the share of the pods that may not move."""
+    fill: the share of the cluster's CPU that pods request. blocked: the share of the pods that may not move.
+    Raises ValueError if the drawn nodes have no place for the pods."""
     dice = random.Random(seed)
     items = [_node(number, dice) for number in range(nodes)]
     places = [_place(item) for item in items]
@@ -134,6 +137,7 @@ def _workload_items(
     mean_cpu = sum(cpu for cpu, _ in REQUESTS) / len(REQUESTS)
     scale = fill * capacity / pod_count / mean_cpu
     pods = number = used_cpu = 0
+    workloads_without_place = 0
     while pods < pod_count:
         workload = _workload(number, scale, dice)
         number += 1
@@ -151,6 +155,9 @@ def _workload_items(
             yield from _pod_with_volume(workload, replicas, place, blocked, dice)
             replicas += 1
             used_cpu += workload.scheduled_amounts()[0]
+        workloads_without_place = 0 if replicas else workloads_without_place + 1
+        if workloads_without_place == MAX_WORKLOADS_WITHOUT_PLACE:
+            raise ValueError(f"no place for {pod_count - pods} of {pod_count} pods")
         if replicas:
             pods += replicas
             yield from _budget(workload, replicas, dice)

@@ -73,9 +73,7 @@ class EndpointWatch:
         if self._stop.is_set():
             return
         name, service = item["metadata"]["name"], item["metadata"]["labels"]["kubernetes.io/service-name"]
-        conditions = [one.get("conditions", {}) for one in item.get("endpoints") or ()]
-        ready = sum(bool(one.get("ready")) and one.get("serving") is not False for one in conditions)
-        self._slices[name] = (service, ready if is_there else 0)
+        self._slices[name] = (service, count_ready(item) if is_there else 0)
         count = sum(number for of, number in self._slices.values() if of == service)
         self.fewest[service] = min(self.fewest.get(service, count), count)
         now = time.monotonic()
@@ -83,6 +81,17 @@ class EndpointWatch:
             self._dark_since.setdefault(service, now)
         elif service in self._dark_since:
             self.dark[service] += now - self._dark_since.pop(service)
+
+
+def count_ready(endpoint_slice: Object) -> int:
+    """The endpoints of an EndpointSlice that are ready."""
+    conditions = [one.get("conditions", {}) for one in endpoint_slice.get("endpoints") or ()]
+    return sum(bool(one.get("ready")) and one.get("serving") is not False for one in conditions)
+
+
+def ready_endpoints(cluster: Cluster, app: str = "only") -> int:
+    """The endpoints of the Service that are ready: a pod that is ready becomes one a moment later."""
+    return sum(map(count_ready, cluster.list("EndpointSlice", selector=f"kubernetes.io/service-name={app}")))
 
 
 def service(app: str = "only") -> Object:
@@ -149,7 +158,7 @@ def two_nodes(cluster: Cluster, name: str, replicas: int = 1, spec: Object | Non
     spec = {"nodeSelector": {"pool": name}, "terminationGracePeriodSeconds": 1, **(spec or {})}
     cluster.deployment("only", replicas=replicas, cpu=f"{CPU}m", annotations=SLOW, spec=spec)
     cluster.apply(service())
-    cluster.eventually(lambda: len(cluster.running("app=only")) == replicas)
+    cluster.eventually(lambda: ready_endpoints(cluster) == replicas)
     cluster.create(objects.node(f"{name}-b", cpu="8", memory="32Gi", pods=110, labels={"pool": name}, taints=()))
     cluster.deployment("many", replicas=6, cpu="900m", spec={"nodeName": f"{name}-b"})
     cluster.eventually(lambda: len(cluster.running("app=many")) == 6)

@@ -168,13 +168,13 @@ def test_rights_that_are_taken_away_stop_the_order_and_give_the_cordons_back(
     applied.cluster.patch(
         "Deployment",
         app,
-        {"spec": {"template": {"metadata": {"annotations": {"testbed.trimtab.dev/ready-after": "8s"}}}}},
+        {"spec": {"template": {"metadata": {"annotations": {"testbed.trimtab.dev/ready-after": "20s"}}}}},
     )
-    applied.cluster.eventually(lambda: len(applied.cluster.running(f"app={app}")) == 4, within=90)
+    applied.cluster.eventually(lambda: len(applied.cluster.running(f"app={app}")) == 4, within=180)
     create_order(ours, *nodes[:2], user=user, name="lost")
     ours.eventually(lambda: status(ours, "lost").get("phase") == "Draining", within=40)
     ours.delete("ClusterRoleBinding", f"role-{user}-{user}")
-    told = wait_for_phase(ours, "Failed", "lost", within=60)
+    told = wait_for_phase(ours, "Failed", "lost", within=90)
     assert told["reason"] == "order-author-not-permitted"
     ours.eventually(lambda: not cordoned(ours, nodes), within=30)
     assert not [name for name in nodes if noted(ours.get("Node", name))]

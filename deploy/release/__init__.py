@@ -1,1 +1,1 @@
-"""Make a release: docs/how-to/release.md."""
+"""Make a release: deploy/release/README.md."""

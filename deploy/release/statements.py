@@ -106,7 +106,7 @@ def provenance(origin: Origin, digests: Mapping[str, str], image: str) -> dict[s
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {
             "buildDefinition": {
-                "buildType": f"{origin.repository}/blob/main/docs/how-to/release.md",
+                "buildType": f"{origin.repository}/blob/main/deploy/release/README.md",
                 "externalParameters": {"version": origin.version, "repository": origin.repository, "image": image},
                 "resolvedDependencies": [source],
             },

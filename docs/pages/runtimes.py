@@ -51,8 +51,8 @@ record says that the runtime was not known. `unknownRuntime: keep` leaves it, wi
 An action with `required: true` removes every limit. A [compiled policy](../explanation/without-a-webhook.md) finds the
 same signs, but no settings that free a limit.
 
-The text itself is not stored: a [capture](../how-to/use-the-command.md) holds only which runtime of this list a
-container shows, and which limits are free.
+The text itself is not stored: a [capture](../how-to/plan-a-pool.md#1-take-a-snapshot) holds only which runtime
+of this list a container shows, and which limits are free.
 
 ## The runtimes
 

@@ -44,7 +44,7 @@ def explain(*arguments: str) -> Result:
         ("trimtab_reviews_total", "Type: counter by path, code, in reviews"),
         ("trimtab_review_duration_seconds_bucket", "Exported by trimtab webhook."),
         ("trimtab_build_info", "Exported by trimtab webhook, "),
-        ("TrimtabCertificateExpires", "See rotate certificates (docs/how-to/rotate-certificates.md)."),
+        ("TrimtabCertificateExpires", "See certificates (docs/how-to/firewalls-and-certificates.md#certificates)."),
         ("commitments", "instance type: nodes of it that are paid for"),
     ],
 )

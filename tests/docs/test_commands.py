@@ -15,7 +15,8 @@ from tests.docs.test_links import PAGES, ROOT
 from trimtab.cli.command_tree import iterate_contexts
 
 _SHOWN = re.compile(r"^(?:    |\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/|kubectl )?trimtab (.+)$", re.MULTILINE)
-_BLOCKS = re.compile(r"```(?:sh|console|bash)?\n(.*?)```", re.DOTALL)
+_BLOCKS = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+_KINDS = ("", "sh", "console", "bash")
 
 _COMMANDS = {context.command_path: context.command for context in iterate_contexts()}
 
@@ -23,7 +24,7 @@ _COMMANDS = {context.command_path: context.command for context in iterate_contex
 def shown(page: Path) -> Iterator[str]:
     """Lines of code blocks, fenced or indented, that begin with the command; what a shell adds is cut off."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    fenced = [line for block in _BLOCKS.findall(text) for line in block.splitlines()]
+    fenced = [line for kind, block in _BLOCKS.findall(text) if kind in _KINDS for line in block.splitlines()]
     indented = [line for line in text.splitlines() if line.startswith("    ")]
     for line in [*fenced, *indented]:
         result = _SHOWN.match(line)
@@ -31,7 +32,7 @@ def shown(page: Path) -> Iterator[str]:
             yield re.split(r"\s+#|\s[|>;]|\s&&|\s&$", result[1])[0].strip()
 
 
-CASES = [(page, line) for page in PAGES if page.parent.name != "reference" for line in dict.fromkeys(shown(page))]
+CASES = [(page, line) for page in PAGES for line in dict.fromkeys(shown(page))]
 
 
 def problem(line: str) -> str:

@@ -54,7 +54,7 @@ def test_make_targets_that_a_page_names_exist() -> None:
         (ROOT / name).read_text()
         for name in ("Makefile", "tests/controlplane/Makefile.inc", "tests/bench/Makefile.inc")
     )
-    for page in ("README.md", "CONTRIBUTING.md", "docs/how-to/release.md"):
+    for page in ("README.md", "CONTRIBUTING.md", "deploy/release/README.md"):
         for target in re.findall(r"(?:`| {4})make ([a-z][a-z0-9-]+)", (ROOT / page).read_text()):
             assert re.search(rf"^{target}:", makefiles, re.MULTILINE), f"{page}: make {target}"
 

@@ -9,9 +9,12 @@ ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page: str, kind: str) -> list[str]:
-    """Fenced blocks of one kind (`sh`, `yaml`), in their order. `page` is a path from the root."""
+def blocks(page: str, kind: str, section: str = "") -> list[str]:
+    """Fenced blocks of one kind (`sh`, `yaml`) of a page, a path from the root, or of one of its sections, in their
+    order."""
     text = (ROOT / page).read_text(encoding="utf-8")
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     return [body for result, body in _BLOCK.findall(text) if result == kind]
 
 

@@ -3,7 +3,7 @@
 Every probe is a pod nobody has placed; the scheduler tells on which nodes it could go, `scheduling.filters` tells
 the same from what the API server held before. Where we say yes and the scheduler no, a drain would leave a pod without
 a place: that must never be. The other way round costs a saving only; which kinds of it there are is in
-docs/explanation/fit-and-the-scheduler.md.
+docs/explanation/promises.md.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def test_coexist(desk: Desk) -> None:
 
 
 def test_upgrade(desk: Desk) -> None:
-    upgrade, restart, brake = blocks(f"{HOW_TO}/upgrade.md", "sh")
+    upgrade, restart, brake = blocks(f"{HOW_TO}/install-in-a-cluster.md", "sh", "Upgrade and downgrade")
     assert "CustomResourceDefinition" in desk.types(upgrade)
     desk.here.apply()  # the Service of this installation is another than a cluster's
     desk.here.cluster.eventually(desk.here.calls, within=60, what="called again")

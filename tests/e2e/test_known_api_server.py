@@ -23,7 +23,7 @@ from tests.e2e.charts import Helm
 from tests.e2e.ours import Ours, following
 from tests.e2e.pages import ROOT, blocks, files
 
-PAGE = "docs/how-to/rotate-certificates.md"
+PAGE = "docs/how-to/firewalls-and-certificates.md"
 ETC = "/etc/kubernetes"
 HOST = "trimtab-webhook.trimtab-system.svc"
 

@@ -34,7 +34,7 @@ from trimtab.recommender.reservations import RESERVATIONS_NAME, ReservationMeasu
 from trimtab.runtime import log
 
 MIB = 1 << 20
-GUIDE = Path(__file__).resolve().parents[2] / "docs/how-to/choose-machine-types.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs/how-to/find-what-is-idle.md"
 READER = "reservations-reader"
 CONFIGZ = {
     "kubeletconfig": {

@@ -244,7 +244,7 @@ class Pool:
     a new node that differs in one of them, `underUsed` does not count"""
     surge: Annotated[int, DocumentField("surge.extraPods", whole_number(0, MAX_SURGE))] = 0
     """where a disruption budget allows no eviction, so many pods more than it wants a Deployment may have for a while,
-    so that the budget allows one ([how](../how-to/surge-before-evictions.md)). The compactor does so only in the
+    so that the budget allows one ([how](../how-to/move-pods.md#one-pod-more-first)). The compactor does so only in the
     namespaces in which it may scale; 0: such pods stay"""
     max_term_cost: Annotated[int, DocumentField("podTerms.maxCost", whole_number())] = 20
     """as how many further evictions the pods of a node together may count in the order of drains, by their own
@@ -254,10 +254,10 @@ class Pool:
     they never count"""
     groups: Annotated[GroupMode, DocumentField("groups", one_of(GroupMode))] = GroupMode.STAY
     """pods that live and die together, on several nodes of the pool. `move`: one eviction of each at the same time
-    ([how](../how-to/move-groups.md))"""
+    ([how](../how-to/move-pods.md#a-whole-group))"""
     group_labels: Annotated[tuple[str, ...], DocumentField("groupLabels", NAMES)] = ()
     """further labels of pods that live and die together: pods of a namespace with an equal value of one of them, if one
-    of these pods runs on a node of the pool ([how](../how-to/move-groups.md#pods-that-trimtab-does-not-recognise))"""
+    of these pods runs on a node of the pool ([how](../how-to/move-pods.md#pods-that-trimtab-does-not-recognise))"""
     resize_canary: Annotated[int, DocumentField("resize.canary", whole_number(1))] = 10
     """of a workload's running pods, percent that policies with `running: resize` resize first, at least one; each
     verified wave doubles it ([how](../how-to/size-requests.md#resize-running-pods))"""

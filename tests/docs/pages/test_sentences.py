@@ -10,7 +10,7 @@ from docs.pages.sentences import first_clause, first_sentence, summarize_advice
     [
         ("One thing. Another thing.", "One thing."),
         ("A version such as 1.33 counts. `x` does not.", "A version such as 1.33 counts."),
-        ("See docs/how-to/upgrade.md for more. Then go on.", "See docs/how-to/upgrade.md for more."),
+        ("See docs/how-to/see-it.md for more. Then go on.", "See docs/how-to/see-it.md for more."),
         ("without an end", "without an end"),
         ("over two\nlines. Rest.", "over two lines."),
     ],

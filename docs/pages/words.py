@@ -13,7 +13,6 @@ import msgspec
 from docs.pages.schemas import type_of
 from trimtab.cli.catalog import COLUMN, REPORT_FIELD, WORD, CatalogEntry
 from trimtab.cli.output import ReportPart
-from trimtab.cluster.format_count import format_count
 
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "vocabulary.md"
 COLUMNS = Path(__file__).with_name("columns.txt")
@@ -21,8 +20,11 @@ COLUMNS = Path(__file__).with_name("columns.txt")
 COLUMNS_PAGE = "docs/reference/vocabulary.md#columns-of-tables"
 _ENTRY = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?: \*(.+)\*)?$", re.MULTILINE)
 """The words, what they mean, and where they come from; of a column, what prints it."""
-MAX_MEANINGS = 4
-"""The number of meanings of one field that its entry has. A name such as `pods` is in many reports."""
+_OF_EVERY_DOCUMENT = {
+    "api_version": "The version of the document's format, trimtab.dev/v1alpha1.",
+    "kind": "The kind of the document, such as PlanReport.",
+}
+"""The attributes that every whole report has, so that none describes them."""
 
 
 def vocabulary() -> Iterator[CatalogEntry]:
@@ -58,11 +60,10 @@ def _plain(text: str) -> str:
 def report_fields(
     reports: Mapping[str, type[ReportPart]], docs_of: Callable[[Any], dict[str, str]]
 ) -> Iterator[CatalogEntry]:
-    """An entry for each name of a field, with its meanings in the reports.
+    """An entry for each name of a field, with its meanings in the reports. A field without a docstring means nothing.
 
     reports: name of the schema's file → report; docs_of: class → field → its text."""
-    own: dict[str, dict[str, str]] = {}
-    parts: dict[str, dict[str, str]] = {}
+    commands: dict[str, dict[str, dict[str, None]]] = {}
     types: dict[str, dict[str, None]] = {}
     # Classes of the API have some names that classes of reports have as well.
     classes = {one.__name__: one for one in sorted(_parts(msgspec.Struct), key=lambda one: issubclass(one, ReportPart))}
@@ -70,20 +71,16 @@ def report_fields(
         command = " ".join(takewhile(re.compile(r"[a-z][a-z-]*").fullmatch, report.printed_by.split()))
         for name, schema in msgspec.json.schema(report)["$defs"].items():
             part = classes[name]
-            docs, whole = docs_of(part), " ".join((part.__doc__ or "").partition("\n\n")[0].split())
+            docs = (_OF_EVERY_DOCUMENT if part is report else {}) | docs_of(part)
             for attribute, field in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
                 types.setdefault(field, {})[type_of(schema["properties"][field]).replace("`", "")] = None
                 if attribute in docs:
-                    own.setdefault(field, {}).setdefault(docs[attribute], command)
-                else:
-                    parts.setdefault(field, {}).setdefault(f"A field of this part of the report: {whole}", command)
+                    commands.setdefault(field, {}).setdefault(docs[attribute], {})[command] = None
     for field in sorted(types):
-        # What a field is says more than what it is a part of.
-        means = _join_meanings(own.get(field) or parts[field])
         yield CatalogEntry(
             kind=REPORT_FIELD,
             name=field,
-            means=means,
+            means=_list_meanings(commands.get(field, {})),
             value=" or ".join(types[field]),
             page="docs/reference/json-schemas.md",
         )
@@ -95,8 +92,7 @@ def _parts(base: type[msgspec.Struct]) -> Iterable[type[msgspec.Struct]]:
         yield from _parts(one)
 
 
-def _join_meanings(commands_by_meaning: Mapping[str, str]) -> str:
-    texts = [f"`{command}`: {_plain(means)}" for means, command in commands_by_meaning.items()]
-    more = len(texts) - MAX_MEANINGS
-    rest = [f"The name has {format_count(more, 'more meaning')} in other reports."] if more > 0 else []
-    return " ".join([*texts[:MAX_MEANINGS], *rest])
+def _list_meanings(commands_by_meaning: Mapping[str, Iterable[str]]) -> str:
+    """A line for each meaning, after the commands whose reports have it: first the meaning that most commands have."""
+    rows = [(", ".join(f"`{one}`" for one in found), _plain(means)) for means, found in commands_by_meaning.items()]
+    return "\n".join(f"{names}: {means}" for names, means in sorted(rows, key=lambda row: -row[0].count(",")))

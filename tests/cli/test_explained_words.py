@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from docs.pages.field_docs import own_docs
+from docs.pages.schemas import list_reports
 from tests.architecture.source_words import ROOT, SourceFile, messages, source_files
 from trimtab.cli.catalog import COLUMN, REPORT_FIELD, WORD, find_entries, load_catalog
 from trimtab.cli.explain.verb_options import find_options
+from trimtab.cli.output import ReportPart
 from trimtab.cluster.pool import PRESETS
 
 WORDS = {
@@ -32,6 +36,7 @@ OTHER_THINGS = {
     "trimtab.dev/watchdog": "the name of a controller, which Events show",
     "trimtab.dev/schemas": "the address of the schemas",
 }
+MEANING = re.compile(r"(`trimtab [a-z -]+`(, )?)+: .{8,}")
 OWN_OPTIONS = ("autoscaler-flags", "fix", "usage", "cluster", "take-over", "params")
 
 
@@ -105,6 +110,57 @@ def test_explain_knows_every_field_of_every_report() -> None:
     names = {name for schema in schemas for part in schema["$defs"].values() for name in part.get("properties", ())}
     assert len(names) > 300
     assert sorted(name for name in names if not find_entries(catalog, name)) == []
+
+
+def test_every_meaning_of_a_field_is_that_of_the_field_itself() -> None:
+    """A field without a docstring has no meaning: what its report is about would say nothing of it."""
+    lines = [
+        (entry.name, line)
+        for entry in load_catalog()
+        if entry.kind == REPORT_FIELD
+        for line in entry.means.splitlines()
+    ]
+    assert len(lines) > 700
+    assert [name for name, line in lines if not MEANING.fullmatch(line)] == []
+
+
+@pytest.mark.parametrize("report", ["plan-report", "room-report"])
+def test_every_field_in_each_part_of_a_plan_has_a_docstring(report: str) -> None:
+    schema = msgspec.json.schema(list_reports()[report])
+    parts = {part.__name__: part for part in _list_parts(ReportPart)}
+    fields = [(name, attribute) for name in schema["$defs"] for attribute in parts[name].__struct_fields__]
+    assert len(fields) > 10
+    assert [
+        (name, attribute)
+        for name, attribute in fields
+        if attribute not in ("api_version", "kind") and attribute not in own_docs(parts[name])
+    ] == []
+
+
+def _list_parts(base: type[ReportPart]) -> Iterator[type[ReportPart]]:
+    for part in base.__subclasses__():
+        yield part
+        yield from _list_parts(part)
+
+
+@pytest.mark.parametrize(
+    ("path", "fact"),
+    [
+        ("plan.waves", "The drains"),
+        ("drain.waves", "number of waves"),
+        ("waves", "`trimtab drain`: The number"),
+        ("replace.replacements", "The replacements"),
+        ("fleet plan.nodesToRemove", "the plan removes"),
+    ],
+)
+def test_a_field_of_a_report_is_found_by_its_command_and_its_path(path: str, fact: str) -> None:
+    [entry] = find_entries(load_catalog(), path)
+    assert fact in entry.means
+
+
+@pytest.mark.parametrize("path", ["plan.nothing", "nothing.waves", "plan."])
+def test_a_path_of_no_report_is_not_known(path: str) -> None:
+    assert find_entries(load_catalog(), path) == []
 
 
 @pytest.mark.parametrize("word", [*PRESETS, "wave", "surge", "severity", "confidence", "grace", "more nodes"])

@@ -31,6 +31,9 @@ REASON, RULE, CHECK, ALERT, SETTING, POLICY_FIELD, POOL_FIELD, METRIC, WORD, COL
 ORDER_FIELD: Final = "DrainOrder field"
 FILE: Final = "catalog.json"
 MAX_SUGGESTIONS = 5
+MAX_MEANINGS, MAX_COMMANDS = 4, 3
+"""How many meanings of a report's field are shown, unless its command is given, and how many commands of a meaning. A
+name such as `pods` is in many reports."""
 MARK_PREFIX = "trimtab.dev/"
 """The prefix of Trimtab's annotations, labels and taints. `trimtab explain` also finds them without this prefix."""
 
@@ -41,6 +44,7 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     kind: str
     name: str
     means: str
+    """What the name means; of a field of reports, a line for each meaning, after the commands whose reports have it."""
     todo: str = ""
     """What the user should do; empty if nothing is to be done."""
     value: str = ""
@@ -68,10 +72,11 @@ def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntr
     Fields of a policy are found with and without their first words (`podpolicy.spec.rollout`, `spec.rollout`,
     `rollout`), fields of a pool with and without `pool.`. If there is no such field, the fields whose paths end with
     the name are returned (`requests.cpu`), of a single word (`override`) the first ones. The name of a group of pool
-    fields (`pace`) stands for its fields.
+    fields (`pace`) stands for its fields. A field of a report has the meanings in all reports (`waves`), or in those of
+    a command (`plan.waves`, `fleet plan.nodes`).
     """
     wanted = _normalize(name)
-    exact = [entry for entry in catalog if wanted in _spellings(entry)]
+    exact = [_select_meanings(entry) for entry in catalog if wanted in _spellings(entry)]
     group = _find_group(catalog, wanted.removeprefix("pool."))
     if group is not None and all(entry.kind != POOL_FIELD for entry in exact):
         return [*exact, group]
@@ -79,8 +84,38 @@ def find_entries(catalog: Sequence[CatalogEntry], name: str) -> list[CatalogEntr
         return exact
     ends = [entry for entry in catalog if _normalize(entry.name).endswith(f".{wanted}")]
     if "." in wanted:
-        return ends
+        return ends or _find_report_field(catalog, wanted)
     return [entry for entry in ends if entry.kind in (POLICY_FIELD, POOL_FIELD, ORDER_FIELD)][:MAX_SUGGESTIONS]
+
+
+def _find_report_field(catalog: Sequence[CatalogEntry], wanted: str) -> list[CatalogEntry]:
+    """Returns the field of a path inside a report, `COMMAND.….FIELD` or `FIELD.….FIELD`; nothing if there is none."""
+    first, last = wanted.partition(".")[0], wanted.rpartition(".")[2]
+    command = f"`trimtab {first}`"
+    fields = [entry for entry in catalog if entry.kind == REPORT_FIELD]
+    if not any(command in entry.means or first in _spellings(entry) for entry in fields):
+        return []
+    return [_select_meanings(entry, command) for entry in fields if last in _spellings(entry)]
+
+
+def _select_meanings(entry: CatalogEntry, command: str = "") -> CatalogEntry:
+    """Returns a field of reports with the meanings that are shown: all in the reports of the command, if it has any,
+    else the most frequent ones, where many commands are not named. Returns every other entry as it is."""
+    if entry.kind != REPORT_FIELD:
+        return entry
+    meanings = [(commands, means) for commands, _, means in (line.partition(": ") for line in entry.means.splitlines())]
+    lines = [means for commands, means in meanings if command in commands.split(", ")]
+    if not lines:
+        shown, rest = meanings[:MAX_MEANINGS], meanings[MAX_MEANINGS:]
+        lines = [
+            f"{commands if commands.count(',') < MAX_COMMANDS else 'In many reports'}: {means}"
+            for commands, means in shown
+        ]
+        if rest:
+            example = f"{rest[0][0].partition(',')[0].strip('`').removeprefix('trimtab ')}.{entry.name}"
+            word = f'"{example}"' if " " in example else example
+            lines.append(f"{len(rest)} more in the reports of other commands, such as `trimtab explain {word}`.")
+    return msgspec.structs.replace(entry, means="\n".join(lines))
 
 
 def _find_group(catalog: Sequence[CatalogEntry], wanted: str) -> CatalogEntry | None:

@@ -167,6 +167,7 @@ class ProblemReport(ReportPart, frozen=True):
     """A problem of a certificate."""
 
     code: str
+    """The code of the problem, such as key-mismatch."""
     text: str
 
 
@@ -177,13 +178,19 @@ class CertsReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "CertsReport"
     folder: str
+    """Where the certificate was read: a folder, or the Secret as NAMESPACE/NAME."""
     names: list[str]
+    """The host names and addresses that the certificate is valid for."""
     not_before: str | None
+    """When the certificate becomes valid, as RFC 3339; null if it cannot be read."""
     not_after: str | None
+    """When the certificate expires, as RFC 3339; null if it cannot be read."""
     days_left: float
+    """The days until the certificate expires; negative if it has expired, 0 if it cannot be read."""
     usable: bool
     """Whether a client that trusts ca.crt would now accept a server with this certificate."""
     problems: list[ProblemReport]
+    """What is wrong with the certificate; empty if nothing is."""
 
 
 @click.group("certs", cls=SuggestingGroup)

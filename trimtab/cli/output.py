@@ -168,8 +168,11 @@ class ReasonReport(ReportPart, frozen=True, kw_only=True):
     """A reason in a report: a stable code, a sentence, and the URL of the documentation page about the code."""
 
     code: str
+    """The code of the reason: `trimtab explain CODE` says what it means and what to do."""
     text: str
+    """The reason as a sentence with its values."""
     page: str
+    """The page of the documentation about the code, with its anchor."""
 
 
 def report_reason(reason: Reason) -> ReasonReport:

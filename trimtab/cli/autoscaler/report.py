@@ -22,7 +22,9 @@ class ReplayRow(ReportPart, frozen=True, kw_only=True):
 
     flags: list[str]
     mean_nodes: float
+    """The number of nodes, on average over the replayed hours."""
     final_nodes: int
+    """The number of nodes at the end of the replay."""
     removed: int
     evictions: int
     bought: int
@@ -47,6 +49,7 @@ class AutoscalerProposeReport(ReportPart, frozen=True, kw_only=True):
     pods: int
     reason: ReasonReport
     present: ReplayRow
+    """What happens with the present flags."""
     proposed: ReplayRow
     replays: list[ReplayRow]
     """The results of all sets of flags, the cheapest first."""

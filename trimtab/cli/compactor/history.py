@@ -30,11 +30,14 @@ class RecordReport(ReportPart, frozen=True, kw_only=True):
     pool: str
     what: str
     code: str
+    """The code of the reason for the decision."""
     why: str
     node: str
     pod: str
     drain: str
+    """The identifier of the drain that the decision is part of; empty if it is part of none."""
     rehearsed: bool
+    """Whether the compactor only rehearsed: it decided, and wrote nothing."""
 
 
 class HistoryReport(ReportPart, frozen=True, kw_only=True):

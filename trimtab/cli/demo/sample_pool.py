@@ -9,8 +9,8 @@ from rich.text import Text
 
 from trimtab.cli.reporting.draw import build_grid
 from trimtab.cli.reports import plan as report_module
-from trimtab.cli.reports.node_costs import format_saving
-from trimtab.cli.reports.plan import Fill, NodeReport, PlanReport
+from trimtab.cli.reports.node_costs import Fill, NodeReport, format_saving
+from trimtab.cli.reports.plan import PlanReport
 from trimtab.cli.reports.plan_table import GREY
 from trimtab.cluster.api.pod import Pod
 from trimtab.cluster.cluster_state import snapshot_inventory

@@ -109,6 +109,7 @@ class DoctorFindingReport(ReportPart, frozen=True, kw_only=True):
     check: str
     """The name of the check, in kebab-case; it never changes."""
     asks: str
+    """What the check asks, as a question."""
     severity: str
     """ok, warn or error; unknown if the check could not be made, which never counts as ok."""
     reason: ReasonReport
@@ -123,6 +124,7 @@ class DoctorReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "DoctorReport"
     server: str
+    """The version of the API server, such as v1.36.3."""
     namespace: str
     at: str
     """The time of the report by this machine's clock, as RFC 3339."""

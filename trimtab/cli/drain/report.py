@@ -37,9 +37,11 @@ class OrderNodeReport(ReportPart, frozen=True, kw_only=True):
     """One node of the order."""
 
     name: str
+    """The name of the node."""
     wave: int | None
     """The number of its wave, from 1; null if the node cannot be emptied."""
     moves: list[OrderMoveReport]
+    """The evictions of the node's pods, each with the node that has room for the new pod."""
     longest_grace_seconds: int
     blocked: ReasonReport | None
     """Why the node cannot be emptied; null if it can."""
@@ -57,6 +59,7 @@ class OrderBudgetReport(ReportPart, frozen=True, kw_only=True):
     """A PodDisruptionBudget of pods of the order."""
 
     name: str
+    """The budget, as namespace/name."""
     allowed: int
     """How many evictions it allows at present."""
     needed: int
@@ -81,13 +84,16 @@ class DrainPlanReport(ReportPart, frozen=True, kw_only=True):
     may_begin: bool
     """Whether the order would begin."""
     waves: int
+    """The number of waves in which the nodes are emptied."""
     nodes: list[OrderNodeReport]
     evictions: int
     stop_seconds: int
     """How many seconds the pods may take to stop, all waves together: an estimate without the time in which successors
     start."""
     budgets: list[OrderBudgetReport]
+    """The PodDisruptionBudgets of pods of the order."""
     unmovable: list[UnmovablePodReport]
+    """The pods that cannot be evicted, each with the reason; empty if all can."""
     missing: MissingRoomReport | None
     """Null if there is room for all pods."""
     notes: list[str]

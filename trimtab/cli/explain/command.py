@@ -23,8 +23,10 @@ class ExplainedFieldReport(ReportPart, frozen=True, kw_only=True):
     """A field inside an explained field."""
 
     name: str
+    """The path of the field inside the explained one."""
     value: str
     means: str
+    """What the field means, in one text."""
 
 
 class ExplanationReport(ReportPart, frozen=True, kw_only=True):
@@ -34,15 +36,19 @@ class ExplanationReport(ReportPart, frozen=True, kw_only=True):
     """reason, rule, check, alert, setting, policy field, pool field, DrainOrder field, annotation, label, taint,
     metric, word, column, report field or option."""
     name: str
+    """The explained name as Trimtab writes it, whatever its case was on the command line."""
     value: str
     """The type of a field, the default of a setting, the labels and the unit of a metric, the verbs with an option, the
     kinds that have an annotation, label or taint, the origin of a word, or the commands that print a column; empty for
     all other names."""
     means: str
+    """What the name means, in one text."""
     todo: str
     """What the user should do; empty if nothing is to be done."""
     page: str
+    """The page of the documentation in the sources, with its anchor."""
     fields: list[ExplainedFieldReport]
+    """The fields directly inside the explained field; empty for everything else."""
 
 
 class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
@@ -52,6 +58,7 @@ class ExplanationsReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "ExplanationsReport"
     explanations: list[ExplanationReport]
+    """The explanations, in the order of the names on the command line; a name may have several."""
 
 
 _VALUE_TITLES = {

@@ -21,6 +21,7 @@ class GroupTypeReport(ReportPart, frozen=True, kw_only=True):
     """One machine type for a group of clusters."""
 
     name: str
+    """The machine type."""
     nodes: int
     """The number of nodes that the workload of all clusters together needs, by the sums of its requests."""
     monthly_cost: float
@@ -34,10 +35,12 @@ class MachineGroupReport(ReportPart, frozen=True, kw_only=True):
     region: str
     """The region of the clusters; empty if their nodes name no region, or several regions."""
     architectures: list[str]
+    """The architectures of the clusters' nodes, such as amd64."""
     clusters: list[str]
     cores: float
     """The sum of the cores that all pods request, without the pods of DaemonSets."""
     gib: float
+    """The sum of the GiB of memory that all pods request, without the pods of DaemonSets."""
     gib_per_core: float
     nodes: int
     monthly_cost: float | None

@@ -42,12 +42,15 @@ class RequestLine(ReportPart, frozen=True, kw_only=True):
     """The number of cores that are requested today. This amount and all amounts below are null if the present requests
     are not known."""
     cpu_proposed: float | None
+    """The cores that would be requested with the recommendations."""
     memory_now: float | None
     """The requested GiB of today."""
     memory_proposed: float | None
+    """The GiB that would be requested with the recommendations."""
     monthly_now: float | None
     """The cost of today's requests in dollars per month."""
     monthly_proposed: float | None
+    """The cost of the recommended requests in dollars per month."""
     monthly_saved: float | None
     """The dollars per month that the recommendations save; negative if they cost more."""
     monthly_waste: float | None
@@ -63,15 +66,20 @@ class DecisionReport(ReportPart, frozen=True, kw_only=True):
     workload: str
     """The workload of the container, as Kind/name."""
     container: str
+    """The name of the container."""
     team: str
+    """The value of the label for teams; empty if pod and namespace lack the label."""
     replicas: int | None
     cpu_now: str | None
     cpu_proposed: str | None
+    """The recommended cpu request, such as 250m; null if the request stays."""
     memory_now: str | None
     memory_proposed: str | None
+    """The recommended memory request, such as 512Mi; null if the request stays."""
     cpu_reason: str
     """The code of the reason for the recommended cpu request."""
     memory_reason: str
+    """The code of the reason for the recommended memory request."""
     monthly_saved: float | None
 
 
@@ -85,16 +93,19 @@ class FleetRecommendReport(ReportPart, frozen=True, kw_only=True):
     """The time of the report, as RFC 3339. The age of the usage is measured back from it."""
     days: int
     rule: str
+    """The rule of the recommendations, such as adaptive or p95."""
     total: RequestLine
     clusters: list[RequestLine]
     """The sums by cluster. This list and those below are sorted by waste, the largest first."""
     teams: list[RequestLine]
     namespaces: list[RequestLine]
+    """The sums by namespace and cluster."""
     largest: list[DecisionReport]
     """The containers whose cost changes most."""
     gone: dict[str, int]
     """Cluster → the number of containers that have usage but no longer have a pod. They are not part of any sum."""
     failures: list[FailureReport]
+    """The clusters that were left out, each with what could not be read."""
     notes: list[str]
 
 
@@ -104,6 +115,7 @@ class ClusterPlanLine(ReportPart, frozen=True, kw_only=True):
     cluster: str
     nodes: int
     nodes_to_remove: int
+    """The number of nodes that the plan removes."""
     evictions: int
     karpenter_nodes: int
     """The number of nodes that Karpenter created; the plan does not change them."""
@@ -121,6 +133,7 @@ class PoolLine(ReportPart, frozen=True, kw_only=True):
     """The name of the pool; empty for nodes in no pool."""
     nodes: int
     nodes_to_remove: int
+    """The number of the pool's nodes that the plan removes."""
     monthly_cost: float | None
     monthly_saved: float | None
 
@@ -133,6 +146,7 @@ class FleetPlanReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "FleetPlanReport"
     nodes: int
     nodes_to_remove: int
+    """The number of nodes that the plans of all clusters remove."""
     evictions: int
     monthly_cost: float
     """The cost in dollars per month of all nodes whose price is known."""
@@ -142,6 +156,7 @@ class FleetPlanReport(ReportPart, frozen=True, kw_only=True):
     pools: list[PoolLine]
     """The pools of all clusters, the largest saving first."""
     failures: list[FailureReport]
+    """The clusters that were left out, each with what could not be read."""
 
 
 class MergeReport(ReportPart, frozen=True, kw_only=True):
@@ -151,11 +166,14 @@ class MergeReport(ReportPart, frozen=True, kw_only=True):
     target: str
     monthly_saved: float
     nodes_removed: int
+    """The number of nodes of the source, which are no longer needed."""
     nodes_added: int
+    """The number of nodes that the target needs in addition."""
     pods: int
     volumes: int
     """The number of volumes that would have to be moved by hand."""
     shared_namespaces: list[str]
+    """The namespaces that both clusters have, which a merge would mix."""
     text: str
 
 
@@ -168,6 +186,7 @@ class FleetMachinesReport(ReportPart, frozen=True, kw_only=True):
     groups: list[MachineGroupReport]
     """The groups of similar clusters, the most expensive first."""
     failures: list[FailureReport]
+    """The clusters that were left out, each with what could not be read."""
     notes: list[str]
 
 
@@ -184,6 +203,7 @@ class ClusterMoneyLine(ReportPart, frozen=True, kw_only=True):
     """The dollars per month that a compaction would save today, with the present requests; null if no price is
     known."""
     nodes_to_remove: int
+    """The number of nodes that a compaction would remove today."""
     karpenter_nodes: int
     monthly_worst: float
     """The waste of requests plus the saving of the plan, in dollars per month. Clusters are sorted by this amount."""
@@ -211,6 +231,7 @@ class FleetReport(ReportPart, frozen=True, kw_only=True):
     machines: list[MachineGroupReport]
     """Machine types for groups of similar clusters."""
     failures: list[FailureReport]
+    """The clusters that were left out, each with what could not be read."""
     notes: list[str]
 
 

@@ -28,14 +28,17 @@ class ObjectName(ReportPart, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
+    """The name of the object."""
 
 
 class OrphanRow(ReportPart, frozen=True, kw_only=True):
     """One object that no other object names."""
 
     object: ObjectName
+    """The object that nothing names."""
     reason: ReasonReport
     created: str | None
+    """When the object was created, as RFC 3339; null if that is not known."""
     dollars_per_month: float | None
     """The list price of the object; null if it costs nothing or its price is not known."""
 
@@ -45,6 +48,7 @@ class UnjudgedRow(ReportPart, frozen=True, kw_only=True):
     API."""
 
     object: ObjectName
+    """The object that nothing names."""
     reason: ReasonReport
 
 
@@ -52,17 +56,23 @@ class UnknownRow(ReportPart, frozen=True, kw_only=True):
     """A part of the report that could not be determined, with the reason."""
 
     subject: str
+    """What could not be determined."""
     reason: ReasonReport
     have: str
+    """How much of the data there is, in words."""
     need: str
+    """How much of the data is needed, in words."""
 
 
 class SleeperRow(ReportPart, frozen=True, kw_only=True):
     """A workload with hours of the week in which it could sleep (be scaled to zero)."""
 
     object: ObjectName
+    """The workload."""
     windows: list[str]
+    """The times of the week in which it could sleep, in the report's time zone."""
     hours_per_week: int
+    """The hours of the week in which it could sleep."""
     weeks: int
     """The number of weeks of usage."""
     threshold_cores: float
@@ -76,9 +86,13 @@ class MissedSleepRow(ReportPart, frozen=True, kw_only=True):
     """A workload whose sleep schedule does not match its quiet hours."""
 
     object: ObjectName
+    """The workload."""
     schedule: str
+    """The object that has the schedule, with its time zone."""
     awake_and_quiet: list[str]
+    """The times of the week in which the schedule keeps the workload awake and it is quiet."""
     asleep_and_busy: list[str]
+    """The times of the week in which the workload should sleep and has usage."""
     dollars_per_month: float | None
     """The cost in dollars per month of the workload's requests in quiet hours in which its schedule keeps it awake."""
 
@@ -87,9 +101,12 @@ class ClaimRow(ReportPart, frozen=True, kw_only=True):
     """A PersistentVolumeClaim that is mostly empty or of an expensive StorageClass."""
 
     object: ObjectName
+    """The claim."""
     reason: ReasonReport
     used_bytes: int
+    """The bytes that are used, in the fullest of the summaries."""
     capacity_bytes: int
+    """The size of the volume's file system in bytes, by the kubelet."""
     dollars_per_month: float | None
 
 
@@ -102,12 +119,17 @@ class IdleReport(ReportPart, frozen=True, kw_only=True):
     zone: str
     """The time zone in which all hours of the report are given."""
     orphans: list[OrphanRow]
+    """The objects that no other object names."""
     checked: dict[str, int]
     """Kind → the number of objects that were checked."""
     unjudged: list[UnjudgedRow]
+    """The objects that nothing names and a program may read all the same, each with the sign of that."""
     sleepers: list[SleeperRow]
+    """The workloads that could sleep for some hours of the week; empty without --usage."""
     missed_sleep: list[MissedSleepRow]
+    """The workloads whose schedule of sleep does not match their usage; empty without --usage."""
     claims: list[ClaimRow]
+    """The claims that are mostly empty, or of an expensive class; empty without --summary."""
     unknown: list[UnknownRow]
     notes: list[str]
 

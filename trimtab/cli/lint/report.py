@@ -26,23 +26,29 @@ class LintFindingReport(ReportPart, frozen=True, kw_only=True):
     """One finding of a rule."""
 
     rule: str
+    """The code of the rule, such as L01."""
     severity: str
     """The severity: error, warning or info."""
     kind: str
     namespace: str
     """The namespace of the object; empty if it is cluster-scoped."""
     name: str
+    """The name of the object."""
     field: str
+    """The path of the field that has the problem; empty if it is no single field."""
     file: str
     """The file of the object; empty if the object was read from a cluster."""
     line: int | None
+    """The line of the field in its document; null if the document is not known."""
     sentence: str
+    """What is wrong, as a sentence with the values."""
     outcome: str
     """What will happen in the cluster if the finding is not fixed."""
     fix: str
     fixable: bool
     """Whether `--fix` writes the change that fixes the finding."""
     page: str
+    """The page of the documentation about the rule, with its anchor."""
 
     def on_one_line(self) -> "LintFindingReport":
         """Returns the finding without line ends in its texts."""
@@ -54,7 +60,9 @@ class LintIgnoredReport(ReportPart, frozen=True, kw_only=True):
     """A finding that an annotation of the object excludes."""
 
     rule: str
+    """The code of the rule that the annotation excludes."""
     object: str
+    """The object, as a kind with namespace and name."""
     reason: str
     """The reason in the annotation; empty if it gives none."""
 
@@ -76,6 +84,7 @@ class LintReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "LintReport"
     findings: list[LintFindingReport]
     ignored: list[LintIgnoredReport]
+    """The findings that annotations of the objects exclude."""
     accepted: int
     """The number of findings that the baseline accepts; they are not among `findings`."""
     gone: list[str]
@@ -83,8 +92,10 @@ class LintReport(ReportPart, frozen=True, kw_only=True):
     comparison: LintComparisonReport | None
     """With files and a cluster: what applying the files changes. Otherwise null."""
     not_checked: list[str]
+    """The rules that lacked data, each with what is missing, as text."""
     notes: list[str]
     objects: int
+    """The number of objects that were checked."""
     rules: int
     """The number of rules that were checked."""
     counts: dict[str, int]

@@ -16,8 +16,8 @@ from markupsafe import Markup
 
 from trimtab.cli.page.before_after import Change, draw_changes
 from trimtab.cli.page.style import page_style
-from trimtab.cli.reports.node_costs import Saving, format_saving
-from trimtab.cli.reports.plan import Fill, NodeReport, StayReport
+from trimtab.cli.reports.node_costs import Fill, NodeReport, Saving, format_saving
+from trimtab.cli.reports.plan import StayReport
 from trimtab.cli.reports.plan_table import group_by_code
 from trimtab.cluster.format_count import format_count
 

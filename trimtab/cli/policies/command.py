@@ -47,15 +47,21 @@ class PolicyReport(ReportPart, frozen=True, kw_only=True):
     """One policy, with its conditions and actions as text."""
 
     name: str
+    """The name of the policy."""
     description: str
+    """The description that its author wrote."""
     priority: int
+    """The priority: of two policies that set one field, the one with the higher number decides."""
     mode: str
     enabled: bool
+    """Whether the policy is switched on, by its field `enabled`."""
     rollout: int
     whom: list[str]
+    """The pods that it selects: one sentence for each condition."""
     what: list[str]
     file: str
     line: int | None
+    """The line of `file` in which the policy begins; null if it was read from a cluster."""
 
 
 class PolicyFindingReport(ReportPart, frozen=True, kw_only=True):
@@ -63,8 +69,10 @@ class PolicyFindingReport(ReportPart, frozen=True, kw_only=True):
 
     policy: str
     code: str
+    """The code of the reason."""
     text: str
     page: str
+    """The page of the documentation about the code, with its anchor."""
 
 
 class CompiledPolicyReport(ReportPart, frozen=True, kw_only=True):
@@ -72,6 +80,7 @@ class CompiledPolicyReport(ReportPart, frozen=True, kw_only=True):
 
     kind: str
     name: str
+    """The name of the policy of the API server."""
     policy: str
     """The name of the PodPolicy from which the policy was compiled."""
     bound: bool
@@ -87,6 +96,7 @@ class PoliciesReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "PoliciesReport"
     policies: list[PolicyReport]
+    """The policies that were read."""
     findings: list[PolicyFindingReport]
     compiled: list[CompiledPolicyReport] = msgspec.field(default_factory=list)
     """The compiled policies in the cluster; empty except for `policies list --cluster`."""

@@ -42,6 +42,7 @@ class RolloutOwner(ReportPart, frozen=True, kw_only=True):
     """Kind and name of the topmost owner of the pods. If a pod has no owner, kind and name of the pod."""
     pods: int
     is_included: bool
+    """Whether the rollout includes the owner at the percentage that was asked for."""
     joins_at: int
     """The smallest percentage at which the owner is included; 1 to 100."""
 

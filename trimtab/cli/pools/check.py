@@ -44,9 +44,11 @@ class CheckedPoolReport(ReportPart, frozen=True, kw_only=True):
     """One valid pool, with the number of its nodes."""
 
     name: str
+    """The name of the pool."""
     mode: str
     """The mode: act, rehearse or off."""
     goal: str
+    """What plans of the pool save: `cost` (money) or `nodes`."""
     nodes: int | None
     """The number of nodes that belong to the pool; null without --cluster."""
 
@@ -56,9 +58,11 @@ class PoolFindingReport(ReportPart, frozen=True, kw_only=True):
 
     pool: str
     code: str
+    """The code of the reason."""
     text: str
     todo: str
     page: str
+    """The page of the documentation about the code, with its anchor."""
 
 
 class PoolsCheckReport(ReportPart, frozen=True, kw_only=True):

@@ -16,9 +16,13 @@ class DayReport(ReportPart, frozen=True, kw_only=True):
 
     day: str
     p5: float
+    """The usage that 5 % of the day's samples are below."""
     p50: float
+    """The usage that half of the day's samples are below."""
     p95: float
+    """The usage that 95 % of the day's samples are below."""
     max: float
+    """The largest usage of the day."""
 
 
 class MissingReport(ReportPart, frozen=True, kw_only=True):
@@ -26,7 +30,9 @@ class MissingReport(ReportPart, frozen=True, kw_only=True):
 
     reason: ReasonReport
     have: str
+    """How much usage there is, in words."""
     need: str
+    """How much usage a proposal needs, in words."""
 
 
 class ResourceReport(ReportPart, frozen=True, kw_only=True):
@@ -43,10 +49,15 @@ class ResourceReport(ReportPart, frozen=True, kw_only=True):
     """How much the request differs from the proposal: none, low, medium or high; unknown if the request or the proposal
     is not known."""
     p5: str | None
+    """The usage that 5 % of all samples are below, as a quantity; null with too little usage."""
     p50: str | None
+    """The usage that half of all samples are below, as a quantity; null with too little usage."""
     p95: str | None
+    """The usage that 95 % of all samples are below, as a quantity; null with too little usage."""
     p99: str | None
+    """The usage that 99 % of all samples are below, as a quantity; null with too little usage."""
     max: str | None
+    """The largest usage, as a quantity; null with too little usage."""
     days: float | None
     samples: int
     """The number of samples; for memory, the number of peaks."""
@@ -56,6 +67,7 @@ class ResourceReport(ReportPart, frozen=True, kw_only=True):
     """Where the proposal comes from and what changed it, or the reason why the request stays unchanged."""
     missing: MissingReport | None
     curve: list[DayReport]
+    """The usage day by day, the oldest first."""
 
 
 class ContainerReport(ReportPart, frozen=True, kw_only=True):
@@ -67,6 +79,7 @@ class ContainerReport(ReportPart, frozen=True, kw_only=True):
     kind: str
     workload: str
     container: str
+    """The name of the container."""
     role: str | None
     """The role: main, init or sidecar; null without a snapshot."""
     replicas: int | None
@@ -84,6 +97,7 @@ class ContainerReport(ReportPart, frozen=True, kw_only=True):
     monthly_now: float | None
     """The cost of all replicas in dollars per month; null if the requests or the running time are not known."""
     monthly_proposed: float
+    """The cost of all replicas with the proposals, in dollars per month."""
     monthly_saved: float | None
     """The dollars per month that the proposal saves; negative if it costs more."""
 
@@ -102,12 +116,15 @@ class TotalReport(ReportPart, frozen=True, kw_only=True):
     cpu_now: float | None
     """The requested cores of today."""
     cpu_proposed: float | None
+    """The cores that would be requested with the proposals."""
     memory_now: float | None
     """The requested GiB of today."""
     memory_proposed: float | None
+    """The GiB that would be requested with the proposals."""
     monthly_now: float | None
     """The cost of today's requests in dollars per month."""
     monthly_proposed: float | None
+    """The cost of the proposed requests in dollars per month."""
     monthly_saved: float | None
 
 
@@ -119,6 +136,7 @@ class PlaceReport(ReportPart, frozen=True, kw_only=True):
     kind: str
     workload: str
     container: str
+    """The name of the container."""
 
 
 class ContainerNames:
@@ -142,7 +160,9 @@ class DifferenceReport(ReportPart, frozen=True, kw_only=True):
     """One difference between this report and the earlier one."""
 
     place: PlaceReport
+    """The container."""
     resource: str
+    """The resource: cpu or memory."""
     what: str
     """The kind of difference: applied (the request is now the earlier proposal), request-changed, or
     recommendation-changed."""
@@ -158,7 +178,9 @@ class ComparisonReport(ReportPart, frozen=True, kw_only=True):
     saved: float
     """The dollars per month that the proposals of the earlier report would have saved."""
     differences: list[DifferenceReport]
+    """The requests and recommendations that changed since the earlier report."""
     new: list[PlaceReport]
+    """The containers that the earlier report does not have."""
     gone: list[PlaceReport]
 
 
@@ -166,6 +188,7 @@ class RoleResourceReport(ReportPart, frozen=True, kw_only=True):
     """One resource of which one side needs much more."""
 
     resource: str
+    """The resource: cpu or memory."""
     leader: str
     """What the usage of the leaders leads to."""
     other: str
@@ -179,13 +202,17 @@ class ReplicaRoleReport(ReportPart, frozen=True, kw_only=True):
     kind: str
     workload: str
     container: str
+    """The name of the container."""
     label: str
     """The label of pods that tells the two sides apart."""
     leader_value: str
     """The value of the label of a leader."""
     leaders: int
+    """The number of pods that lead."""
     others: int
+    """The number of the other pods."""
     resources: list[RoleResourceReport]
+    """The resources of which one side needs much more."""
     monthly_saved: float
     """What sizes of their own save in dollars per month, compared with the larger size for all replicas."""
     text: str
@@ -202,6 +229,7 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
 
     Null if only checkpoints were read."""
     rule: str
+    """The rule of the recommendations, such as adaptive or p95."""
     by: str | None
     """The label that the report is divided by; null if it is not divided."""
     containers: list[ContainerReport]

@@ -32,6 +32,7 @@ class ReplayedFigures(ReportPart, frozen=True, kw_only=True):
     core_hours: float
     """The allocatable cores of all nodes × hours. Where nodes have several sizes, these say more than node hours."""
     saved_core_hours: float | None
+    """The core hours of the autoscaler alone in the replay, less those of this variant; null for what was recorded."""
     cost: float | None
     """In dollars; null if a node has no known price."""
     saved: float | None
@@ -80,7 +81,9 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     rounds: int
     """The number of captures or points."""
     pod_states: int
+    """The number of different states of pods that were recorded: how large the recording is."""
     trimtab_version: str
+    """The version of Trimtab that made the report."""
     command: str = ""
     """The command that makes this report again; empty if no command made it."""
     details: str
@@ -97,6 +100,7 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     measured_error: str
     """How far replays from captures were from runs of the same hours, as measured."""
     variants: list[ReplayedFigures]
+    """What each variant cost, over all recorded hours."""
     days: list[ReplayedFigures]
     """Each day of each variant."""
     pools: list[ReplayedFigures]

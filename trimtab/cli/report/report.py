@@ -36,8 +36,11 @@ class JoinedTable(ReportPart, frozen=True, kw_only=True):
     """A table of texts."""
 
     title: str
+    """The title of the table; empty if it has none."""
     columns: list[str]
+    """The titles of the columns."""
     rows: list[list[str]]
+    """The cells, row by row."""
     numbers: list[int]
     """The positions of the columns that hold numbers."""
     more: int
@@ -49,6 +52,7 @@ class JoinedDay(ReportPart, frozen=True, kw_only=True):
 
     day: str
     was: float
+    """What the day was, as recorded."""
     would_be: float
 
 
@@ -57,12 +61,14 @@ class JoinedPart(ReportPart, frozen=True, kw_only=True):
 
     kind: str
     title: str
+    """The title of the report."""
     file: str
     sum: str
     """The sum in few words, such as "$1,234 a month"; empty if the report has none."""
     answer: str
     """The answer of the report, as a sentence."""
     tables: list[JoinedTable]
+    """The tables of the report, shortened to their first rows."""
     days: list[JoinedDay]
     has_prices: bool
     """Whether `days` are in dollars."""
@@ -78,9 +84,12 @@ class JoinedReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "JoinedReport"
     title: str
+    """The title of the page."""
     headline: str
+    """The answer of the first report."""
     at: str
     trimtab_version: str
+    """The version of Trimtab that made the report."""
     command: str
     parts: list[JoinedPart]
     """What the reports say: replay, plan, recommend, savings, lint."""

@@ -22,6 +22,7 @@ class ChangeReport(ReportPart, frozen=True, kw_only=True):
     """One field that changes."""
 
     field: str
+    """The path of the field, such as containers[app].requests.cpu."""
     before: str | int | None
     after: str | int | None
     """The new value of the field; null if the field is removed."""
@@ -34,6 +35,7 @@ class KeptFieldReport(ReportPart, frozen=True, kw_only=True):
     """One field that a policy did not change, with the reason."""
 
     field: str
+    """The path of the field, such as containers[app].requests.cpu."""
     policy: str
     reason: ReasonReport
     warning: bool
@@ -46,7 +48,9 @@ class PodShape(ReportPart, frozen=True, kw_only=True):
     requests: dict[str, str]
     limits: dict[str, str]
     qos: str
+    """The QoS class: Guaranteed, Burstable or BestEffort."""
     runtime_class: str | None
+    """The name of the RuntimeClass; null if the pod names none."""
     overhead: dict[str, str]
 
 
@@ -54,19 +58,25 @@ class RefusalReport(ReportPart, frozen=True, kw_only=True):
     """The refusal of a pod: the HTTP status, the admission plugin, the message."""
 
     code: int
+    """The HTTP status of the refusal, such as 403."""
     by: str
     message: str
+    """The message of the API server."""
 
 
 class VpaAmountReport(ReportPart, frozen=True, kw_only=True):
     """One request that the VPA sets, with the limit that follows from it."""
 
     container: str
+    """The name of the container."""
     resource: str
+    """The resource: cpu or memory."""
     request_before: str | None
     """The request without the VPA; null if there is none."""
     request: str
+    """The request that the VPA sets, as a quantity."""
     limit_before: str | None
+    """The limit without the VPA; null if there is none."""
     limit: str | None
     """The limit; null if the container has none."""
 
@@ -75,7 +85,9 @@ class VpaReport(ReportPart, frozen=True, kw_only=True):
     """What the VPA's own webhook sets in the same request. `before` and `after` of the pod do not contain it."""
 
     name: str
+    """The name of the VPA."""
     amounts: list[VpaAmountReport]
+    """The requests that the VPA sets."""
     is_capped: bool
     """Whether a LimitRange does not permit these amounts, so that the VPA sets others."""
     refused: RefusalReport | None
@@ -88,6 +100,7 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     file: str
     kind: str
     name: str
+    """The name of the pod, or of the object with the pod template."""
     namespace: str
     replicas: int
     counted_with: str
@@ -97,8 +110,10 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     """The outcome of the webhook's first call; `not-asked` if the API server refuses the pod before it calls the
     webhook."""
     calls: int
+    """How often the API server calls the webhook for the pod; 0 if it refuses the pod before."""
     changes: list[ChangeReport]
     left: list[KeptFieldReport]
+    """The fields that policies left as they are, each with the reason."""
     would: list[ChangeReport]
     """The changes that policies in mode warn or audit would make; they are reported, not made."""
     warnings: list[str]
@@ -127,6 +142,7 @@ class Totals(ReportPart, frozen=True, kw_only=True):
     pods: int
     """The number of entries in the report that no other entry stands for (see `countedWith`)."""
     changed: int
+    """The number of entries that Trimtab changes."""
     refused: int
     admitted_only_with_us: int
     """The number of entries whose pods only Trimtab's changes make acceptable to the API server."""
@@ -144,6 +160,7 @@ class AdmitReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "AdmitReport"
     policies: list[str]
+    """The names of the policies that were in force."""
     notes: list[str]
     """The assumptions under which the report was made, one sentence each."""
     pods: list[PodReport]

@@ -38,6 +38,7 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
     node: str
     pool: str
     drain: str
+    """The identifier of the drain, which the history of the compactor has as well."""
     phase: str
     """The phase of the drain: `emptying`, `emptied`, or `unreadable`.
 
@@ -46,6 +47,7 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
     since: str
     """When the drain began, as RFC 3339."""
     pods_left: int
+    """The number of pods that have not been evicted yet."""
     pods: int
     waits_for: str = ""
     """The PodDisruptionBudgets that at present allow no eviction of the pods that are left, as text; empty if there are
@@ -56,7 +58,9 @@ class PoolForecast(ReportPart, frozen=True, kw_only=True):
     """What the pods of a pool will request in addition before a removal pays, by the pool's own history."""
 
     millicores: int
+    """The millicores that pods will request in addition."""
     mebibytes: int
+    """The MiB that pods will request in addition."""
     basis: str
     """With which moments of the history the present one was compared."""
     judged: int
@@ -71,14 +75,19 @@ class PoolStatus(ReportPart, frozen=True, kw_only=True):
     """The state of one pool."""
 
     name: str
+    """The name of the pool."""
     mode: str
     """The mode in the pool's ConfigMap: act, rehearse or off; `gone` if the pool has a state but no ConfigMap."""
     closed: bool
     """Whether no drain starts in the pool because drains failed or the pool backs off. `resume --pool` opens the pool
     again."""
     strikes: int
+    """The number of failed drains in a row, where those that one namespace caused count as one; after two, the pool is
+    closed."""
     evictions_last_hour: int
+    """The number of pods that the compactor evicted in the pool in the last hour."""
     evictions_per_hour: int | None
+    """The largest number of evictions in an hour; null without a limit, or if the pool has no ConfigMap."""
     saved_nodes: int
     """The number of nodes that the autoscaler removed after the compactor drained them, counted since the pool's state
     was created."""
@@ -108,13 +117,21 @@ class PoolResizes(ReportPart, frozen=True, kw_only=True):
 
     Pods that are replaced because their node has no room for the former resources are included."""
     last_hour: int
+    """The number of pods that were resized in the last hour."""
     per_hour: int | None
+    """The largest number of pods that may be resized in an hour; null without a limit, or if the pool has no
+    ConfigMap."""
     verified: int
     """The number of resizes that proved to be harmless, counted since the pool's state was created."""
     reverted: int
+    """The number of resizes that were undone because they did harm, counted since the pool's state was created."""
     replaced: int
+    """The number of pods that were evicted because their node had no room for their former resources, counted since the
+    pool's state was created."""
     freed_millicores: int
+    """The millicores that resizes have freed, counted since the pool's state was created."""
     freed_bytes: int
+    """The bytes of memory that resizes have freed, counted since the pool's state was created."""
     backs_off: list[str]
     """Workloads that are not resized for a time because their last resize did harm or failed, as
     namespace/Kind/name."""
@@ -123,6 +140,7 @@ class PoolResizes(ReportPart, frozen=True, kw_only=True):
     uncovered: list[str]
     """Some of the pods that policies want to resize and that run on nodes of no pool, as namespace/name."""
     uncovered_count: int
+    """The number of all such pods, of which `uncovered` names some."""
 
 
 class StatusReport(ReportPart, frozen=True, kw_only=True):

@@ -22,16 +22,22 @@ class WorkloadReport(ReportPart, frozen=True, kw_only=True):
 
     cores: float
     gib: float
+    """The GiB of memory that the pods request."""
     pods: int
     volumes: int
     gib_per_core: float
     pods_per_gib: float
+    """The number of pods for each GiB that is requested."""
     zones: int
+    """The number of zones in which the nodes are; nodes without a zone count as one zone."""
     architectures: list[str]
+    """The architectures of the nodes on which the pods run, such as amd64."""
     daemon_cores: float
     """The cores that the DaemonSet pods of one node request."""
     daemon_gib: float
+    """The GiB that the DaemonSet pods of one node request."""
     daemon_pods: float
+    """The number of DaemonSet pods on one node."""
     largest_pods: list[list[float]]
     """The largest pods, as [cores, GiB]: those for which no other pod requests more of both resources."""
 
@@ -41,9 +47,11 @@ class FillReport(ReportPart, frozen=True, kw_only=True):
 
     nodes: int
     requested_share: dict[str, float]
+    """Resource → the share of what the nodes can allocate that pods request, from 0 to 1."""
     binding: str
     """The resource that fills the nodes first."""
     instance_types: dict[str, int]
+    """Machine type → the number of nodes that have it."""
 
 
 class MachineProfileReport(ReportPart, frozen=True, kw_only=True):
@@ -56,6 +64,7 @@ class MachineProfileReport(ReportPart, frozen=True, kw_only=True):
     """The name of the pool; empty for all nodes."""
     workload: WorkloadReport
     fill: FillReport
+    """How full the present nodes are, and what fills them first."""
     notes: list[str]
 
 
@@ -63,16 +72,21 @@ class SurchargeReport(ReportPart, frozen=True, kw_only=True):
     """What a node costs in addition to its price, in dollars an hour."""
 
     last_node: float
+    """For the last node of each zone, which is only partly full."""
     volumes: float
     scale_down: float
+    """For nodes that stay when the load falls."""
 
 
 class TypeReport(ReportPart, frozen=True, kw_only=True):
     """The score of one machine type for this workload."""
 
     name: str
+    """The machine type."""
     family: str
+    """The family of the type, such as m7i."""
     architecture: str
+    """The processor architecture: amd64 or arm64."""
     price: float
     """The price of one node in dollars an hour."""
     bottleneck: str
@@ -81,10 +95,15 @@ class TypeReport(ReportPart, frozen=True, kw_only=True):
     """Resource → the GiB of the workload that would fit on a node if only this resource were limited. Unlimited
     resources are left out."""
     usable_gib: float
+    """The GiB of the workload that fit on a node."""
     reserved_cores: float
+    """The cores of a node that kubelet, runtime and DaemonSets take."""
     reserved_gib: float
+    """The GiB of a node that kubelet, runtime and DaemonSets take."""
     performance: float
+    """As how many cores one core of the type counts: 1 with --performance off, or if the speeds are not known."""
     surcharges: SurchargeReport
+    """What a node costs in addition to its price."""
     efficiency: float
     """The share of a node's price and surcharges that pays for used capacity, from 0 to 1."""
     gib_per_dollar: float
@@ -103,6 +122,7 @@ class PackedSetReport(ReportPart, frozen=True, kw_only=True):
 
     types: list[str]
     modelled_nodes: list[int]
+    """The number of nodes of each type, in the order of `types`, computed from the sums of requests."""
     modelled_cost: float
     """The cost in dollars an hour if the number of nodes is computed from the sums of requests."""
     packed_nodes: list[int] | None
@@ -110,6 +130,7 @@ class PackedSetReport(ReportPart, frozen=True, kw_only=True):
 
     None if packing was not requested, or if another set was packed that costs less."""
     packed_cost: float | None
+    """The cost of `packed_nodes` in dollars an hour; null where these are null."""
     explanation: str
     """Why packing differs by more than 5 % from the model, or why the set was not packed; otherwise empty."""
 
@@ -130,6 +151,7 @@ class LeftOutReport(ReportPart, frozen=True, kw_only=True):
     """The machine types that are left out for one reason. The report gives the reason for the first of them."""
 
     count: int
+    """The number of machine types that are left out for this reason."""
     types: list[str]
     reason: ReasonReport
 
@@ -138,7 +160,9 @@ class BreakEvenReport(ReportPart, frozen=True, kw_only=True):
     """The ratio of GiB to cores at which two types cost the same."""
 
     less_memory: str
+    """The type with less memory for each core: it costs less below the ratio."""
     more_memory: str
+    """The type with more memory for each core: it costs less above the ratio."""
     gib_per_core: float
 
 
@@ -147,6 +171,7 @@ class FamilyReport(ReportPart, frozen=True, kw_only=True):
     best type of all."""
 
     family: str
+    """The family of machine types, such as m7i."""
     type: str
     gib_per_core: float
     """The GiB for each core that pods can use on a node."""
@@ -157,15 +182,21 @@ class FamilyReport(ReportPart, frozen=True, kw_only=True):
     break_even_core_price: float
     """The `core_price` at which the family would cost this workload as much as the best type."""
     break_even_gib_price: float
+    """The `gib_price` at which the family would cost this workload as much as the best type."""
 
 
 class SwitchReport(ReportPart, frozen=True, kw_only=True):
     """Whether to switch from the current type to the best one."""
 
     current: str
+    """The type that most nodes have now, or that of --current."""
     preferred: str
+    """The type that is recommended: the best one, or the current one if no switch pays."""
     is_switch: bool
+    """Whether a switch is recommended."""
     gain: float | None
+    """By what share the best type is better, by GiB per dollar: 0.05 is 5 %. Null if the ranking does not contain the
+    current type."""
     why: str
     best: str
     """The best type of this run."""
@@ -216,6 +247,7 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     workload: WorkloadReport
     """The part of the workload that does not fit on committed nodes; the whole workload if all of it fits on them."""
     commitments: list[CommitmentReport]
+    """The nodes that are paid for whether they run or not, which are filled first."""
     today: list[PresentTypeReport]
     """The machine types of the present nodes, the most frequent first."""
     types: list[TypeReport]
@@ -225,10 +257,13 @@ class MachineRankReport(ReportPart, frozen=True, kw_only=True):
     recommended: PackedSetReport | None
     """The cheapest of all packed sets, the best single type included; null if there is none."""
     sets: list[PackedSetReport]
+    """The cheapest sets of two types, packed with the real pods."""
     families: list[FamilyReport]
     """The best families, the best one first."""
     break_evens: list[BreakEvenReport]
+    """The ratios of memory to cores at which one type becomes cheaper than another."""
     switch: SwitchReport | None
+    """Whether to switch to the best type; null if there is no present type to compare with."""
     migrations: list[MigrationReport]
     """What moving the pool to the other node groups would cost, as plans compare nodes with new ones; empty without
     --pool or with --no-pack."""

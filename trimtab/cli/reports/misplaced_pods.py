@@ -45,8 +45,11 @@ class MisplacedReport(ReportPart, frozen=True, kw_only=True):
     kind: str
     """The kind of group: `critical-on-spot`, `scattered`, `long-running-on-temporary`."""
     pods: list[str]
+    """The pods, as namespace/name."""
     nodes: list[str]
+    """The nodes of the pods."""
     text: str
+    """Why the pods cost more where they are, as a sentence."""
     policy: str
     """A PodPolicy as YAML that moves the pods to cheaper nodes when they are created again; empty if no policy can."""
 

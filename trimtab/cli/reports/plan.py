@@ -8,11 +8,13 @@ from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_rea
 from trimtab.cli.reports.misplaced_pods import MisplacedReport
 from trimtab.cli.reports.misplaced_pods import report_misplaced as misplaced_report
 from trimtab.cli.reports.node_costs import (
+    NodeReport,
     PoolPriceReport,
     PriceReport,
     Saving,
     convert_saving,
     note_missing_prices,
+    report_nodes,
     report_pool_prices,
     report_prices,
     sum_guessed_savings,
@@ -27,33 +29,35 @@ from trimtab.cli.reports.plan_comparison import (
 )
 from trimtab.cli.reports.replacements import ReplacementsReport
 from trimtab.cli.reports.resizes import ResizeReport
-from trimtab.cluster.api.meta import change
-from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo
 from trimtab.cluster.owner import controller_by_hash
 from trimtab.cluster.pod import PodInfo
-from trimtab.cluster.pool import Pool, PoolIndex
+from trimtab.cluster.pool import PoolIndex
 from trimtab.cluster.reason import Reason, Unreadable
-from trimtab.compaction.cluster_after import successor_requirements
 from trimtab.compaction.misplaced_pods import find_misplaced
 from trimtab.compaction.plan_types import DrainStep, Plan
 from trimtab.compaction.plan_variants import plan_frontier
 from trimtab.compaction.reasons import BLOCKED, MOVED_BEFORE
-from trimtab.inputs.node_costs import compute_node_costs
 from trimtab.inputs.plan_inputs import PlanInputs
-from trimtab.scheduling.cluster_model import Again, ClusterModel
+from trimtab.scheduling.cluster_model import ClusterModel
 
 
 class PoolReport(ReportPart, frozen=True, kw_only=True):
     """The result of the plan for one pool."""
 
     name: str
+    """The name of the pool."""
     goal: str
+    """What plans of the pool save: `cost` (money) or `nodes`."""
     dry_run: bool
+    """Whether the pool only rehearses: the compactor would not carry out the plan."""
     nodes_before: int
+    """The number of the pool's nodes."""
     nodes_after: int
+    """The number of the pool's nodes that the plan leaves."""
     evictions: int
+    """The number of pods that the plan evicts from the pool's nodes."""
     saves: Saving
+    """What the plan saves in the pool."""
     refused: ReasonReport | None
     """The reason why nothing is planned in the whole pool now; null if there is none."""
 
@@ -62,9 +66,11 @@ class LeftToAutoscalerReport(ReportPart, frozen=True, kw_only=True):
     """The nodes that the cluster autoscaler will drain and remove by itself, in its own order."""
 
     nodes: int
+    """The number of these nodes."""
     evictions: int
     """The number of pods that the cluster autoscaler will evict from these nodes."""
     saves: Saving
+    """What the removal of these nodes saves."""
 
 
 class MoveReport(ReportPart, frozen=True, kw_only=True):
@@ -102,10 +108,15 @@ class StepReport(ReportPart, frozen=True, kw_only=True):
     """The drain of one node."""
 
     node: str
+    """The node that is drained."""
     pool: str
+    """The pool of the node."""
     saves: Saving
+    """What the drain saves."""
     reason: ReasonReport
+    """Why the node is drained."""
     moves: list[MoveReport]
+    """The evictions of the node's pods, each with the node that has room for the new pod."""
     companions: list[CompanionReport]
     """The pods on other nodes that are evicted too; empty unless the pool moves groups."""
     stated_cost: int
@@ -120,18 +131,24 @@ class WaveReport(ReportPart, frozen=True, kw_only=True):
     """The nodes that may be drained before PodDisruptionBudgets allow more evictions."""
 
     number: int
+    """The number of the wave, from 1."""
     evictions: int
+    """The number of evictions of the wave."""
     saves: Saving
+    """What the drains of the wave save."""
     nodes: list[StepReport]
+    """The drains of the wave, in their order."""
 
 
 class StayReport(ReportPart, frozen=True, kw_only=True):
     """One node that stays, with the reason."""
 
     node: str
+    """The node that stays."""
     pool: str
     """The node's pool; empty if the node is in no pool or in several pools."""
     reason: ReasonReport
+    """Why it stays: the first condition that fails."""
     blocked_by: str | None
     """The code of the reason of the pod that keeps the node; null if no pod does."""
 
@@ -140,46 +157,20 @@ class BlockerReport(ReportPart, frozen=True, kw_only=True):
     """A pod that may not move, so that its node stays."""
 
     pod: str
+    """The pod, as namespace/name."""
     node: str
+    """The node of the pod."""
     reason: ReasonReport
-
-
-class Fill(ReportPart, frozen=True, kw_only=True):
-    """The sum of requests on a node, without pods that have ended."""
-
-    cpu: int
-    """The requested millicores."""
-    memory: int
-    """The requested bytes."""
-    pods: int
-
-
-class NodeReport(ReportPart, frozen=True, kw_only=True):
-    """The requests on a node before and after the plan."""
-
-    name: str
-    pool: str
-    """The node's pool; empty if the node is in no pool or in several pools."""
-    instance_type: str
-    zone: str
-    cost: Saving
-    """The cost of the node in a month. If only this node's price is unknown, the cost is estimated from its cores.
-
-    If no price is known at all, the number of the node's cores."""
-    cpu: int
-    """The allocatable millicores; 0 if they cannot be read."""
-    memory: int
-    """The allocatable bytes; 0 if they cannot be read."""
-    before: Fill
-    after: Fill | None
-    """The requests after the plan; null if the node is removed."""
+    """Why the pod may not move."""
 
 
 class ExplainReport(ReportPart, frozen=True, kw_only=True):
     """The chain of reasons for one node or pod of --explain."""
 
     kind: str
+    """`node` or `pod`."""
     name: str
+    """The node, or the pod as namespace/name."""
     chain: list[str]
     """The sentences of the chain, from the first condition to the result."""
 
@@ -189,8 +180,11 @@ class FrontierReport(ReportPart, frozen=True, kw_only=True):
     drained first."""
 
     nodes: int
+    """The number of nodes that are drained up to there."""
     evictions: int
+    """The number of evictions up to there."""
     saves: Saving
+    """What is saved up to there."""
 
 
 class PlanReport(ReportPart, frozen=True, kw_only=True):
@@ -200,11 +194,15 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "PlanReport"
     nodes_before: int
+    """The number of nodes, those in no pool included."""
     nodes_after: int
+    """The number of nodes that the plan leaves."""
     evictions: int
+    """The number of pods that the plan evicts."""
     evictions_without_requests: int
     """The number of moved pods that request neither cpu nor memory. What they need on another node is assumed."""
     saves: Saving
+    """What the plan saves."""
     guessed: Saving
     """The part of the saving that comes from nodes with guessed prices."""
     prices: list[PriceReport]
@@ -224,11 +222,17 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     left_to_autoscaler: LeftToAutoscalerReport
     """The nodes that the cluster autoscaler will remove by itself; they are not part of the plan's saving."""
     bound: BoundReport
+    """What any plan could save at most."""
     pools: list[PoolReport]
+    """The result for each pool."""
     waves: list[WaveReport]
+    """The drains, in groups for which PodDisruptionBudgets suffice, the first group first."""
     stays: list[StayReport]
+    """The nodes that stay, each with the reason."""
     blockers: list[BlockerReport]
+    """The pods that may not move, so that their nodes stay."""
     nodes: list[NodeReport]
+    """The requests on every node before and after the plan."""
     explained: list[ExplainReport]
     """The chains of reasons for the nodes and pods of --explain."""
     resize: ResizeReport | None = None
@@ -238,82 +242,6 @@ class PlanReport(ReportPart, frozen=True, kw_only=True):
     known."""
     notes: list[str]
     """The plan's assumptions, and notes about the snapshot."""
-
-
-def report_nodes(
-    inventory: Inventory,
-    pools: Sequence[Pool],
-    removed: Iterable[str],
-    targets: Mapping[str, str],
-    readmitted_requests: Again | None = None,
-) -> list[NodeReport]:
-    """Returns the report of every node before and after the plan.
-
-    `targets`: moved pod (namespace/name) → its node after the plan. `readmitted_requests`: returns the requests of a
-    pod after its move.
-    """
-    removed_nodes = set(removed)
-    # Tuples instead of Fill values: a large cluster has tens of thousands of pods.
-    before: dict[str, tuple[int, int, int]] = {}
-    for pod in inventory.pods:
-        _add_pod(before, pod, pod.node)
-    after = before.copy()
-    for pod in inventory.pods if targets else ():
-        target = targets.get(pod.key)
-        if target is not None:
-            _add_pod(after, pod, pod.node, -1)
-            _add_pod(after, change(pod, requirements=successor_requirements(pod, readmitted_requests)), target)
-    costs, unit = compute_node_costs(inventory, pools)
-    index = PoolIndex(pools)
-    return [
-        _report_node(
-            node,
-            pool.name if (pool := index.only_pool_of(node)) else "",
-            convert_saving(costs[node.name], unit),
-            before,
-            after,
-            removed_nodes,
-        )
-        for node in inventory.machines
-    ]
-
-
-def _add_pod(sums: dict[str, tuple[int, int, int]], pod: PodInfo, node: str, times: int = 1) -> None:
-    """Adds to node → (cpu, memory, pods) what the pod uses of the node; -1 `times` removes it."""
-    if node and not pod.is_finished:
-        requests, (cpu, memory, count) = pod.requirements.requests, sums.get(node, _EMPTY)
-        if not isinstance(requests, Unreadable):
-            cpu, memory = cpu + times * requests.get("cpu", 0), memory + times * requests.get("memory", 0)
-        sums[node] = (cpu, memory, count + times)
-
-
-_EMPTY = (0, 0, 0)
-
-
-def _to_fill(sums: tuple[int, int, int]) -> Fill:
-    return Fill(cpu=sums[0], memory=sums[1], pods=sums[2])
-
-
-def _report_node(
-    node: NodeInfo,
-    pool: str,
-    costs: Saving,
-    before: Mapping[str, tuple[int, int, int]],
-    after: Mapping[str, tuple[int, int, int]],
-    removed_nodes: set[str],
-) -> NodeReport:
-    allocatable = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
-    return NodeReport(
-        name=node.name,
-        pool=pool,
-        instance_type=node.labels.get(INSTANCE_TYPE_LABEL, ""),
-        zone=node.zone,
-        cost=costs,
-        cpu=allocatable.get("cpu", 0),
-        memory=allocatable.get("memory", 0),
-        before=_to_fill(before.get(node.name, _EMPTY)),
-        after=None if node.name in removed_nodes else _to_fill(after.get(node.name, _EMPTY)),
-    )
 
 
 def build_report(

@@ -13,11 +13,13 @@ class BoundReport(ReportPart, frozen=True, kw_only=True):
     nodes: int
     """The largest number of nodes that can be removed."""
     saves: Saving
+    """The largest saving of any plan."""
     pinned: int
     """The number of nodes with a pod that may not move."""
     nodes_unpinned: int
     """The largest number of nodes that could be removed if the pods that may not move could move, too."""
     saves_unpinned: Saving
+    """The largest saving if the pods that may not move could move, too."""
     text: str
     """What limits every plan of this cluster; empty if it is only which nodes may be drained."""
 

@@ -20,11 +20,15 @@ class PresetReport(ReportPart, frozen=True, kw_only=True):
     """The outcome of a plan in which every pool has one preset."""
 
     name: str
+    """The name of the preset: careful, balanced or keen."""
     nodes: int
     """The number of nodes that a plan with this preset removes."""
     nodes_after: int
+    """The number of nodes that a plan with this preset leaves."""
     evictions: int
+    """The number of pods that a plan with this preset evicts."""
     saves: Saving
+    """What a plan with this preset saves."""
     is_planned: bool
     """Whether the plan of the report is the one with this preset."""
 
@@ -35,13 +39,17 @@ class KeeperReport(ReportPart, frozen=True, kw_only=True):
     If several reasons keep a node, the saving of one of them may be 0, because the others still keep the node."""
 
     code: str
+    """The code of the reason."""
     todo: str
+    """What to do about the reason."""
     pods: list[str]
     """The pods (namespace/name) that may not move for this reason; empty if a setting is the reason."""
     nodes: list[str]
     """The nodes that stay for this reason; some of them may have another reason as well."""
     more_nodes: int
+    """The number of nodes that a plan without the reason removes in addition."""
     more_evictions: int
+    """The number of evictions that a plan without the reason needs in addition."""
     costs: Saving
     """The saving that the reason prevents."""
 
@@ -51,11 +59,17 @@ class KarpenterReport(ReportPart, frozen=True, kw_only=True):
     consolidation."""
 
     pools: list[str]
+    """The names of Karpenter's node pools."""
     nodes: int
+    """The number of Karpenter's nodes."""
     could_go: int
+    """The number of these nodes that could be drained."""
     evictions: int
+    """The number of evictions that this would need."""
     saves: Saving
+    """What this would save."""
     keepers: list[KeeperReport]
+    """The reasons that block Karpenter's own consolidation, the most expensive first."""
 
 
 @dataclass(frozen=True, slots=True)

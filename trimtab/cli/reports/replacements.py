@@ -25,6 +25,7 @@ class ReplacedPodReport(ReportPart, frozen=True, kw_only=True):
     pod: str
     """The pod, as namespace/name."""
     source: str
+    """The node of the pod."""
     budget: str | None
     """The PodDisruptionBudget that the eviction counts against; null if none selects the pod."""
     turn: int
@@ -44,11 +45,15 @@ class ReplacementReport(ReportPart, frozen=True, kw_only=True):
     """One new node, and the nodes that can be drained when it is there."""
 
     nodes: list[str]
+    """The nodes that the new one replaces."""
     pool: str
+    """The pool of the nodes."""
     group: str
     """The node group that has to give the new node."""
     zone: str
+    """The zone of the new node."""
     instance_type: str
+    """The machine type of the new node; empty if the nodes of the group do not name one."""
     label: str
     """A label that no other node of the zone has, as KEY=VALUE."""
     condition: str
@@ -63,20 +68,25 @@ class ReplacementReport(ReportPart, frozen=True, kw_only=True):
     saves: Saving
     """What the replaced nodes cost more than the new one."""
     moves: list[ReplacedPodReport]
+    """The pods of the replaced nodes, which the new node has room for."""
     companions: list[ReplacementCompanionReport]
+    """The pods on other nodes that are evicted too; empty unless the pool moves groups."""
 
 
 class GroupRefusalReport(ReportPart, frozen=True, kw_only=True):
     """A node group that gets no part in a replacement."""
 
     group: str
+    """The node group."""
     reason: ReasonReport
+    """Why the group was not compared."""
 
 
 class ReplacementsReport(ReportPart, frozen=True, kw_only=True):
     """What replacements save beside the drains, and under which conditions. Trimtab makes no node: they are advice."""
 
     text: str
+    """The answer, as sentences."""
     nodes_after: int
     """The number of nodes after all replacements and drains."""
     drains: int
@@ -89,7 +99,9 @@ class ReplacementsReport(ReportPart, frozen=True, kw_only=True):
     drains_alone: Saving
     """What the drains of the plan save without any replacement."""
     replacements: list[ReplacementReport]
+    """The replacements, in the order in which they are made."""
     refusals: list[GroupRefusalReport]
+    """The node groups that were not compared, each with the reason."""
 
 
 def report_replacements(inputs: PlanInputs, plan: Plan) -> ReplacementsReport | None:

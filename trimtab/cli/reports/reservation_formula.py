@@ -29,26 +29,35 @@ class TermReport(ReportPart, frozen=True, kw_only=True):
     high: float | None
     """The end of the counted part of a bracket, or the number of pods."""
     percent: float
+    """The share in percent, of a bracket or of the size; 0 for a term that is an amount."""
 
 
 class ReservationReport(ReportPart, frozen=True, kw_only=True):
     """What is reserved of one resource, in millicores or bytes."""
 
     size: float
+    """The amount that the machine has."""
     lost: float
     """The amount that the hypervisor and the kernel take, so that the kubelet does not see it."""
     kube: float
+    """The amount that is reserved for the kubelet and the container runtime (kubeReserved)."""
     system: float
+    """The amount that is reserved for the operating system (systemReserved)."""
     eviction: float
+    """The amount below which the kubelet evicts pods, so that pods cannot request it."""
     allocatable: int
+    """The amount that is left for pods."""
     terms: list[TermReport]
+    """The terms of the formula, which add up to what is reserved."""
 
 
 class ProfileReport(ReportPart, frozen=True, kw_only=True):
     """The reservations of one profile."""
 
     profile: str
+    """The name of the profile, as --profile takes it."""
     title: str
+    """The vendor or the program whose formula it is."""
     source: str
     cpu: ReservationReport
     memory: ReservationReport
@@ -76,25 +85,34 @@ class WithheldReport(ReportPart, frozen=True, kw_only=True):
     """The resources of existing nodes that pods cannot use: capacity minus allocatable."""
 
     millicores: int
+    """The millicores that pods cannot use."""
     bytes: int
+    """The bytes of memory that pods cannot use."""
 
 
 class NodeFormulaReport(ReportPart, frozen=True, kw_only=True):
     """One node size, one machine type, or one kind of node in a cluster."""
 
     name: str
+    """The size as given, the machine type, or what the nodes of this kind have in common."""
     nodes: int
     """The number of nodes of this kind in the snapshot; 0 without a snapshot."""
     millicores: int
+    """The cpu of the machine in millicores."""
     memory_bytes: int
+    """The memory of the machine in bytes."""
     max_pods: int
+    """The kubelet's maxPods: the largest number of pods on the node."""
     now: WithheldReport | None
     """The resources that nodes of this kind withhold from pods now; null without a snapshot."""
     dollars_per_hour: float | None
+    """The price of a node in dollars an hour; null if it is not known."""
     price_region: str
     """The region of the list price; empty if the price is the node's own."""
     pod_limits: list[PodLimitReport]
+    """What limits the number of pods on the node; the smallest number holds."""
     profiles: list[ProfileReport]
+    """What each profile reserves of the node."""
     notes: list[str]
 
 

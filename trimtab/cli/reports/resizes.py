@@ -25,8 +25,11 @@ class ResizeOutcomeReport(ReportPart, frozen=True, kw_only=True):
     nodes: int
     """The number of nodes that are removed."""
     nodes_after: int
+    """The number of nodes that the plan leaves."""
     evictions: int
+    """The number of pods that the plan evicts."""
     saves: Saving
+    """What the plan saves."""
 
 
 class PodResizeReport(ReportPart, frozen=True, kw_only=True):
@@ -35,11 +38,13 @@ class PodResizeReport(ReportPart, frozen=True, kw_only=True):
     pod: str
     """The pod, as namespace/name."""
     node: str
+    """The node of the pod."""
     owner: str
     """The pod's owner, as namespace/Kind/name."""
     changes: list[str]
     """The changes of requests, such as "app cpu 500m → 200m"."""
     policies: list[str]
+    """The policies that want the resize."""
     frees: str
     """The first node that can be drained only after this resize; empty in a simulation."""
 
@@ -48,8 +53,11 @@ class ResizeRefusalReport(ReportPart, frozen=True, kw_only=True):
     """A reason why pods are not resized although a policy requires it."""
 
     code: str
+    """The code of the reason."""
     todo: str
+    """What to do about the reason."""
     count: int
+    """The number of pods that are not resized for this reason."""
     pods: list[str]
     """Some of the pods that are not resized for this reason."""
 
@@ -61,15 +69,19 @@ class ResizeReport(ReportPart, frozen=True, kw_only=True):
     capacity that they released."""
 
     without: ResizeOutcomeReport
+    """What the plan frees with the pods as they are."""
     with_resizes: ResizeOutcomeReport
+    """What a plan frees that assumes the resized pods."""
     proposed: int
     """The number of pods whose requests policies would lower or raise while they run."""
     resizes: list[PodResizeReport]
     """The resizes that are needed for the plan that assumes resized pods."""
     refusals: list[ResizeRefusalReport]
+    """The reasons why pods are not resized, the most frequent first."""
     uncovered: list[str]
     """Pods on nodes of no pool, or of several, which the compactor does not resize."""
     text: str
+    """The answer, as sentences."""
 
 
 MAX_NAMES = 20

@@ -20,6 +20,7 @@ class RoomPlaceReport(ReportPart, frozen=True, kw_only=True):
     pod: str
     """The pod, as namespace/name."""
     node: str
+    """The node that has room for the pod when the moves are done."""
 
 
 class RoomMoveReport(ReportPart, frozen=True, kw_only=True):
@@ -28,6 +29,7 @@ class RoomMoveReport(ReportPart, frozen=True, kw_only=True):
     pod: str
     """The pod, as namespace/name."""
     source: str
+    """The node of the pod."""
     target: str
     """The node that has room for the new pod; the scheduler may choose another node."""
     budget: str | None
@@ -45,8 +47,11 @@ class RoomReport(ReportPart, frozen=True, kw_only=True):
     is_possible: bool
     """Whether all pods get a place."""
     text: str
+    """The answer, as sentences."""
     places: list[RoomPlaceReport]
+    """The pods that are to run, each with its node."""
     moves: list[RoomMoveReport]
+    """The pods that have to move, in the order of their turns."""
     freed_node: str | None
     """With --for-node-of, the node that has no pods of a workload afterwards; null otherwise."""
     refused: ReasonReport | None
@@ -55,6 +60,7 @@ class RoomReport(ReportPart, frozen=True, kw_only=True):
     """With --as-order, the commands that evict the pods, in the order of their turns. With --for-node-of, those for the
     pods of other nodes, and the command that drains the node."""
     notes: list[str]
+    """The assumptions of the answer, one sentence each."""
 
 
 _NOTE = (

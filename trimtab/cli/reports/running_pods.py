@@ -59,6 +59,7 @@ class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
     reason: ReasonReport
     pods: int
     names: list[str]
+    """The names of the pods."""
     changes: list[ChangeReport]
     """The changes that policies would make."""
 
@@ -69,12 +70,18 @@ class TallyReport(ReportPart, frozen=True, kw_only=True):
     policy: str
     mode: str
     matched: int
+    """The number of pods that the policy's `match` and its rollout select."""
     changed: int
+    """The number of pods that the policy changed when they were created, by their annotation."""
     unpatched: int
+    """The number of pods that the policy would change and has not changed."""
     would: int
     skipped: int
+    """The number of pods that `match` selects and that are left out: opted out, not in the rollout, or paused."""
     overruled: int
+    """The number of pods for which a policy of higher priority decided a field differently."""
     error: str
+    """The error of an action that failed; empty if none did."""
 
 
 class OverheadReport(ReportPart, frozen=True, kw_only=True):
@@ -96,6 +103,7 @@ class RunningReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "RunningReport"
     policies: list[TallyReport]
+    """What each policy did to the running pods, in numbers."""
     notes: list[str]
     """The assumptions under which the report was made, one sentence each."""
     pods: int

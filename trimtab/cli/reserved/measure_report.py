@@ -20,18 +20,23 @@ class NotYetReport(ReportPart, frozen=True, kw_only=True):
 
     reason: ReasonReport
     have: str
+    """How much was measured, in words."""
     need: str
+    """How much has to be measured, in words."""
 
 
 class FitReport(ReportPart, frozen=True, kw_only=True):
     """The straight line fitted to the measurements, in millicores or bytes."""
 
     base: float
+    """What a node without pods uses."""
     per_pod: float
+    """What each pod adds."""
     pods_per_unit: float | None
     """The number of pods that together use one core or one GiB more; null if the usage does not grow with the number of
     pods."""
     from_pods: float
+    """The smallest number of pods on a measured node."""
     to_pods: float
     """The largest number of pods on a measured node. The line was fitted to nodes with `from_pods` to `to_pods`
     pods."""
@@ -41,9 +46,13 @@ class UseReport(ReportPart, frozen=True, kw_only=True):
     """The use of one resource by kubelet and runtime on a node, in millicores or bytes."""
 
     p50: float
+    """The use that half of the samples are below."""
     p95: float
+    """The use that 95 % of the samples are below."""
     maximum: float
+    """The largest use."""
     fit: FitReport | None
+    """How the use grows with the number of pods on the node; null if no line was fitted."""
     missing_fit: NotYetReport | None
     """Why no line was fitted; null if a line was fitted."""
 
@@ -52,7 +61,9 @@ class ReservedReport(ReportPart, frozen=True, kw_only=True):
     """The reservation of a node: the sum of kube reserved and system reserved."""
 
     millicores: int
+    """The reserved millicores."""
     bytes: int
+    """The reserved bytes of memory."""
 
 
 class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
@@ -63,11 +74,13 @@ class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
     """The container runtime; empty if it is not known."""
     nodes: int
     measured_nodes: int
+    """The number of nodes of which there is a measurement; 0 if nothing was measured."""
     coverage: float
     """The share of the samples that are complete, from 0 to 1."""
     days: float
     """The days from the first to the last sample."""
     max_pods_seen: int
+    """The largest number of pods that a measured node had; 0 if nothing was measured."""
     sources: dict[str, int]
     """`system-containers` or `node-less-pods` (the fallback) → the number of nodes that are measured in this way."""
     cpu: UseReport | None
@@ -83,6 +96,7 @@ class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
     are meant for pods."""
     recommended: ReservedReport | None
     missing_recommendation: NotYetReport | None
+    """Why nothing is recommended; null if something is."""
     change: str
     """The recommended change: `keep`, `raise` (for new nodes only), `lower`, `wait`, or `unknown`."""
     reason: ReasonReport | None

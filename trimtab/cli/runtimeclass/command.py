@@ -44,6 +44,7 @@ class MeasuredClass(ReportPart, frozen=True, kw_only=True):
     """The measurements of one RuntimeClass."""
 
     name: str
+    """The name of the RuntimeClass."""
     pods: int
     """The number of pods that were measured."""
     overhead: dict[str, str]

@@ -33,6 +33,7 @@ class PricedAmount(ReportPart, frozen=True, kw_only=True):
 
     cores: float
     gib: float
+    """The GiB of memory."""
     dollars_per_month: float
 
 
@@ -40,6 +41,7 @@ class TeamCost(ReportPart, frozen=True, kw_only=True):
     """The cost of one namespace, or of the pods with one value of a label."""
 
     name: str
+    """The namespace, or the value of the label."""
     pods: int
     unreadable_pods: int
     """The number of pods whose requests cannot be read. They are not part of the sums."""

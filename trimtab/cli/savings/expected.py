@@ -28,7 +28,9 @@ class PromisePart(ReportPart, frozen=True, kw_only=True):
     """The drains of one pool, one day, or all."""
 
     name: str
+    """The pool, the day in UTC, or `total`."""
     begun: int
+    """The number of drains that began."""
     promised: list[SavedAmount]
     """What the drains that began promised to save."""
     removed: int

@@ -44,6 +44,7 @@ class SavingsPart(ReportPart, frozen=True, kw_only=True):
     """The savings of one pool, one team or one day."""
 
     name: str
+    """The pool, the team, the day in UTC, or `total`."""
     nodes: int | None
     """The number of nodes that were removed; null for a team, because teams share nodes."""
     saves: list[SavedAmount]

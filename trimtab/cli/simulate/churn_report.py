@@ -21,6 +21,7 @@ class ChurnVariantReport(ReportPart, frozen=True, kw_only=True):
     """The figures of one variant of one seed. Times are in seconds of the simulated cluster."""
 
     seed: int
+    """The number from which the events are generated."""
     variant: str
     """Who empties nodes: the stand-in for the cluster autoscaler alone, with its threshold, or Trimtab beside it."""
     core_hours: float
@@ -38,7 +39,9 @@ class ChurnVariantReport(ReportPart, frozen=True, kw_only=True):
     pending_seconds: float
     """The sum of the times for which pods waited for a node."""
     wait_p99: float
+    """The seconds that 99 % of the pods that waited for a node waited at most."""
     wait_longest: float
+    """The longest wait of a pod for a node, in seconds."""
     moved_twice: int
     """The number of evictions of pods that had replaced an evicted pod at most an hour before."""
     broken: int
@@ -54,14 +57,18 @@ class ChurnComparison(ReportPart, frozen=True, kw_only=True):
     core_hours_over_autoscaler: float
     """The core hours divided by those of the stand-in alone with the threshold 0.5."""
     core_hours_over_autoscaler_07: float
+    """The core hours divided by those of the stand-in alone with the threshold 0.7."""
     worst_seed: float
     """The largest `coreHoursOverAutoscaler` of a single seed."""
     bought_without: int
+    """The number of nodes that the stand-in alone added."""
     attainable_core_hours: float
     """The smallest `coreHoursOverAutoscaler` that any policy could have with as many purchases."""
     bought_over_without: float | None
     """The nodes that were added, divided by those of the stand-in alone; null if it added none."""
     twice_share: float
+    """The share of evictions that moved a pod which had itself replaced an evicted one at most an hour before; 0 to
+    1."""
     wait_p99_over_seconds: float
     """The largest difference of the 99th percentiles of waits between this variant and the stand-in alone."""
 
@@ -87,8 +94,11 @@ class ChurnReport(ReportPart, frozen=True, kw_only=True):
     is_from_trace: bool
     """Whether sizes and lifetimes of pods are those of the trace; otherwise they are generated."""
     variants: list[ChurnVariantReport]
+    """The figures of each variant of each seed."""
     comparisons: list[ChurnComparison]
+    """Each variant with Trimtab, compared with the stand-in alone."""
     attainable: list[ChurnAttainable]
+    """The fewest core hours for each number of purchases, for a policy that knows all events in advance."""
     notes: list[str]
 
 

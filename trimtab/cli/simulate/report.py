@@ -5,13 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.reports.node_costs import Saving, convert_saving, note_missing_prices
+from trimtab.cli.reports.node_costs import NodeReport, Saving, convert_saving, note_missing_prices, report_nodes
 from trimtab.cli.reports.plan import (
     ExplainReport,
-    NodeReport,
     StayReport,
     pool_names_by_node,
-    report_nodes,
     report_stays,
 )
 from trimtab.cli.reports.plan_bound import BoundReport, report_bound
@@ -41,15 +39,19 @@ class RoundReport(ReportPart, frozen=True, kw_only=True):
     """One round of a simulation: a plan, and the drain of the nodes in its first wave."""
 
     number: int
+    """The number of the round, from 1."""
     nodes: list[str]
     """The nodes that are drained in this round."""
     new_nodes: list[str]
     """The nodes that node groups gave in this round, with --replace. Trimtab invents their names."""
     nodes_left: int
+    """The number of nodes after the round."""
     evictions: int
     waiting: int
+    """The number of pods that were evicted in this round and whose new pods wait for a node."""
     saved: Saving
     landings: list[LandingReport]
+    """The moves of pods in this round."""
 
 
 class SimulateReport(ReportPart, frozen=True, kw_only=True):
@@ -61,6 +63,7 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     scheduler: str
     """The model of the scheduler: `plan`, `spread` or `pack`."""
     nodes_before: int
+    """The number of nodes at the beginning."""
     nodes_after: int
     nodes_bound: int
     """A lower bound on the number of nodes that any drains leave, computed from the sum of requests. Replacements may
@@ -68,9 +71,12 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     evictions: int
     moved_twice: int
     waiting: int
+    """The number of pods that wait for a node at the end."""
     saves: Saving
     cost_before: Saving
+    """The cost of all nodes at the beginning."""
     cost_after: Saving
+    """The cost of the nodes at the end."""
     bound: BoundReport
     rounds: list[RoundReport]
     stays: list[StayReport]

@@ -22,6 +22,7 @@ class RequestPoint(ReportPart, frozen=True, kw_only=True):
     """New requests of a pod at one time."""
 
     time: str
+    """When the pod got the requests, as RFC 3339."""
     pod: str
     cause: str
     """How the pod got the requests: `created`, `evicted` or `resized`."""
@@ -32,14 +33,18 @@ class ResourceResult(ReportPart, frozen=True, kw_only=True):
     """The outcome of the simulation for one resource."""
 
     resource: str
+    """The resource: cpu or memory."""
     lower_bound: str
     """The lower bound of the last recommendation. The next two fields are from the same recommendation."""
     target: str
     upper_bound: str
+    """The upper bound of the last recommendation."""
     starved_minutes: int
     """The minutes in which a pod used more than its request, summed over all pods."""
     starved_share: float
+    """The share of the time of all pods in which they used more than their request, from 0 to 1."""
     longest_starved_minutes: int
+    """The longest time without a break in which a pod used more than its request, in minutes."""
     waste_share: float
     """The amount that was requested but not used, divided by the amount that was used."""
     waste_per_hour: float
@@ -57,6 +62,7 @@ class FlagsResult(ReportPart, frozen=True, kw_only=True):
     """The number of rounds in which the updater did not act because the workload had too few pods
     (`--min-replicas`)."""
     resources: list[ResourceResult]
+    """The outcome for cpu and for memory."""
     requests: list[RequestPoint]
 
 
@@ -66,7 +72,9 @@ class SimulatedContainer(ReportPart, frozen=True, kw_only=True):
     namespace: str
     workload: str
     container: str
+    """The name of the container."""
     results: list[FlagsResult]
+    """The outcome with each set of flags, the default flags first."""
 
 
 class ReactionRow(ReportPart, frozen=True, kw_only=True):
@@ -74,8 +82,11 @@ class ReactionRow(ReportPart, frozen=True, kw_only=True):
 
     flags: str
     rise_old_pod_minutes: float
+    """The minutes until the request of a pod with a long history follows a rise of usage."""
     rise_young_pod_minutes: float
+    """The minutes until the request of a pod with a short history follows a rise of usage."""
     drop_minutes: float
+    """The minutes until a request follows a drop of usage."""
 
 
 class VpaSimulateReport(ReportPart, frozen=True, kw_only=True):
@@ -85,6 +96,7 @@ class VpaSimulateReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "VpaSimulateReport"
     reaction: list[ReactionRow]
+    """How long requests take to follow a step in usage, for each set of flags."""
     containers: list[SimulatedContainer]
     notes: list[str]
 
@@ -97,6 +109,7 @@ class ProposedVpa(ReportPart, frozen=True, kw_only=True):
     action: str
     """The action: add, change, remove, keep or none."""
     existing: str
+    """The name of the workload's VPA; empty if it has none."""
     reason: ReasonReport
 
 
@@ -107,6 +120,7 @@ class VpaProposeReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "VpaProposeReport"
     proposals: list[ProposedVpa]
+    """The proposal for each workload."""
     notes: list[str]
 
 

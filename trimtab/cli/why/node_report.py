@@ -48,12 +48,15 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "WhyNodeReport"
     name: str
+    """The name of the node."""
     exists: bool = True
     """Whether the node exists. If it does not, `cordon` says whether the compactor drained it, and `pools` are the
     pools of the decisions about it."""
     pools: list[str]
     cordoned: bool
+    """Whether the node takes no new pods."""
     cordon: NodeCordonReport
+    """Which client cordoned the node, since when, and how to undo it."""
     plan: str
     """The node's position in the last plan of its pool, as text; empty if no plan contains the node."""
     chain: list[str]
@@ -63,6 +66,7 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     decisions: list[PodDecisionReport]
     """The compactor's decisions about the node and its pods."""
     events: list[PodEventReport]
+    """The Events about the node."""
     notes: list[str]
 
 

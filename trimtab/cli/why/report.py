@@ -30,6 +30,7 @@ class AppliedChangeReport(ReportPart, frozen=True, kw_only=True):
     policy: str
     """The policy that made the change; empty for changes of Trimtab itself, such as the overhead of a RuntimeClass."""
     field: str
+    """The path of the field, such as containers[app].requests.cpu."""
     before: str | None
     """The value that the author wrote, by the template of the pod's owner; `nothing` if the template has no value.
 
@@ -47,6 +48,7 @@ class PodDecisionReport(ReportPart, frozen=True, kw_only=True):
     pod: str
     what: str
     code: str
+    """The code of the reason for the decision."""
     why: str
 
 
@@ -58,6 +60,7 @@ class PodEventReport(ReportPart, frozen=True, kw_only=True):
     at: str
     """When the last of these Events happened."""
     count: int
+    """How often it happened."""
     reason: str
     source: str
     note: str
@@ -72,11 +75,13 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     kind: str = "WhyPodReport"
     namespace: str
     name: str
+    """The name of the pod."""
     exists: bool
     """Whether the pod exists. If it does not, `changes` are those of another pod of its owner."""
     owners: list[str]
     """The pod's owners as Kind/name, from the nearest controller to the topmost one."""
     created: str
+    """When the pod was created, as RFC 3339; empty if that is not known."""
     node: str
     pending: str
     """Whether and how Trimtab is a cause of the pod's waiting if the pod is Pending; empty for any other pod."""
@@ -93,6 +98,7 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     Empty without --cluster."""
     decisions: list[PodDecisionReport]
     events: list[PodEventReport]
+    """The Events about the pod."""
     log: list[str]
     """Lines of the webhook's log about the pod."""
     notes: list[str]

@@ -1,6 +1,6 @@
 """`trimtab reserved measure --cluster live` and the recommender's measurement, through a real API server's node proxy.
 
-The kubelets are played; who reads them has the rights that the how-to names, and no others.
+The kubelets are played; who reads them has the rights of the shipped role, and no others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from trimtab.recommender.reservations import RESERVATIONS_NAME, ReservationMeasu
 from trimtab.runtime import log
 
 MIB = 1 << 20
-GUIDE = Path(__file__).resolve().parents[2] / "docs/how-to/find-what-is-idle.md"
+ROLES = Path(__file__).resolve().parents[2] / "deploy/recommender-kubelets.yaml"
 READER = "reservations-reader"
 CONFIGZ = {
     "kubeletconfig": {
@@ -76,9 +76,8 @@ def machines(cluster: Cluster, pool: str, count: int) -> list[str]:
 
 
 def allow_reading(cluster: Cluster, user: str) -> None:
-    """The role in the how-to, for this user."""
-    text = GUIDE.read_text("utf-8").partition("```yaml\n")[2].partition("```")[0]
-    role, binding = yaml.safe_load_all(text)
+    """The shipped role, for this user."""
+    role, binding = yaml.safe_load_all(ROLES.read_text("utf-8"))
     name = f"{role['metadata']['name']}-{cluster.namespace}"
     subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
     binding |= {"metadata": {"name": name}, "roleRef": {**binding["roleRef"], "name": name}, "subjects": [subject]}

@@ -76,7 +76,7 @@ class Settings(LeaderProcessSettings):
     measure_reservations: bool = False
     """True: measure what kubelets and container runtimes use, and publish a reservation for each pool, from Prometheus
     if there is one, else from kubelets. The default is false because this needs permission to list nodes and, without
-    Prometheus, `get` on `nodes/proxy`; docs/how-to/find-what-is-idle.md#reserve-for-the-kubelet has the role."""
+    Prometheus, `get` on `nodes/proxy`; deploy/recommender-kubelets.yaml has the role."""
 
     reservation_interval_seconds: float = 300.0
     """The number of seconds between two measurements of all nodes."""

@@ -15,7 +15,7 @@ _HEAD = """# JSON Schemas
 The documents that `-o json` and `-o yaml` print have JSON Schemas. Every document has
 `apiVersion: trimtab.dev/v1alpha1` and a `kind`; this page names its other fields at the top. All of them are always
 present. Within a version, fields may be added, but none is removed or changes its meaning. The schema has the types,
-and `trimtab explain FIELD` says what a field means.
+and `trimtab explain FIELD` or `trimtab explain COMMAND.FIELD` says what a field means.
 """
 _FILES = "../../deploy/schemas"
 _COMMON_FIELDS = {"apiVersion", "kind"}

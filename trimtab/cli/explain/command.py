@@ -135,8 +135,8 @@ def verb(options: ExplainOptions) -> None:
     """Explain a reason code, an alert, a setting, a field of a policy, a pool or a report, a rule of lint, a check of
     doctor, an annotation, a label, a taint, a metric, an option of a verb, a column of a table, a preset or a word.
 
-    NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains, L35,
-    trimtab.dev/cordoned-for, trimtab_reviews_total, "more nodes", balanced or wave. The texts are in the package:
+    NAME is for example webhook-not-registered, TRIMTAB_WEBHOOK_LISTEN, spec.actions.requests, pace.drains, plan.waves,
+    L35, trimtab.dev/cordoned-for, trimtab_reviews_total, "more nodes", balanced or wave. The texts are in the package:
     neither a cluster nor the network is used.
     """
     report = build_explanations_report(options.names)

@@ -37,6 +37,8 @@ OTHER_THINGS = {
     "trimtab.dev/schemas": "the address of the schemas",
 }
 MEANING = re.compile(r"(`trimtab [a-z -]+`(, )?)+: .{8,}")
+NAMES_SAY_ENOUGH = ("trimtab.cli.fleet.", "trimtab.cli.reports.machines")
+"""Where a field whose name another report explains, such as `cluster` and `nodes`, has no docstring of its own."""
 OWN_OPTIONS = ("autoscaler-flags", "fix", "usage", "cluster", "take-over", "params")
 
 
@@ -124,16 +126,18 @@ def test_every_meaning_of_a_field_is_that_of_the_field_itself() -> None:
     assert [name for name, line in lines if not MEANING.fullmatch(line)] == []
 
 
-@pytest.mark.parametrize("report", ["plan-report", "room-report"])
-def test_every_field_in_each_part_of_a_plan_has_a_docstring(report: str) -> None:
+@pytest.mark.parametrize("report", sorted(list_reports()))
+def test_every_field_in_each_part_of_a_report_has_a_docstring(report: str) -> None:
     schema = msgspec.json.schema(list_reports()[report])
     parts = {part.__name__: part for part in _list_parts(ReportPart)}
     fields = [(name, attribute) for name in schema["$defs"] for attribute in parts[name].__struct_fields__]
-    assert len(fields) > 10
+    assert len(fields) > 3
     assert [
         (name, attribute)
         for name, attribute in fields
-        if attribute not in ("api_version", "kind") and attribute not in own_docs(parts[name])
+        if attribute not in own_docs(parts[name])
+        and not (hasattr(parts[name], "printed_by") and attribute in ("api_version", "kind"))
+        and not parts[name].__module__.startswith(NAMES_SAY_ENOUGH)
     ] == []
 
 

@@ -169,6 +169,7 @@ class ProblemReport(ReportPart, frozen=True):
     code: str
     """The code of the problem, such as key-mismatch."""
     text: str
+    """The problem as a sentence."""
 
 
 class CertsReport(ReportPart, frozen=True, kw_only=True):

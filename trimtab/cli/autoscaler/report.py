@@ -21,13 +21,17 @@ class ReplayRow(ReportPart, frozen=True, kw_only=True):
     """One set of flags, and what the cluster autoscaler would have done with these flags."""
 
     flags: list[str]
+    """The flags that differ from the defaults."""
     mean_nodes: float
     """The number of nodes, on average over the replayed hours."""
     final_nodes: int
     """The number of nodes at the end of the replay."""
     removed: int
+    """The number of nodes that were removed."""
     evictions: int
+    """The number of evictions."""
     bought: int
+    """The number of nodes that were bought."""
     bought_back: int
     """The number of nodes that were bought within an hour after a node was removed."""
     pending_pod_minutes: float
@@ -47,13 +51,17 @@ class AutoscalerProposeReport(ReportPart, frozen=True, kw_only=True):
     nodes: int
     """The number of nodes at the beginning of the replay."""
     pods: int
+    """The number of pods at the beginning of the replay."""
     reason: ReasonReport
+    """Why these flags are proposed, or why the present ones stay."""
     present: ReplayRow
     """What happens with the present flags."""
     proposed: ReplayRow
+    """What happens with the proposed flags."""
     replays: list[ReplayRow]
     """The results of all sets of flags, the cheapest first."""
     notes: list[str]
+    """The assumptions of the replay, one sentence each."""
 
 
 def build_autoscaler_report(

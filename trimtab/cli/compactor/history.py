@@ -27,13 +27,19 @@ class RecordReport(ReportPart, frozen=True, kw_only=True):
     """One decision of the compactor."""
 
     at: str
+    """When the decision was made, as RFC 3339."""
     pool: str
+    """The pool."""
     what: str
+    """What was decided, in one word."""
     code: str
     """The code of the reason for the decision."""
     why: str
+    """The reason as a sentence with its values."""
     node: str
+    """The node that the decision is about; empty if it is about none."""
     pod: str
+    """The pod that the decision is about, as namespace/name; empty if it is about none."""
     drain: str
     """The identifier of the drain that the decision is part of; empty if it is part of none."""
     rehearsed: bool

@@ -113,6 +113,7 @@ class DoctorFindingReport(ReportPart, frozen=True, kw_only=True):
     severity: str
     """ok, warn or error; unknown if the check could not be made, which never counts as ok."""
     reason: ReasonReport
+    """What was found."""
     fix: str
     """A command or a sentence; empty if nothing needs a fix."""
 
@@ -126,6 +127,7 @@ class DoctorReport(ReportPart, frozen=True, kw_only=True):
     server: str
     """The version of the API server, such as v1.36.3."""
     namespace: str
+    """Trimtab's namespace."""
     at: str
     """The time of the report by this machine's clock, as RFC 3339."""
     well: bool
@@ -135,6 +137,7 @@ class DoctorReport(ReportPart, frozen=True, kw_only=True):
     left_out: list[str]
     """The checks that --without skips."""
     findings: list[DoctorFindingReport]
+    """The findings, in the order of the checks."""
 
 
 def build_report(

@@ -18,13 +18,18 @@ class DrainEvent(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "DrainEvent"
     at: str
+    """When it happened, as RFC 3339."""
     order: str
+    """The identifier of the order, which the records of its nodes have as well."""
     event: str
     """One of: planned, cordoned, begun, evicted, refused, waiting, emptied, skipped, failed, left, retried, stopped,
     ended, done; with --release: recorded, released."""
     node: str
+    """The node that the event is about; empty if it is about the whole order."""
     pod: str
+    """The pod that the event is about, as namespace/name; empty if it is about none."""
     text: str
+    """The event as a sentence."""
     reason: ReasonReport | None
     """Null if there is no code of a reason."""
 

@@ -43,6 +43,7 @@ class OrderNodeReport(ReportPart, frozen=True, kw_only=True):
     moves: list[OrderMoveReport]
     """The evictions of the node's pods, each with the node that has room for the new pod."""
     longest_grace_seconds: int
+    """The longest termination grace period of the node's pods, in seconds."""
     blocked: ReasonReport | None
     """Why the node cannot be emptied; null if it can."""
 
@@ -51,8 +52,11 @@ class UnmovablePodReport(ReportPart, frozen=True, kw_only=True):
     """A pod that cannot move, with the reason, which names what would permit it."""
 
     pod: str
+    """The pod, as namespace/name."""
     node: str
+    """The node of the pod."""
     reason: ReasonReport
+    """Why the pod cannot move, and what would permit it."""
 
 
 class OrderBudgetReport(ReportPart, frozen=True, kw_only=True):
@@ -86,7 +90,9 @@ class DrainPlanReport(ReportPart, frozen=True, kw_only=True):
     waves: int
     """The number of waves in which the nodes are emptied."""
     nodes: list[OrderNodeReport]
+    """The nodes of the order."""
     evictions: int
+    """The number of evictions."""
     stop_seconds: int
     """How many seconds the pods may take to stop, all waves together: an estimate without the time in which successors
     start."""
@@ -97,6 +103,7 @@ class DrainPlanReport(ReportPart, frozen=True, kw_only=True):
     missing: MissingRoomReport | None
     """Null if there is room for all pods."""
     notes: list[str]
+    """What the order rests on, one sentence each."""
 
 
 def build_drain_report(

@@ -25,6 +25,7 @@ class ExplainedFieldReport(ReportPart, frozen=True, kw_only=True):
     name: str
     """The path of the field inside the explained one."""
     value: str
+    """The type or the default of the field."""
     means: str
     """What the field means, in one text."""
 

@@ -26,7 +26,9 @@ class ObjectName(ReportPart, frozen=True, kw_only=True):
     """The kind, namespace and name of an object; the namespace is empty for cluster-scoped kinds."""
 
     kind: str
+    """The kind of the object."""
     namespace: str
+    """The namespace of the object; empty for kinds of the whole cluster."""
     name: str
     """The name of the object."""
 
@@ -37,6 +39,7 @@ class OrphanRow(ReportPart, frozen=True, kw_only=True):
     object: ObjectName
     """The object that nothing names."""
     reason: ReasonReport
+    """Why the object is listed."""
     created: str | None
     """When the object was created, as RFC 3339; null if that is not known."""
     dollars_per_month: float | None
@@ -50,6 +53,7 @@ class UnjudgedRow(ReportPart, frozen=True, kw_only=True):
     object: ObjectName
     """The object that nothing names."""
     reason: ReasonReport
+    """The sign that a program may read the object."""
 
 
 class UnknownRow(ReportPart, frozen=True, kw_only=True):
@@ -58,6 +62,7 @@ class UnknownRow(ReportPart, frozen=True, kw_only=True):
     subject: str
     """What could not be determined."""
     reason: ReasonReport
+    """Why it could not be determined."""
     have: str
     """How much of the data there is, in words."""
     need: str
@@ -103,11 +108,13 @@ class ClaimRow(ReportPart, frozen=True, kw_only=True):
     object: ObjectName
     """The claim."""
     reason: ReasonReport
+    """Why the claim is listed, with the size or the class that would do."""
     used_bytes: int
     """The bytes that are used, in the fullest of the summaries."""
     capacity_bytes: int
     """The size of the volume's file system in bytes, by the kubelet."""
     dollars_per_month: float | None
+    """What the change would save in dollars per month; null if no price is known."""
 
 
 class IdleReport(ReportPart, frozen=True, kw_only=True):
@@ -131,7 +138,9 @@ class IdleReport(ReportPart, frozen=True, kw_only=True):
     claims: list[ClaimRow]
     """The claims that are mostly empty, or of an expensive class; empty without --summary."""
     unknown: list[UnknownRow]
+    """What could not be determined, with the data that this needs."""
     notes: list[str]
+    """The assumptions of the report, one sentence each."""
 
 
 def select_rows(report: IdleReport, selection: ObjectSelection, manifests: Sequence[Manifest]) -> IdleReport:

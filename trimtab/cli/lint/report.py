@@ -30,6 +30,7 @@ class LintFindingReport(ReportPart, frozen=True, kw_only=True):
     severity: str
     """The severity: error, warning or info."""
     kind: str
+    """The kind of the object."""
     namespace: str
     """The namespace of the object; empty if it is cluster-scoped."""
     name: str
@@ -45,6 +46,7 @@ class LintFindingReport(ReportPart, frozen=True, kw_only=True):
     outcome: str
     """What will happen in the cluster if the finding is not fixed."""
     fix: str
+    """What to do, in a sentence."""
     fixable: bool
     """Whether `--fix` writes the change that fixes the finding."""
     page: str
@@ -83,6 +85,7 @@ class LintReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "LintReport"
     findings: list[LintFindingReport]
+    """The findings; with files and a cluster, only those that are new."""
     ignored: list[LintIgnoredReport]
     """The findings that annotations of the objects exclude."""
     accepted: int
@@ -94,6 +97,7 @@ class LintReport(ReportPart, frozen=True, kw_only=True):
     not_checked: list[str]
     """The rules that lacked data, each with what is missing, as text."""
     notes: list[str]
+    """What the findings rest on, one sentence each."""
     objects: int
     """The number of objects that were checked."""
     rules: int

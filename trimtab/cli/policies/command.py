@@ -53,13 +53,17 @@ class PolicyReport(ReportPart, frozen=True, kw_only=True):
     priority: int
     """The priority: of two policies that set one field, the one with the higher number decides."""
     mode: str
+    """The mode: apply, warn or audit."""
     enabled: bool
     """Whether the policy is switched on, by its field `enabled`."""
     rollout: int
+    """The percentage of owners that the policy applies to."""
     whom: list[str]
     """The pods that it selects: one sentence for each condition."""
     what: list[str]
+    """The actions: one sentence for each."""
     file: str
+    """The file of the policy, or where else it was read."""
     line: int | None
     """The line of `file` in which the policy begins; null if it was read from a cluster."""
 
@@ -68,9 +72,11 @@ class PolicyFindingReport(ReportPart, frozen=True, kw_only=True):
     """A reason why a valid policy will not do what it says."""
 
     policy: str
+    """The name of the policy."""
     code: str
     """The code of the reason."""
     text: str
+    """The reason as a sentence with its values."""
     page: str
     """The page of the documentation about the code, with its anchor."""
 
@@ -79,6 +85,7 @@ class CompiledPolicyReport(ReportPart, frozen=True, kw_only=True):
     """A policy that `trimtab policies compile` printed and that is in the cluster: the API server evaluates it."""
 
     kind: str
+    """The kind of the policy: ValidatingAdmissionPolicy or MutatingAdmissionPolicy."""
     name: str
     """The name of the policy of the API server."""
     policy: str
@@ -98,6 +105,7 @@ class PoliciesReport(ReportPart, frozen=True, kw_only=True):
     policies: list[PolicyReport]
     """The policies that were read."""
     findings: list[PolicyFindingReport]
+    """What the policies will not do although they say so."""
     compiled: list[CompiledPolicyReport] = msgspec.field(default_factory=list)
     """The compiled policies in the cluster; empty except for `policies list --cluster`."""
 

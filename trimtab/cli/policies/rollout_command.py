@@ -38,9 +38,11 @@ class RolloutOwner(ReportPart, frozen=True, kw_only=True):
     """One owner of pods that the policy matches."""
 
     namespace: str
+    """The namespace of the owner."""
     owner: str
     """Kind and name of the topmost owner of the pods. If a pod has no owner, kind and name of the pod."""
     pods: int
+    """The number of its pods."""
     is_included: bool
     """Whether the rollout includes the owner at the percentage that was asked for."""
     joins_at: int
@@ -54,11 +56,13 @@ class RolloutReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "RolloutReport"
     policy: str
+    """The name of the policy."""
     rollout: int
     """The percentage of the rollout, from the policy or from --at."""
     owners: list[RolloutOwner]
     """The owners, sorted by the percentage from which they are included."""
     notes: list[str]
+    """What the report rests on, one sentence each."""
 
 
 def _describe_rollout(report: RolloutReport) -> str:

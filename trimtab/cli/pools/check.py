@@ -57,10 +57,13 @@ class PoolFindingReport(ReportPart, frozen=True, kw_only=True):
     """A valid pool that does not do what its author expects."""
 
     pool: str
+    """The name of the pool."""
     code: str
     """The code of the reason."""
     text: str
+    """The reason as a sentence with its values."""
     todo: str
+    """What to do about it."""
     page: str
     """The page of the documentation about the code, with its anchor."""
 
@@ -72,7 +75,9 @@ class PoolsCheckReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "PoolsCheckReport"
     pools: list[CheckedPoolReport]
+    """The valid pools."""
     findings: list[PoolFindingReport]
+    """What pools do not do although their authors may expect it."""
 
 
 def _list_columns(report: PoolsCheckReport) -> tuple[Column[CheckedPoolReport], ...]:

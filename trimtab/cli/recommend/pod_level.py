@@ -30,19 +30,26 @@ class WholePodResourceReport(ReportPart, frozen=True, kw_only=True):
     proposed: str | None
     """The request of the pod as a whole; null if its containers should request for themselves."""
     reason: ReasonReport
+    """Where the request of the whole pod comes from, or why there is none."""
 
 
 class WholePodReport(ReportPart, frozen=True, kw_only=True):
     """The pods of one workload with several containers."""
 
     namespace: str
+    """The namespace of the workload."""
     kind: str
+    """The kind of the workload."""
     workload: str
+    """The name of the workload."""
     containers: int
     """The number of containers that run as long as the pod does."""
     replicas: int
+    """The number of replicas."""
     cpu: WholePodResourceReport
+    """The cpu of the pod as a whole."""
     memory: WholePodResourceReport
+    """The memory of the pod as a whole."""
     monthly_saved: float
     """The dollars per month that requests of whole pods save beyond what this report proposes for the containers."""
 

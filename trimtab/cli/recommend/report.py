@@ -15,6 +15,7 @@ class DayReport(ReportPart, frozen=True, kw_only=True):
     """The usage of one day, in cores or bytes. For memory, the values are the peaks of each six hours."""
 
     day: str
+    """The day in UTC."""
     p5: float
     """The usage that 5 % of the day's samples are below."""
     p50: float
@@ -29,6 +30,7 @@ class MissingReport(ReportPart, frozen=True, kw_only=True):
     """The reason why there is no proposal: how much usage there is, and how much a proposal needs."""
 
     reason: ReasonReport
+    """Why there is no proposal."""
     have: str
     """How much usage there is, in words."""
     need: str
@@ -41,6 +43,7 @@ class ResourceReport(ReportPart, frozen=True, kw_only=True):
     now: str | None
     """The present request; null if there is none, or if it is not known."""
     limit: str | None
+    """The present limit; null if there is none, or if it is not known."""
     proposed: str | None
     """The proposed request; null if the request should stay unchanged, or there is too little usage."""
     proposed_limit: str | None
@@ -59,6 +62,7 @@ class ResourceReport(ReportPart, frozen=True, kw_only=True):
     max: str | None
     """The largest usage, as a quantity; null with too little usage."""
     days: float | None
+    """The days of usage; null if there is none."""
     samples: int
     """The number of samples; for memory, the number of peaks."""
     confidence: float | None
@@ -66,6 +70,7 @@ class ResourceReport(ReportPart, frozen=True, kw_only=True):
     reasons: list[ReasonReport]
     """Where the proposal comes from and what changed it, or the reason why the request stays unchanged."""
     missing: MissingReport | None
+    """Why there is no proposal; null if there is one."""
     curve: list[DayReport]
     """The usage day by day, the oldest first."""
 
@@ -76,8 +81,11 @@ class ContainerReport(ReportPart, frozen=True, kw_only=True):
     cluster: str | None
     """The value of the label that the report is divided by; null if it is not divided."""
     namespace: str
+    """The namespace of the workload."""
     kind: str
+    """The kind of the workload."""
     workload: str
+    """The name of the workload."""
     container: str
     """The name of the container."""
     role: str | None
@@ -93,7 +101,9 @@ class ContainerReport(ReportPart, frozen=True, kw_only=True):
     severity: str
     """The higher severity of the two resources."""
     cpu: ResourceReport
+    """The usage, the request and the proposal of cpu."""
     memory: ResourceReport
+    """The usage, the request and the proposal of memory."""
     monthly_now: float | None
     """The cost of all replicas in dollars per month; null if the requests or the running time are not known."""
     monthly_proposed: float
@@ -111,6 +121,7 @@ class TotalReport(ReportPart, frozen=True, kw_only=True):
     value: str | None
     """The namespace, kind or value of the label; empty for containers without the label."""
     containers: int
+    """The number of containers."""
     changes: int
     """The number of containers with a changed request."""
     cpu_now: float | None
@@ -126,15 +137,20 @@ class TotalReport(ReportPart, frozen=True, kw_only=True):
     monthly_proposed: float | None
     """The cost of the proposed requests in dollars per month."""
     monthly_saved: float | None
+    """The dollars per month that the proposals save; negative if they cost more."""
 
 
 class PlaceReport(ReportPart, frozen=True, kw_only=True):
     """A container, by its cluster, namespace, kind, workload and name."""
 
     cluster: str | None
+    """The value of the label that the report is divided by; null if it is not divided."""
     namespace: str
+    """The namespace of the workload."""
     kind: str
+    """The kind of the workload."""
     workload: str
+    """The name of the workload."""
     container: str
     """The name of the container."""
 
@@ -167,7 +183,9 @@ class DifferenceReport(ReportPart, frozen=True, kw_only=True):
     """The kind of difference: applied (the request is now the earlier proposal), request-changed, or
     recommendation-changed."""
     before: str | None
+    """The value in the earlier report; null if there was none."""
     after: str | None
+    """The value in this report; null if there is none."""
 
 
 class ComparisonReport(ReportPart, frozen=True, kw_only=True):
@@ -182,6 +200,7 @@ class ComparisonReport(ReportPart, frozen=True, kw_only=True):
     new: list[PlaceReport]
     """The containers that the earlier report does not have."""
     gone: list[PlaceReport]
+    """The containers of the earlier report that this one does not have."""
 
 
 class RoleResourceReport(ReportPart, frozen=True, kw_only=True):
@@ -199,8 +218,11 @@ class ReplicaRoleReport(ReportPart, frozen=True, kw_only=True):
     """A container whose leaders use much more, or much less, than its other replicas."""
 
     namespace: str
+    """The namespace of the workload."""
     kind: str
+    """The kind of the workload."""
     workload: str
+    """The name of the workload."""
     container: str
     """The name of the container."""
     label: str
@@ -216,6 +238,7 @@ class ReplicaRoleReport(ReportPart, frozen=True, kw_only=True):
     monthly_saved: float
     """What sizes of their own save in dollars per month, compared with the larger size for all replicas."""
     text: str
+    """The difference and what to do, as a sentence."""
 
 
 class RecommendReport(ReportPart, frozen=True, kw_only=True):
@@ -252,6 +275,7 @@ class RecommendReport(ReportPart, frozen=True, kw_only=True):
     against: ComparisonReport | None
     """The comparison with the report of --against; null without that option."""
     notes: list[str]
+    """What the recommendations rest on, one sentence each."""
 
 
 NAMESPACE, KIND = "namespace", "kind"

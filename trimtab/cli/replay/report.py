@@ -27,6 +27,7 @@ class ReplayedFigures(ReportPart, frozen=True, kw_only=True):
     pool: str
     """The node pool; empty for all pools."""
     node_hours: float
+    """The nodes × hours."""
     saved_node_hours: float | None
     """The node hours of the autoscaler alone in the replay, less those of this variant; null for what was recorded."""
     core_hours: float
@@ -51,13 +52,16 @@ class ReplayedWorkload(ReportPart, frozen=True, kw_only=True):
     """A workload of which pods would have been evicted."""
 
     workload: str
+    """The workload."""
     evictions: int
+    """The number of its pods that would have been evicted."""
 
 
 class ReplayGap(ReportPart, frozen=True, kw_only=True):
     """Something that the input does not contain."""
 
     what: str
+    """What is not known, and what this can change."""
     changes: str
     """What the answer could be without it."""
 
@@ -73,7 +77,9 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     source: str
     """What was recorded: `captures`, or `kube-state-metrics`, which shows less."""
     since: str
+    """The beginning of the recording, as RFC 3339."""
     until: str
+    """The end of the recording, as RFC 3339."""
     hours: float
     """The recorded hours without gaps: only these are in the sums."""
     every_seconds: int
@@ -114,7 +120,9 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     workloads: list[ReplayedWorkload]
     """The workloads that the variant of the details disturbs, those with the most evictions first."""
     missing: list[ReplayGap]
+    """What the recording does not show, each with what it can change."""
     notes: list[str]
+    """What the replay rests on, one sentence each."""
 
     def find_variant(self, name: str) -> ReplayedFigures | None:
         """Returns the sums of this variant; None if it was not replayed."""

@@ -51,18 +51,22 @@ class JoinedDay(ReportPart, frozen=True, kw_only=True):
     """A day of a replay, in dollars or, without prices, in core hours."""
 
     day: str
+    """The day in UTC."""
     was: float
     """What the day was, as recorded."""
     would_be: float
+    """What the day would have been."""
 
 
 class JoinedPart(ReportPart, frozen=True, kw_only=True):
     """What one report says."""
 
     kind: str
+    """The kind of the report, such as PlanReport."""
     title: str
     """The title of the report."""
     file: str
+    """The file of the report."""
     sum: str
     """The sum in few words, such as "$1,234 a month"; empty if the report has none."""
     answer: str
@@ -70,11 +74,13 @@ class JoinedPart(ReportPart, frozen=True, kw_only=True):
     tables: list[JoinedTable]
     """The tables of the report, shortened to their first rows."""
     days: list[JoinedDay]
+    """The days of a replay; empty for other reports."""
     has_prices: bool
     """Whether `days` are in dollars."""
     would_be: str
     """What the days would have been with: a variant of the replay; empty without days."""
     notes: list[str]
+    """The notes of the report."""
 
 
 class JoinedReport(ReportPart, frozen=True, kw_only=True):
@@ -88,12 +94,15 @@ class JoinedReport(ReportPart, frozen=True, kw_only=True):
     headline: str
     """The answer of the first report."""
     at: str
+    """When the report was made, as RFC 3339."""
     trimtab_version: str
     """The version of Trimtab that made the report."""
     command: str
+    """The command that makes this report again."""
     parts: list[JoinedPart]
     """What the reports say: replay, plan, recommend, savings, lint."""
     notes: list[str]
+    """What the reports have in common, one sentence each."""
 
 
 def join_reports(

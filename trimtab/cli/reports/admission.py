@@ -24,11 +24,13 @@ class ChangeReport(ReportPart, frozen=True, kw_only=True):
     field: str
     """The path of the field, such as containers[app].requests.cpu."""
     before: str | int | None
+    """The value before; null if the field was not set."""
     after: str | int | None
     """The new value of the field; null if the field is removed."""
     policy: str
     """The policy that makes the change; empty if the change follows from the pod's RuntimeClass."""
     reason: ReasonReport
+    """Why the field is changed."""
 
 
 class KeptFieldReport(ReportPart, frozen=True, kw_only=True):
@@ -37,7 +39,9 @@ class KeptFieldReport(ReportPart, frozen=True, kw_only=True):
     field: str
     """The path of the field, such as containers[app].requests.cpu."""
     policy: str
+    """The policy that would have changed the field."""
     reason: ReasonReport
+    """Why the field stays."""
     warning: bool
     """Whether the author of the pod gets a warning."""
 
@@ -46,12 +50,15 @@ class PodShape(ReportPart, frozen=True, kw_only=True):
     """The requests, limits, QoS class and RuntimeClass of a stored pod. The requests include the overhead."""
 
     requests: dict[str, str]
+    """Resource → quantity, all containers together."""
     limits: dict[str, str]
+    """Resource → quantity, all containers together."""
     qos: str
     """The QoS class: Guaranteed, Burstable or BestEffort."""
     runtime_class: str | None
     """The name of the RuntimeClass; null if the pod names none."""
     overhead: dict[str, str]
+    """Resource → quantity of the sandbox; empty without a RuntimeClass that has overhead."""
 
 
 class RefusalReport(ReportPart, frozen=True, kw_only=True):
@@ -60,6 +67,7 @@ class RefusalReport(ReportPart, frozen=True, kw_only=True):
     code: int
     """The HTTP status of the refusal, such as 403."""
     by: str
+    """The admission plugin that refuses the pod."""
     message: str
     """The message of the API server."""
 
@@ -98,11 +106,15 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     """The pods of one manifest, with the changes that policies make to them."""
 
     file: str
+    """The file of the manifest."""
     kind: str
+    """The kind of the object."""
     name: str
     """The name of the pod, or of the object with the pod template."""
     namespace: str
+    """The namespace of the object."""
     replicas: int
+    """The number of pods that the object wants."""
     counted_with: str
     """The object in the report, such as `Deployment/web`, that stands for the same pods. The totals count these pods
     there. Empty if no other object does."""
@@ -112,17 +124,21 @@ class PodReport(ReportPart, frozen=True, kw_only=True):
     calls: int
     """How often the API server calls the webhook for the pod; 0 if it refuses the pod before."""
     changes: list[ChangeReport]
+    """The fields that policies change, each with its reason."""
     left: list[KeptFieldReport]
     """The fields that policies left as they are, each with the reason."""
     would: list[ChangeReport]
     """The changes that policies in mode warn or audit would make; they are reported, not made."""
     warnings: list[str]
+    """The warnings that the author of the pod gets."""
     problem: str
+    """Why the pod could not be decided; empty if it could."""
     before: PodShape | None
     """The pod as stored without Trimtab; null if the API server alone would refuse it."""
     after: PodShape | None
     """The pod as stored with Trimtab; null if admission refuses the pod."""
     refused: RefusalReport | None
+    """The refusal of the pod with Trimtab; null if it is admitted."""
     refused_without_us: RefusalReport | None
     """The refusal by the API server alone; null if it would admit the pod."""
     patch: list[dict[str, Any]]
@@ -144,6 +160,7 @@ class Totals(ReportPart, frozen=True, kw_only=True):
     changed: int
     """The number of entries that Trimtab changes."""
     refused: int
+    """The number of entries whose pods are refused."""
     admitted_only_with_us: int
     """The number of entries whose pods only Trimtab's changes make acceptable to the API server."""
     requests_before: dict[str, str]
@@ -164,7 +181,9 @@ class AdmitReport(ReportPart, frozen=True, kw_only=True):
     notes: list[str]
     """The assumptions under which the report was made, one sentence each."""
     pods: list[PodReport]
+    """The pods, one entry for each manifest."""
     totals: Totals
+    """The sums over all pods."""
 
 
 def report_pod(

@@ -36,7 +36,9 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
     """A node with the annotation of a drain."""
 
     node: str
+    """The node."""
     pool: str
+    """The pool of the drain."""
     drain: str
     """The identifier of the drain, which the history of the compactor has as well."""
     phase: str
@@ -49,6 +51,7 @@ class DrainReport(ReportPart, frozen=True, kw_only=True):
     pods_left: int
     """The number of pods that have not been evicted yet."""
     pods: int
+    """The number of pods on the node that the drain moves."""
     waits_for: str = ""
     """The PodDisruptionBudgets that at present allow no eviction of the pods that are left, as text; empty if there are
     none, or if they could not be read."""
@@ -108,6 +111,7 @@ class PoolResizes(ReportPart, frozen=True, kw_only=True):
     """The resizes of running pods in one pool."""
 
     pool: str
+    """The name of the pool."""
     resizing: int
     """The number of pods whose kubelet has not finished the resize."""
     verifying: int
@@ -156,7 +160,9 @@ class StatusReport(ReportPart, frozen=True, kw_only=True):
     no_leader: ReasonReport | None
     """Why no replica leads, and since when; null if one leads."""
     pools: list[PoolStatus]
+    """The pools."""
     drains: list[DrainReport]
+    """The drains that have begun and not ended."""
     cordoned_by_others: list[str]
     """The nodes that are cordoned and have no drain annotation."""
     resizes: list[PoolResizes]

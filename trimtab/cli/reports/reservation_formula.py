@@ -59,8 +59,11 @@ class ProfileReport(ReportPart, frozen=True, kw_only=True):
     title: str
     """The vendor or the program whose formula it is."""
     source: str
+    """Where the formula was published."""
     cpu: ReservationReport
+    """The reservation of cpu."""
     memory: ReservationReport
+    """The reservation of memory."""
     ephemeral_storage: ReservationReport | None
     """The reservation of disk; null if the profile does not define it, or the disk is not known."""
     process_ids: int | None
@@ -79,6 +82,7 @@ class PodLimitReport(ReportPart, frozen=True, kw_only=True):
     kind: str
     """What sets the limit: `kubelet`, `interfaces`, `prefixes`, `cilium`, `addresses`."""
     pods: int
+    """The number of pods that the limit permits."""
 
 
 class WithheldReport(ReportPart, frozen=True, kw_only=True):
@@ -114,6 +118,7 @@ class NodeFormulaReport(ReportPart, frozen=True, kw_only=True):
     profiles: list[ProfileReport]
     """What each profile reserves of the node."""
     notes: list[str]
+    """What the formulas assume of the node, one sentence each."""
 
 
 class ReservedFormulaReport(ReportPart, frozen=True, kw_only=True):
@@ -123,6 +128,7 @@ class ReservedFormulaReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = output.API_VERSION
     kind: str = "ReservedFormulaReport"
     nodes: list[NodeFormulaReport]
+    """The sizes, types or kinds of nodes, each with the reservations of all profiles."""
 
 
 def build_report(profiles: Sequence[Profile], shapes: Sequence[FormulaNode]) -> ReservedFormulaReport:

@@ -52,12 +52,15 @@ class RunningFindingReport(ReportPart, frozen=True, kw_only=True):
       opt-out.
     * `withheld`: the webhook takes the change back, because no node or no quota has room for the changed pod."""
     namespace: str
+    """The namespace of the pods."""
     owner: str
     """Kind and name of the topmost known owner of the pods. If a pod has no owner, kind and name of the pod."""
     policy: str
     """The policy that the pods differ from; empty if the difference comes from a RuntimeClass."""
     reason: ReasonReport
+    """Why the pods differ from the policies."""
     pods: int
+    """The number of the pods."""
     names: list[str]
     """The names of the pods."""
     changes: list[ChangeReport]
@@ -68,7 +71,9 @@ class TallyReport(ReportPart, frozen=True, kw_only=True):
     """The numbers of pods that one policy matches, changes and so on, as in the policy's status."""
 
     policy: str
+    """The name of the policy."""
     mode: str
+    """The mode of the policy: apply, warn or audit."""
     matched: int
     """The number of pods that the policy's `match` and its rollout select."""
     changed: int
@@ -76,6 +81,7 @@ class TallyReport(ReportPart, frozen=True, kw_only=True):
     unpatched: int
     """The number of pods that the policy would change and has not changed."""
     would: int
+    """The number of pods that the policy would change if its mode were not warn or audit."""
     skipped: int
     """The number of pods that `match` selects and that are left out: opted out, not in the rollout, or paused."""
     overruled: int
@@ -107,8 +113,11 @@ class RunningReport(ReportPart, frozen=True, kw_only=True):
     notes: list[str]
     """The assumptions under which the report was made, one sentence each."""
     pods: int
+    """The number of running pods that were compared."""
     findings: list[RunningFindingReport]
+    """The differences between running pods and policies."""
     overhead: OverheadReport
+    """Which component writes the overhead of pods, and whether the setting says so."""
 
     @property
     def is_well(self) -> bool:

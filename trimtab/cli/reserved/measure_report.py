@@ -19,6 +19,7 @@ class NotYetReport(ReportPart, frozen=True, kw_only=True):
     """The measurements that are missing to compute a value."""
 
     reason: ReasonReport
+    """Why there is no value."""
     have: str
     """How much was measured, in words."""
     need: str
@@ -70,9 +71,11 @@ class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
     """One pool with one container runtime."""
 
     pool: str
+    """The name of the pool."""
     runtime: str
     """The container runtime; empty if it is not known."""
     nodes: int
+    """The number of nodes of the pool."""
     measured_nodes: int
     """The number of nodes of which there is a measurement; 0 if nothing was measured."""
     coverage: float
@@ -84,7 +87,9 @@ class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
     sources: dict[str, int]
     """`system-containers` or `node-less-pods` (the fallback) → the number of nodes that are measured in this way."""
     cpu: UseReport | None
+    """The use of cpu; null if nothing was measured."""
     memory: UseReport | None
+    """The use of memory; null if nothing was measured."""
     missing: NotYetReport | None
     """Why nothing was measured; null if something was measured."""
     reserved_now: ReservedReport | None
@@ -95,16 +100,19 @@ class PoolReservationReport(ReportPart, frozen=True, kw_only=True):
     """Resource → the median usage divided by the reservation. Above 1, the kubelet and the runtime use resources that
     are meant for pods."""
     recommended: ReservedReport | None
+    """The reservation that is recommended; null if none is."""
     missing_recommendation: NotYetReport | None
     """Why nothing is recommended; null if something is."""
     change: str
     """The recommended change: `keep`, `raise` (for new nodes only), `lower`, `wait`, or `unknown`."""
     reason: ReasonReport | None
+    """Why this change is recommended; null if nothing is."""
     unused_dollars_per_month: float | None
     """The cost of what is reserved but not used; null without a price."""
     overdraft_dollars_per_month: float | None
     """The cost of what is used but not reserved; null without a price."""
     notes: list[str]
+    """What the recommendation rests on, one sentence each."""
 
 
 class ReservedMeasureReport(ReportPart, frozen=True, kw_only=True):
@@ -114,7 +122,9 @@ class ReservedMeasureReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = output.API_VERSION
     kind: str = "ReservedMeasureReport"
     pools: list[PoolReservationReport]
+    """The pools, one entry for each container runtime."""
     notes: list[str]
+    """What the measurement lacks, one sentence each."""
 
 
 def build_report(

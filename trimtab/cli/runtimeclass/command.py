@@ -69,6 +69,7 @@ class RuntimeClassReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "RuntimeClassReport"
     classes: list[MeasuredClass]
+    """The RuntimeClasses."""
 
 
 _MAX_NAMES = 10

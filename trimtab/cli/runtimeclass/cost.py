@@ -32,9 +32,11 @@ class PricedAmount(ReportPart, frozen=True, kw_only=True):
     """An amount of requests, and their cost in a month."""
 
     cores: float
+    """The cores."""
     gib: float
     """The GiB of memory."""
     dollars_per_month: float
+    """The cost in dollars per month."""
 
 
 class TeamCost(ReportPart, frozen=True, kw_only=True):
@@ -43,6 +45,7 @@ class TeamCost(ReportPart, frozen=True, kw_only=True):
     name: str
     """The namespace, or the value of the label."""
     pods: int
+    """The number of pods."""
     unreadable_pods: int
     """The number of pods whose requests cannot be read. They are not part of the sums."""
     workload: PricedAmount
@@ -62,10 +65,13 @@ class RuntimeClassCostReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "RuntimeClassCostReport"
     by: str
+    """What the rows are grouped by: namespace, or a label."""
     teams: list[TeamCost]
+    """The cost of each namespace, or of each value of the label."""
     classes: list[TeamCost]
     """The cost of each RuntimeClass; `(none)` stands for pods without a RuntimeClass."""
     notes: list[str]
+    """What the cost rests on, one sentence each."""
 
 
 @dataclass(slots=True)

@@ -55,13 +55,19 @@ class ExpectedSavingsReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "ExpectedSavingsReport"
     since: str
+    """The beginning of the first day, as RFC 3339."""
     until: str
+    """The end of the report, as RFC 3339."""
     total: PromisePart
+    """All pools together."""
     pools: list[PromisePart]
+    """The promises of each pool."""
     days: list[PromisePart]
+    """The promises of each day."""
     unrecorded: int
     """The number of nodes that were removed in the period before promises were recorded."""
     notes: list[str]
+    """What is not recorded, one sentence each."""
 
 
 def build_expected_report(

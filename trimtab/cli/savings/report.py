@@ -35,6 +35,7 @@ class SavedAmount(ReportPart, frozen=True, kw_only=True):
     """What the removal of nodes saves, with the unit."""
 
     amount: float
+    """The amount, in `unit`."""
     unit: str
     """The unit: `dollars a month`, `cores` if no price is known, `nodes`, or `average nodes` if the pools have
     different goals."""
@@ -48,6 +49,7 @@ class SavingsPart(ReportPart, frozen=True, kw_only=True):
     nodes: int | None
     """The number of nodes that were removed; null for a team, because teams share nodes."""
     saves: list[SavedAmount]
+    """What the removed nodes save, one amount for each unit."""
     dollars_so_far: float | None
     """The dollars saved since the removals, if the nodes would otherwise still run; null without prices."""
 
@@ -59,14 +61,19 @@ class SavingsReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "SavingsReport"
     since: str
+    """The beginning of the first day, as RFC 3339."""
     until: str
     """The end of the period, as RFC 3339. Each day of the report begins at midnight UTC."""
     total: SavingsPart
+    """All pools together."""
     pools: list[SavingsPart]
+    """The savings of each pool."""
     teams: list[SavingsPart]
+    """The savings of each team, or of each namespace without a label for teams."""
     days: list[SavingsPart]
     """The savings of each day on which a node was removed."""
     notes: list[str]
+    """What the savings rest on, one sentence each."""
 
 
 def build_savings_report(

@@ -29,6 +29,7 @@ class ChurnVariantReport(ReportPart, frozen=True, kw_only=True):
     cost: float
     """The price of all nodes, in dollars."""
     evictions: int
+    """The number of evictions."""
     evictions_per_core_hour: float | None
     """The evictions divided by the core hours that were saved against the stand-in alone with the threshold 0.5; null
     if none were."""
@@ -54,6 +55,7 @@ class ChurnComparison(ReportPart, frozen=True, kw_only=True):
     """One variant with Trimtab, compared with the stand-in alone: all seeds together."""
 
     variant: str
+    """The variant with Trimtab."""
     core_hours_over_autoscaler: float
     """The core hours divided by those of the stand-in alone with the threshold 0.5."""
     core_hours_over_autoscaler_07: float
@@ -91,6 +93,7 @@ class ChurnReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "ChurnReport"
     hours: float
+    """The simulated hours."""
     is_from_trace: bool
     """Whether sizes and lifetimes of pods are those of the trace; otherwise they are generated."""
     variants: list[ChurnVariantReport]
@@ -100,6 +103,7 @@ class ChurnReport(ReportPart, frozen=True, kw_only=True):
     attainable: list[ChurnAttainable]
     """The fewest core hours for each number of purchases, for a policy that knows all events in advance."""
     notes: list[str]
+    """What the simulation assumes, one sentence each."""
 
 
 def build_churn_report(

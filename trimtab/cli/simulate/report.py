@@ -29,6 +29,7 @@ class LandingReport(ReportPart, frozen=True, kw_only=True):
     pod: str
     """The pod, as namespace/name."""
     source: str
+    """The node from which the pod was evicted."""
     target: str
     """The node of the new pod that replaces it; empty if the new pod is pending."""
     surge: int
@@ -47,9 +48,11 @@ class RoundReport(ReportPart, frozen=True, kw_only=True):
     nodes_left: int
     """The number of nodes after the round."""
     evictions: int
+    """The number of evictions of the round."""
     waiting: int
     """The number of pods that were evicted in this round and whose new pods wait for a node."""
     saved: Saving
+    """What the round saves."""
     landings: list[LandingReport]
     """The moves of pods in this round."""
 
@@ -65,28 +68,36 @@ class SimulateReport(ReportPart, frozen=True, kw_only=True):
     nodes_before: int
     """The number of nodes at the beginning."""
     nodes_after: int
+    """The number of nodes at the end."""
     nodes_bound: int
     """A lower bound on the number of nodes that any drains leave, computed from the sum of requests. Replacements may
     leave fewer."""
     evictions: int
+    """The number of evictions of all rounds."""
     moved_twice: int
+    """The number of pods that were evicted more than once."""
     waiting: int
     """The number of pods that wait for a node at the end."""
     saves: Saving
+    """What all rounds save."""
     cost_before: Saving
     """The cost of all nodes at the beginning."""
     cost_after: Saving
     """The cost of the nodes at the end."""
     bound: BoundReport
+    """What any plan could save at most."""
     rounds: list[RoundReport]
+    """The rounds, in their order."""
     stays: list[StayReport]
     """The nodes at the end, each with the reason why it stays."""
     nodes: list[NodeReport]
+    """The requests on every node before and after."""
     explained: list[ExplainReport]
     """The chains of reasons for the nodes and pods of --explain."""
     resize: ResizeReport | None = None
     """What is left if pods are made smaller first; null without --resize."""
     notes: list[str]
+    """What the simulation assumes, one sentence each."""
 
 
 _NO_SECOND_MOVE_NOTE = "pods that were moved stay on their new nodes: no pod is moved twice"

@@ -24,9 +24,11 @@ class RequestPoint(ReportPart, frozen=True, kw_only=True):
     time: str
     """When the pod got the requests, as RFC 3339."""
     pod: str
+    """The name of the pod."""
     cause: str
     """How the pod got the requests: `created`, `evicted` or `resized`."""
     requests: dict[str, str]
+    """Resource → quantity."""
 
 
 class ResourceResult(ReportPart, frozen=True, kw_only=True):
@@ -37,6 +39,7 @@ class ResourceResult(ReportPart, frozen=True, kw_only=True):
     lower_bound: str
     """The lower bound of the last recommendation. The next two fields are from the same recommendation."""
     target: str
+    """The target of the last recommendation."""
     upper_bound: str
     """The upper bound of the last recommendation."""
     starved_minutes: int
@@ -57,20 +60,25 @@ class FlagsResult(ReportPart, frozen=True, kw_only=True):
     flags: str
     """`default`, or the flags that differ from the defaults."""
     evictions: int
+    """The number of evictions by the updater."""
     resizes: int
+    """The number of resizes in place."""
     blocked_rounds: int
     """The number of rounds in which the updater did not act because the workload had too few pods
     (`--min-replicas`)."""
     resources: list[ResourceResult]
     """The outcome for cpu and for memory."""
     requests: list[RequestPoint]
+    """How the requests of the pods change over time."""
 
 
 class SimulatedContainer(ReportPart, frozen=True, kw_only=True):
     """One container of one workload, with the outcome of each set of flags."""
 
     namespace: str
+    """The namespace of the workload."""
     workload: str
+    """The workload, as Kind/name."""
     container: str
     """The name of the container."""
     results: list[FlagsResult]
@@ -81,6 +89,7 @@ class ReactionRow(ReportPart, frozen=True, kw_only=True):
     """The minutes until cpu requests follow a sudden change of usage, computed by formula."""
 
     flags: str
+    """`default`, or the flags that differ from the defaults."""
     rise_old_pod_minutes: float
     """The minutes until the request of a pod with a long history follows a rise of usage."""
     rise_young_pod_minutes: float
@@ -98,19 +107,24 @@ class VpaSimulateReport(ReportPart, frozen=True, kw_only=True):
     reaction: list[ReactionRow]
     """How long requests take to follow a step in usage, for each set of flags."""
     containers: list[SimulatedContainer]
+    """The containers, each with the outcome of all flags."""
     notes: list[str]
+    """What the simulation assumes, one sentence each."""
 
 
 class ProposedVpa(ReportPart, frozen=True, kw_only=True):
     """The proposal about the VPA of one workload."""
 
     namespace: str
+    """The namespace of the workload."""
     workload: str
+    """The workload, as Kind/name."""
     action: str
     """The action: add, change, remove, keep or none."""
     existing: str
     """The name of the workload's VPA; empty if it has none."""
     reason: ReasonReport
+    """Why this is proposed."""
 
 
 class VpaProposeReport(ReportPart, frozen=True, kw_only=True):
@@ -122,6 +136,7 @@ class VpaProposeReport(ReportPart, frozen=True, kw_only=True):
     proposals: list[ProposedVpa]
     """The proposal for each workload."""
     notes: list[str]
+    """What the proposals rest on, one sentence each."""
 
 
 def build_reaction_row(name: str, flags: RecommenderFlags) -> ReactionRow:

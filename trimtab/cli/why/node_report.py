@@ -35,6 +35,7 @@ class NodeCordonReport(ReportPart, frozen=True, kw_only=True):
     by: str
     """The origin: trimtab, autoscaler or other; `none` if pods can be scheduled on the node."""
     text: str
+    """Who cordoned the node, since when, and how to undo it, as sentences."""
     since: str
     """When the node became unschedulable, as RFC 3339; empty if that is not known."""
     undo: list[str]
@@ -53,6 +54,7 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     """Whether the node exists. If it does not, `cordon` says whether the compactor drained it, and `pools` are the
     pools of the decisions about it."""
     pools: list[str]
+    """The pools of the node."""
     cordoned: bool
     """Whether the node takes no new pods."""
     cordon: NodeCordonReport
@@ -68,6 +70,7 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     events: list[PodEventReport]
     """The Events about the node."""
     notes: list[str]
+    """What could not be read, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

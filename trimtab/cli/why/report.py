@@ -45,11 +45,15 @@ class PodDecisionReport(ReportPart, frozen=True, kw_only=True):
     """A decision of the compactor about the pod, or about an earlier pod of the same owner."""
 
     at: str
+    """When the decision was made, as RFC 3339."""
     pod: str
+    """The pod, as namespace/name."""
     what: str
+    """What was decided, in one word."""
     code: str
     """The code of the reason for the decision."""
     why: str
+    """The reason as a sentence with its values."""
 
 
 class PodEventReport(ReportPart, frozen=True, kw_only=True):
@@ -62,7 +66,9 @@ class PodEventReport(ReportPart, frozen=True, kw_only=True):
     count: int
     """How often it happened."""
     reason: str
+    """The reason of the Events."""
     source: str
+    """The component that reported them."""
     note: str
     """The message of the last of these Events."""
 
@@ -74,6 +80,7 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "WhyPodReport"
     namespace: str
+    """The namespace of the pod."""
     name: str
     """The name of the pod."""
     exists: bool
@@ -83,6 +90,7 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
     created: str
     """When the pod was created, as RFC 3339; empty if that is not known."""
     node: str
+    """The node of the pod; empty if it has none."""
     pending: str
     """Whether and how Trimtab is a cause of the pod's waiting if the pod is Pending; empty for any other pod."""
     changes: list[AppliedChangeReport] | None
@@ -97,11 +105,13 @@ class WhyPodReport(ReportPart, frozen=True, kw_only=True):
 
     Empty without --cluster."""
     decisions: list[PodDecisionReport]
+    """The compactor's decisions about the pod and its predecessors."""
     events: list[PodEventReport]
     """The Events about the pod."""
     log: list[str]
     """Lines of the webhook's log about the pod."""
     notes: list[str]
+    """What could not be read, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,9 @@ def compare_formulas(options: ReservedFormulaOptions) -> None:
         raise UsageError([*mistakes, *error.mistakes]) from None
     if mistakes:
         raise UsageError(mistakes)
-    write_report(options.output, build_report(profiles, shapes), view_formulas(explain=options.details))
+    is_screen = options.output.form == "table" and not options.details
+    view = view_formulas(explain=options.details, is_screen=is_screen)
+    write_report(options.output, build_report(profiles, shapes), view)
 
 
 def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], list[ConfigError]]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import fsum
+from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import click
@@ -159,6 +161,18 @@ def _price_amount(price: ResourcePrice, millicores: int, memory_bytes: int, pods
     )
 
 
+def _describe_sandboxes(report: RuntimeClassCostReport) -> Iterator[str]:
+    whole, sandboxes = (
+        fsum(read(row).dollars_per_month for row in report.classes)
+        for read in (attrgetter("workload"), attrgetter("sandbox"))
+    )
+    yield (
+        f"Sandboxes cost ${sandboxes:,.2f} a month, and containers ${whole:,.2f}."
+        if any(row.name != WITHOUT_LABEL for row in report.classes)
+        else "No pod has a RuntimeClass, so there is no sandbox to pay for."
+    )
+
+
 def _describe_cost(report: RuntimeClassCostReport) -> Iterator[str]:
     for row in report.classes:
         if row.name != WITHOUT_LABEL:
@@ -186,7 +200,7 @@ def _sandbox_share(row: TeamCost) -> float | None:
 def _money_column(title: str, read: Callable[[TeamCost], PricedAmount], rank: int = 0) -> Column[TeamCost]:
     return Column(
         title,
-        lambda row: _cost_text(read(row)),
+        lambda row: f"${read(row).dollars_per_month:,.2f}",
         value=lambda row: read(row).dollars_per_month,
         align="right",
         rank=rank,
@@ -197,6 +211,8 @@ def _cost_columns(first: str) -> tuple[Column[TeamCost], ...]:
     return (
         Column(first, lambda row: row.name, csv_title="name"),
         number_column("Pods", lambda row: row.pods, "{}", rank=3),
+        number_column("Cores", lambda row: row.workload.cores + row.sandbox.cores, "{:g}", rank=5),
+        number_column("GiB", lambda row: row.workload.gib + row.sandbox.gib, "{:g}", rank=4),
         _money_column("Containers", lambda row: row.workload, rank=1),
         _money_column("Sandboxes", lambda row: row.sandbox),
         number_column("Sandboxes' share", _sandbox_share, "{:.1%}", rank=2),
@@ -223,6 +239,7 @@ _COST_VIEW: ReportView[RuntimeClassCostReport] = ReportView(
             empty=None,
         ),
     ),
+    before=_describe_sandboxes,
     after=_describe_cost,
     notes=lambda report: report.notes,
 )

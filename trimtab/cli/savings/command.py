@@ -12,10 +12,10 @@ from trimtab.cli.savings.report import VIEW, build_savings_report
 from trimtab.cli.since import parse_since
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.config_error import ConfigError
 from trimtab.compaction.drain.savings import MAX_DAYS
 from trimtab.inputs import compactor_state as state
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import UsageError, check_names
 from trimtab.inputs.compactor_state import ClusterLogin
 from trimtab.inputs.flags import POOL, SINCE, TEAM_LABEL
 from trimtab.inputs.option import option
@@ -63,12 +63,8 @@ def verb(options: SavingsOptions) -> None:
         raise UsageError([ConfigError(file="--expected", expected="no --team-label: teams share drains", got="both")])
     compactor_state = state.read_compactor_state(options.login)
     pool, team_label = options.pool, options.team_label
-    if pool is not None and pool not in compactor_state.pool_states:
-        names = sorted(compactor_state.pool_states)
-        hint = suggest_name(pool, names) or (
-            f"the pools are {', '.join(names)}" if names else "the compactor has stored no pool"
-        )
-        raise UsageError([ConfigError(file="--pool", expected=f"a pool that has a stored state ({hint})", got=pool)])
+    if pool is not None:
+        check_names("--pool", "a pool that has a stored state", [pool], compactor_state.pool_states)
     begin = parse_since(options.since, compactor_state.read_at)
     if options.expected:
         expected_report = build_expected_report(compactor_state.pool_states, begin, compactor_state.read_at, only=pool)

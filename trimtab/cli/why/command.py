@@ -121,7 +121,7 @@ def explain_pod(options: WhyPodOptions) -> None:
     pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in snapshot.objects_of(Pod)}
     pod = pods.get((pod_namespace, pod_name))
     facts = from_snapshot(snapshot, vpa_reach=reach_everywhere_if(True))
-    policies, _, _ = choose_policies(policy_paths, documents)
+    policies, policy_notes, _ = choose_policies(policy_paths, documents)
     if pod is None:
         gone = _explain_gone_pod(pod_namespace, pod_name, cluster, documents, policies, facts)
         write_report(options.output, gone, POD_VIEW)
@@ -147,7 +147,8 @@ def explain_pod(options: WhyPodOptions) -> None:
 
         chain = explain_in_plan(cluster, "pod", f"{pod_namespace}/{pod_name}")
     report = build_why_report(pod, snapshot, facts, running.findings, traces, decided, chain)
-    write_report(options.output, report, POD_VIEW)
+    notes = [*report.notes, *(policy_notes if report.findings else ())]
+    write_report(options.output, msgspec.structs.replace(report, notes=notes), POD_VIEW)
 
 
 @verb.command("node")

@@ -271,7 +271,7 @@ _CHANGES: Section[WhyPodReport, AppliedChangeReport] = Section(
 )
 _POLICIES: Section[WhyPodReport, RunningFindingReport] = Section(
     key="policies",
-    title="The pod and the policies in force",
+    title="The pod and the policies",
     rows=lambda report: report.findings,
     columns=(
         Column("policy", lambda finding: finding.policy or "–"),
@@ -284,6 +284,7 @@ _POLICIES: Section[WhyPodReport, RunningFindingReport] = Section(
     frame=Frame.NONE,
 )
 _DECISIONS: Section[Any, PodDecisionReport] = Section(
+    is_log=True,
     key="decisions",
     title="Decisions of the compactor",
     rows=lambda report: report.decisions,
@@ -299,6 +300,7 @@ _DECISIONS: Section[Any, PodDecisionReport] = Section(
     frame=Frame.NONE,
 )
 _EVENTS: Section[Any, PodEventReport] = Section(
+    is_log=True,
     key="events",
     title="Events",
     rows=lambda report: report.events,
@@ -313,6 +315,7 @@ _EVENTS: Section[Any, PodEventReport] = Section(
     frame=Frame.NONE,
 )
 _LOG: Section[WhyPodReport, str] = Section(
+    is_log=True,
     key="log",
     title="The webhook's log",
     rows=lambda report: report.log,

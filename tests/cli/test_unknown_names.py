@@ -76,6 +76,7 @@ NAMES = (
     ("simulate --cluster cluster.json --explain node {node}x", "{node}"),
     ("machines profile --cluster cluster.json --pool wep", "web"),
     ("machines rank --cluster cluster.json --pool wep", "web"),
+    ("reserved formula --cluster cluster.json --pool wep", "web"),
     ("machines rank --cluster cluster.json --types m5.larg", "m5.large"),
     ("machines legacy --cluster cluster.json --pool wep --to-pool batch", "web"),
     ("scheduler config --cluster cluster.json --pool wep", "web"),

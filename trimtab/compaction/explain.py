@@ -53,12 +53,15 @@ def _explain_refusal(plan: Plan, node: str) -> str:
 
 
 def _explain_kept(plan: Plan, model: ClusterModel, name: str) -> Iterable[str]:
-    refusal = _explain_refusal(plan, name)
-    yield refusal
+    yield _explain_refusal(plan, name)
+    advised_codes = set[str]()
     for number in model.pods_on_node[model.node_numbers[name]]:
         reason = plan.pods.get(model.pods[number].key)
-        if reason is not None and str(reason) not in refusal:
-            yield f"pod {model.pods[number].key} must stay: {reason}"
+        if reason is not None:
+            # What to do is the same for all pods of a code.
+            advice = "" if reason.code.name in advised_codes else f" ({reason.code.todo})"
+            advised_codes.add(reason.code.name)
+            yield f"pod {model.pods[number].key} must stay: {reason}{advice}"
     arrivals = [move for move in plan.all_moves if move.target == name]
     if arrivals:
         sources = sorted({move.source for move in arrivals})
@@ -101,11 +104,10 @@ def explain_pod(plan: Plan, model: ClusterModel, key: str) -> tuple[str, ...]:
         )
     reason = plan.pods.get(key)
     home = model.nodes[model.node_of[number]].name
-    refusal = _explain_refusal(plan, home) if home in plan.refusals else ""
-    is_said = reason is not None and str(reason) in refusal
+    lines = [f"pod {key} must stay: {reason} ({reason.code.todo})"] if reason else []
     return (
-        *((f"pod {key} must stay: {reason}",) if reason is not None else ()),
-        *((refusal,) if refusal and not is_said else ()),
+        *lines,
+        *((_explain_refusal(plan, home),) if home in plan.refusals else ()),
         *_explain_other_nodes(model, number),
     )
 

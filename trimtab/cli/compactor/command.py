@@ -34,6 +34,7 @@ from trimtab.inputs.command_faults import UsageError, check_names
 from trimtab.inputs.compactor_state import ClusterLogin
 from trimtab.inputs.flags import KUBECONFIG, LISTEN, POOL, READY_FILE, SINCE, SYSTEM_NAMESPACE, WHY, YES
 from trimtab.inputs.option import Argument, option
+from trimtab.inputs.stored_state import StoredStateOptions
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import NotFound
@@ -97,7 +98,7 @@ class HistoryOptions:
     watch: Annotated[bool, option("-w", "--watch", help="Keep printing new decisions until you stop the command.")] = (
         False
     )
-    login: ClusterLogin
+    source: StoredStateOptions
     output: ReportOutput
 
 
@@ -173,7 +174,9 @@ def show_history(options: HistoryOptions) -> None:
     form = options.output.form
     if options.watch and form not in ("table", "wide", "name"):
         raise UsageError([ConfigError(file="--watch", expected="-o table, wide or name", got=form)])
-    compactor_state = state.read_compactor_state(options.login)
+    if options.watch and not options.source.is_live:
+        raise UsageError([ConfigError(file="--watch", expected="a live cluster", got="files")])
+    compactor_state = options.source.read()
     if options.pool is not None:
         pools = (*compactor_state.pool_states, *(pool.name for pool in compactor_state.pools.pools))
         check_names("--pool", "a pool of the compactor", [options.pool], pools)
@@ -187,7 +190,7 @@ def show_history(options: HistoryOptions) -> None:
     report = build_history_report(compactor_state, filters)
     write_report(options.output, report, HISTORY_VIEW if options.limit is None else WHOLE_HISTORY_VIEW)
     if options.watch:
-        watch_history(options.login, filters, report, is_wide=form == "wide")
+        watch_history(options.source.login, filters, report, is_wide=form == "wide")
 
 
 @verb.command("pause")

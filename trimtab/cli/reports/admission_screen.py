@@ -20,6 +20,7 @@ MAX_PODS_IN_FULL = 4
 MAX_CHANGES = 8
 """The largest number of lines with changes."""
 MAX_REFUSED = 3
+_NOT_APPLIED = "the mode of the policy is not `apply`, so a pod does not get this change"
 MAX_NAMES = 3
 
 
@@ -81,7 +82,7 @@ def _list_alike(report: AdmitReport) -> Iterator[Paragraph]:
         yield Text.assemble(
             (policy or "Trimtab", "bold"),
             f" {does} {field} of {join_first(list(pods), MAX_NAMES)} ({format_count(len(pods), 'pod')}): ",
-            (first.reason.text, GREY),
+            (_NOT_APPLIED if would_change else first.reason.text, GREY),
         )
     if len(groups) > MAX_CHANGES:
         yield Text(f"… and {format_count(len(groups) - MAX_CHANGES, 'more kind')} of changes", style=GREY)

@@ -203,14 +203,16 @@ MAX_SETS = 3
 def _describe_today(today: list[PresentTypeReport]) -> str:
     """Returns the present nodes with their prices, and what they cost together if every price is known."""
     parts = [
-        f"{one.nodes:,} × {one.type} at "
-        + ("a price that is not known" if one.price is None else f"${one.price:,.3f} an hour each")
+        f"{one.nodes:,} × {one.type}" + ("" if one.price is None else f" at ${one.price:,.3f} an hour each")
         for one in today[:MAX_PRESENT_TYPES]
     ]
     more = ", …" if len(today) > MAX_PRESENT_TYPES else ""
+    unknown = sum(one.price is None for one in today)
+    if unknown:
+        which = "their prices are" if unknown == len(today) else f"the price of {format_count(unknown, 'type')} is"
+        return f"{', '.join(parts)}{more}; {which} not known."
     prices = [one.nodes * one.price for one in today if one.price is not None]
-    total = f"; ${fsum(prices):,.2f} an hour together" if len(prices) == len(today) else ""
-    return f"{', '.join(parts)}{more}{total}."
+    return f"{', '.join(parts)}{more}; ${fsum(prices):,.2f} an hour together."
 
 
 def _describe_switch(switch: SwitchReport) -> str:

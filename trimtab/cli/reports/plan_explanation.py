@@ -146,9 +146,9 @@ def _explain_node(inputs: PlanInputs, model: ClusterModel, plan: Plan, name: str
         yield from explain_missing_targets(model, plan, name)
     reasons = [plan.pods[pod.key] for pod in pods if pod.key in plan.pods]
     if not reasons or plan.refusals[name].code is not BLOCKED:
-        reasons.insert(0, plan.refusals[name])
-    # What to do is the same for all pods of a code.
-    yield from map(_describe_reason, {reason.code.name: reason for reason in reasons}.values())
+        yield _describe_reason(plan.refusals[name])
+    # What to do stands behind the reason of each pod.
+    yield from dict.fromkeys(map(_describe_code, reasons))
 
 
 def _describe_thresholds(pool: Pool) -> str:
@@ -158,6 +158,10 @@ def _describe_thresholds(pool: Pool) -> str:
 
 def _describe_reason(reason: Reason) -> str:
     return f"{reason.code.name}: {reason.code.means} What to do: {reason.code.todo} ({reason.page_path})"
+
+
+def _describe_code(reason: Reason) -> str:
+    return f"{reason.code.name}: {reason.code.means} ({reason.page_path})"
 
 
 def _explain_pod(model: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
@@ -174,6 +178,7 @@ def _explain_pod(model: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
     else:
         yield f"the pod runs on node {pod.node}"
         yield from explain.explain_pod(plan, model, key)
-        reason = plan.pods.get(key) or plan.refusals.get(pod.node)
-        if reason is not None:
-            yield _describe_reason(reason)
+        if key in plan.pods:
+            yield _describe_code(plan.pods[key])
+        elif pod.node in plan.refusals:
+            yield _describe_reason(plan.refusals[pod.node])

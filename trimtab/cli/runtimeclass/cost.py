@@ -12,6 +12,7 @@ from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.selection import ObjectSelection, SelectionOptions
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
@@ -91,7 +92,7 @@ class _Sum:
         self.sandbox_memory_bytes += overhead.get("memory", 0)
 
 
-def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
+def _build_cost_report(snapshot: Snapshot, by: str, selection: ObjectSelection) -> RuntimeClassCostReport:
     price = price_of(from_snapshot(snapshot))
     notes = []
     if price is None:
@@ -104,7 +105,12 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
         namespace_shape.metadata.name: value_or(namespace_shape.metadata.labels, {})
         for namespace_shape in snapshot.objects_of(Namespace)
     }
-    pods = [pod for pod in snapshot.objects_of(Pod) if pod.status.phase not in ("Succeeded", "Failed")]
+    pods = [
+        pod
+        for pod in snapshot.objects_of(Pod)
+        if pod.status.phase not in ("Succeeded", "Failed")
+        and selection.includes(pod.metadata.namespace or "default", value_or(pod.metadata.labels, {}))
+    ]
 
     def team(pod: Pod) -> str:
         namespace = pod.metadata.namespace or "default"
@@ -250,6 +256,7 @@ class RuntimeClassCostOptions:
     """The options of `trimtab runtimeclass cost`."""
 
     cluster: ClusterOptions
+    selection: SelectionOptions
     by: Annotated[
         str, BY.with_help("Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.")
     ] = NAMESPACE
@@ -264,5 +271,7 @@ def report_cost(options: RuntimeClassCostOptions) -> None:
     The prices of a core and a GiB are derived from the nodes: from the label trimtab.dev/price, or from the list price
     of the machine type.
     """
+    selection = options.selection.parse()
     snapshot = live_cluster.read_snapshot(options.cluster, ("Pod", "Namespace", "Node"))
-    write_report(options.output, _build_cost_report(snapshot, options.by), _COST_VIEW)
+    selection.check_namespaces(pod.metadata.namespace for pod in snapshot.objects_of(Pod))
+    write_report(options.output, _build_cost_report(snapshot, options.by, selection), _COST_VIEW)

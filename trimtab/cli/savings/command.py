@@ -14,11 +14,10 @@ from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
 from trimtab.compaction.drain.savings import MAX_DAYS
-from trimtab.inputs import compactor_state as state
 from trimtab.inputs.command_faults import UsageError, check_names
-from trimtab.inputs.compactor_state import ClusterLogin
 from trimtab.inputs.flags import POOL, SINCE, TEAM_LABEL
 from trimtab.inputs.option import option
+from trimtab.inputs.stored_state import StoredStateOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ class SavingsOptions:
             help="Show instead what the drains promised to save, and what became of them, by pool and by day.",
         ),
     ] = False
-    login: ClusterLogin
+    source: StoredStateOptions
     output: ReportOutput
 
 
@@ -56,12 +55,13 @@ def verb(options: SavingsOptions) -> None:
     """Show what removed nodes saved, by pool and by team.
 
     A node's saving is divided among the namespaces whose pods were moved from it, by the number of their pods. The
-    command reads what the compactor stored in the cluster; `trimtab compactor history` has the single decisions.
-    With --expected it compares what the plans of the drains promised with what became of the drains.
+    command reads what the compactor stored, in the live cluster or in a capture of it; `trimtab compactor history` has
+    the single decisions. With --expected it compares what the plans of the drains promised with what became of the
+    drains.
     """
     if options.expected and options.team_label is not None:
         raise UsageError([ConfigError(file="--expected", expected="no --team-label: teams share drains", got="both")])
-    compactor_state = state.read_compactor_state(options.login)
+    compactor_state = options.source.read()
     pool, team_label = options.pool, options.team_label
     if pool is not None:
         check_names("--pool", "a pool that has a stored state", [pool], compactor_state.pool_states)

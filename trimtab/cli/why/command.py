@@ -158,7 +158,8 @@ def explain_node(options: WhyNodeOptions) -> None:
 
     The report combines the node's drain annotation, the pools' last plans, the decisions of the compactor about the
     node and, without --cluster FILE, its Events. For a node that is gone, it shows whether the compactor drained it.
-    With --cluster, it also shows why a plan of these objects drains the node or leaves it.
+    Of a node that is not being drained, and of any with --cluster, it also shows why a plan of these objects drains the
+    node or leaves it.
     """
     from trimtab.cli.why.node_sources import read_node_from_cluster, read_node_from_files
 

@@ -332,8 +332,13 @@ def test_a_terminal_gets_its_width_and_boxes_and_a_pipe_neither(tmp_path: Path) 
 
 
 def test_pods_with_the_same_changes_share_one_panel(tmp_path: Path) -> None:
-    names = [f"web-{number}" for number in range(12)]
-    manifest = write(tmp_path, "\n---\n".join(DEPLOYMENT.replace("web", name) for name in names))
-    text = trimtab("admit", "-f", manifest, "--policies", write(tmp_path, POLICY)).stdout
-    assert text.count("and 11 more") == 1
-    assert len(admitted("-f", manifest, "--policies", write(tmp_path, POLICY))["pods"]) == 12
+    policies = write(tmp_path, POLICY)
+    few, many = (
+        write(tmp_path, "\n---\n".join(DEPLOYMENT.replace("web", f"web-{number}") for number in range(count)))
+        for count in (4, 12)
+    )
+    assert trimtab("admit", "-f", few, "--policies", policies).stdout.count("and 3 more") == 1
+    pods = admitted("-f", many, "--policies", policies)["pods"]
+    assert len(pods) == 12
+    text = trimtab("admit", "-f", many, "--policies", policies).stdout
+    assert " ".join(text.split()).count("(12 pods)") == len(pods[0]["changes"])

@@ -142,14 +142,15 @@ def test_running_pods_are_selected_by_namespace(pods: Path) -> None:
 
 def test_an_invalid_selector_and_an_empty_selection_are_mistakes(pods: Path) -> None:
     assert "--selector: expected" in run("admit", "-f", pods, "-l", "a==(").output
-    result = run("admit", "-f", pods, "-n", "nosuch")
+    result = run("admit", "-f", pods, "-n", "shop", "-l", "app=nosuch")
     assert (result.exit_code, "--namespace and --selector select" in result.output) == (2, True)
 
 
 def test_lint_and_idle_report_only_the_namespaces_that_are_named(pods: Path) -> None:
     for verb in (("lint", "-f", pods), ("idle", "--cluster", pods)):
-        assert run(*verb, "-n", "nosuch").exit_code == 0
-        assert "ops" not in run(*verb, "-n", "nosuch").stdout.replace("stops", "")
+        assert run(*verb, "-n", "shop").exit_code == 0
+        assert "ops" not in run(*verb, "-n", "shop").stdout.replace("stops", "")
+        assert run(*verb, "-n", "nosuch").exit_code == 2
 
 
 def test_a_list_in_a_pipe_has_one_line_for_each_object() -> None:

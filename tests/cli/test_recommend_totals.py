@@ -145,13 +145,13 @@ def test_namespaces_kinds_labels_and_severity_select(
 
 
 def test_a_selection_of_nothing_says_so_and_what_there_is(tmp_path: Path) -> None:
-    notes = shop_and_ops(tmp_path, "-n", "shpo")["notes"]
+    notes = shop_and_ops(tmp_path, "--kind", "Job")["notes"]
     there = "the namespaces are ops, shop, the kinds DaemonSet, StatefulSet."
     assert has_facts(notes, "--namespace, --kind", "--selector", "no container", there)
 
 
 def test_the_headline_of_a_selection_of_nothing_counts_nothing(tmp_path: Path) -> None:
-    arguments = ("--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()), "-n", "shpo")
+    arguments = ("--usage", usage(tmp_path), "--cluster", snapshot(tmp_path, web()), "--kind", "Job")
     (headline, *_) = trimtab("recommend", *arguments).output.splitlines()
     assert has_facts(headline, "no container")
     assert "0" not in headline

@@ -31,6 +31,8 @@ SHOWS_NO_TEXT = {
     "pools import": "it refuses what is no configuration of estafette",
     "scheduler config": "it prints Trimtab's own manifests",
     "scheduler manifests": "it prints Trimtab's own manifests",
+    "compactor history": "it prints what the compactor stored, and the hostile cluster has no such state",
+    "savings": "it prints what the compactor stored, and the hostile cluster has no such state",
     "reserved measure": "it prints pools, which the labels of nodes name, and amounts",
 }
 """Verb → why its reports quote no text of the snapshot."""

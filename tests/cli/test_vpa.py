@@ -221,7 +221,7 @@ def test_no_vpa_is_proposed_with_which_the_api_server_refuses_pods(tmp_path: Pat
     ("selection", "count"),
     [
         (("-n", "shop"), 1),
-        (("-n", "ops"), 0),
+        (("-n", "shop", "-l", "app=cart"), 0),
         (("-n", "ops", "-A"), 1),
         (("-l", "app=web"), 1),
         (("-l", "app=cart"), 0),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from trimtab.cluster import selectors
 from trimtab.cluster.api.meta import SelectorRequirement
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.selectors import requirement_matches
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import UsageError, check_namespaces
 from trimtab.inputs.flags import ALL_NAMESPACES, NAMESPACE, SELECTOR
 
 
@@ -52,10 +52,21 @@ class ObjectSelection:
             return False
         return all(requirement_matches(requirement, labels or {}) for requirement in self.labels)
 
+    def check_namespaces(self, known: Iterable[str]) -> None:
+        """Raise UsageError for each selected namespace that is not among the `known` ones, with the nearest name."""
+        check_namespaces(self.namespaces, known)
+
     @property
     def is_everything(self) -> bool:
         """Whether the selection contains all objects."""
         return not self.namespaces and not self.labels
+
+
+def list_namespaces(objects: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Returns the namespaces of these objects of the API, and those that are objects themselves."""
+    metadata = [(item.get("kind"), item.get("metadata") or {}) for item in objects]
+    names = {str(one.get("name") if kind == "Namespace" else one.get("namespace") or "") for kind, one in metadata}
+    return names - {""}
 
 
 def parse_selection(

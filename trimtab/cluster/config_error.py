@@ -60,10 +60,14 @@ def first_mistakes(mistakes: Sequence[ConfigError]) -> list[ConfigError]:
 
 
 def suggest_name(word: str, names: Iterable[str]) -> str:
-    """Returns "did you mean …?" with the most similar known name, or an empty string if no name is similar."""
+    """Returns "did you mean …?" with the most similar known name, or the first one that begins with the word, as a full
+    name of a node does with a short one; an empty string if there is none."""
     if len(word) > _LONGEST_WORD:
         return ""
-    matches = get_close_matches(word, list(names), n=1, cutoff=0.6)
+    names = list(names)
+    matches = get_close_matches(word, names, n=1, cutoff=0.6) or [
+        name for name in names if word and name.startswith(word)
+    ]
     return f"did you mean {matches[0]!r}?" if matches else ""
 
 

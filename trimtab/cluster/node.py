@@ -305,3 +305,9 @@ def _names_group(node: NodeInfo, name: str) -> bool:
     if any(one and re.fullmatch(re.escape(name) + MACHINE_SUFFIX, one.lower()) for one in owners):
         return True
     return name in (_short_name(value) for value in (*node.labels.values(), *node.annotations.values()))
+
+
+def find_common_domain(names: Sequence[str]) -> str:
+    """Returns the domain that all of these names of nodes end in, from its dot on; empty if there is none."""
+    domains = {name[name.find(".") :] if "." in name else "" for name in names}
+    return domains.pop() if len(domains) == 1 and len(names) > 1 else ""

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.format_count import join_first
 
 
 class CommandFault(Exception):
@@ -23,3 +24,28 @@ class LoginError(CommandFault):
 
 class RuntimeFailure(CommandFault):
     """Trimtab or the cluster failed; the text names the operation and the object."""
+
+
+MAX_NAMES = 8
+"""The largest number of names that a mistake lists."""
+
+
+def check_names(option: str, noun: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise UsageError for each of these names that is not among the known ones, with the most similar name.
+
+    An empty report of a misspelt name looks like a good result. So every verb that selects by name asks here.
+    `option`: where the user wrote the names, such as --pool. `noun`: what they name, such as `a pool of the cluster`.
+    """
+    choices = sorted(set(known) - {""})
+    listed = join_first(choices, MAX_NAMES) if choices else "there is none"
+    mistakes = [
+        ConfigError(file=option, expected=f"{noun} ({listed})", got=name, todo=suggest_name(name, choices))
+        for name in sorted(set(names).difference(choices))
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
+
+
+def check_namespaces(names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise UsageError for each namespace after --namespace that the input does not have."""
+    check_names("--namespace", "a namespace of the input", names, known)

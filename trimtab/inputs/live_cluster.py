@@ -181,9 +181,7 @@ def connect_live(cluster_options: ClusterOptions) -> Iterator[Client]:
         with closing(connect_to_cluster(cluster_options.kubeconfig, cluster_options.context)) as client:
             yield client
     except NotConfigured as error:
-        raise UsageError(
-            [ConfigError(file=cluster_options.kubeconfig or "kubeconfig", expected="a cluster", got=str(error))]
-        ) from None
+        raise LoginError(str(error)) from None
     except KubeFault as error:
         raise RuntimeFailure(str(error)) from None
 

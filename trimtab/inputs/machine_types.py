@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from trimtab.cluster.cluster_autoscaler import STATUS_NAME, Autoscaler
 from trimtab.cluster.cluster_state import Inventory, snapshot_inventory
-from trimtab.cluster.config_error import ConfigError, first_mistakes
+from trimtab.cluster.config_error import ConfigError, first_mistakes, suggest_name
 from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, REGION_LABEL, NodeInfo
 from trimtab.cluster.pool import pool_name
@@ -121,14 +121,21 @@ def read_autoscaler_status(pool_nodes: SelectedNodes) -> Autoscaler:
 def report_unknown_pool(inventory: Inventory, pool: str) -> ConfigError:
     """Returns the mistake that the pool has no nodes, with the names of the pools that have nodes."""
     pool_names = sorted({pool_name(node) for node in inventory.machines} - {""})
-    return ConfigError(file="--pool", expected=f"a pool of {', '.join(pool_names) or 'none'}", got=pool)
+    todo = suggest_name(pool, pool_names)
+    return ConfigError(file="--pool", expected=f"a pool of {', '.join(pool_names) or 'none'}", got=pool, todo=todo)
 
 
 def _compile_names(names: str | None) -> re.Pattern[str] | None:
+    if not names:
+        return None
     try:
-        return re.compile(names) if names else None
+        pattern = re.compile(names)
     except re.error as error:
         raise UsageError([ConfigError(file="--types", expected="a regular expression", got=str(error))]) from None
+    if not any(map(pattern.fullmatch, machine_types())):
+        todo = suggest_name(names, machine_types())
+        raise UsageError([ConfigError(file="--types", expected="the name of a machine type", got=names, todo=todo)])
+    return pattern
 
 
 REGION = option("--region", metavar="REGION", help="The region of the prices. Default: the region label of the nodes.")

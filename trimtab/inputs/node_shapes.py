@@ -16,7 +16,7 @@ from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo, node_from_api
 from trimtab.cluster.pool import pool_name
 from trimtab.cluster.reason import NotYet, Unreadable
 from trimtab.cluster.snapshot import Snapshot
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import UsageError, check_names
 from trimtab.inputs.option import option
 from trimtab.machines.machine_types import MachineType, machine_types
 from trimtab.machines.prices import listed_region, price_of, price_table
@@ -238,15 +238,20 @@ _LIMIT_TEXTS = {
 }
 
 
-def shapes_of_cluster(snapshot: Snapshot, options: SizeOptions, density: DensityOptions) -> list[FormulaNode]:
-    """Returns the nodes in a snapshot, grouped by pool, machine type and capacity, the largest group first. Raises
-    UsageError."""
+def shapes_of_cluster(
+    snapshot: Snapshot, options: SizeOptions, density: DensityOptions, pool: str | None = None
+) -> list[FormulaNode]:
+    """Returns the nodes in a snapshot, or those of one pool, grouped by pool, machine type and capacity, the largest
+    group first. Raises UsageError."""
     amounts, mistakes = _parse_amounts(options)
     nodes = [node for shape in snapshot.objects_of(Node) if (node := node_from_api(shape)).nature.is_machine]
     if not nodes:
         mistakes.append(ConfigError(file="--cluster", expected="nodes", got="none"))
     if mistakes:
         raise UsageError(mistakes)
+    if pool is not None:
+        check_names("--pool", "a pool", [pool], map(pool_name, nodes))
+        nodes = [node for node in nodes if pool_name(node) == pool]
     counts: Counter[tuple[str, NodeSize, tuple[int, int]]] = Counter()
     samples: dict[tuple[str, NodeSize, tuple[int, int]], NodeInfo] = {}
     for node in nodes:

@@ -134,6 +134,49 @@ def test_a_table_in_a_panel_breaks_no_word() -> None:
     assert "nodeAffinity.required  the usage is" in text.getvalue()
 
 
+MANY = [(f"shop/web-{number}", SENTENCE, "") for number in range(30)]
+
+
+def test_a_terminal_shows_the_first_rows_and_counts_the_others() -> None:
+    lines = drawn_section(200, MANY, frame=Frame.NONE)
+    assert (len(lines), "10 more rows" in lines[-1]) == (22, True)
+    assert lines[1].startswith("shop/web-0 ")
+
+
+def test_a_log_shows_its_last_rows() -> None:
+    lines = drawn_section(200, MANY, frame=Frame.NONE, is_log=True)
+    assert (lines[1].split()[0], lines[20].split()[0]) == ("shop/web-10", "shop/web-29")
+
+
+def test_the_wide_table_and_a_pipe_have_all_rows() -> None:
+    for console, is_wide in ((Console(file=StringIO(), width=200), True), (PlainConsole(file=StringIO()), False)):
+        draw_section(console, MANY, section_of(), is_wide=is_wide)
+        assert isinstance(console.file, StringIO)
+        assert console.file.getvalue().count("shop/web-") == len(MANY)
+
+
+def test_a_narrow_terminal_repeats_no_text_of_many_rows() -> None:
+    lines = drawn_section(60, MANY[:8], frame=Frame.NONE)
+    assert (len(lines), "many rows: Why" in lines[-1]) == (10, True)
+    assert " ".join(drawn_section(60, MANY[:2], frame=Frame.NONE)).count("not known well enough") == 2
+
+
+def test_cards_are_as_few_as_fit_on_a_screen() -> None:
+    lines = drawn_section(12, MANY, frame=Frame.NONE)
+    assert lines[-1].endswith("-o wide")
+    assert sum(line.startswith("shop/web-") for line in lines) < len(MANY)
+
+
+def test_the_first_notes_are_shown_and_the_others_counted() -> None:
+    notes = ["It is dark.", "He was late again.", "She reads a book.", "They sing.", "You wait."]
+    view: ReportView[list[Row]] = ReportView(title="", sections=(), notes=lambda report: notes)
+    for is_wide, count in ((False, 4), (True, 5)):
+        text = StringIO()
+        draw_report(Console(file=text, width=80), [], view, is_wide=is_wide)
+        assert text.getvalue().count("Note: ") == count
+        assert ("1 more note" in text.getvalue()) is not is_wide
+
+
 WORDS = st.text("abc-", min_size=1, max_size=30)
 CELLS = st.lists(WORDS, max_size=4).map(" ".join)
 

@@ -31,8 +31,8 @@ from trimtab.cli.print_text import print_text
 from trimtab.cli.reporting.emit import ReportOutput, write_report
 from trimtab.cli.reporting.notes import group_notes
 from trimtab.cli.reports.admission import AdmitReport, report_pod, sum_totals
-from trimtab.cli.reports.admission_table import view_admission, view_running
-from trimtab.cli.reports.running_pods import audit_running_pods
+from trimtab.cli.reports.admission_screen import view_admission_on_screen
+from trimtab.cli.reports.admission_table import view_admission
 from trimtab.cli.selection import SelectionOptions
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.config_error import ConfigError
@@ -121,6 +121,10 @@ def verb(options: AdmitOptions) -> None:
     """
     _check_options(options)
     if options.is_running:
+        # Imported here: manifests need none of it.
+        from trimtab.cli.reports.running_pods import audit_running_pods
+        from trimtab.cli.reports.running_table import view_running
+
         report = audit_running_pods(
             options.cluster,
             options.policy_paths,
@@ -128,7 +132,8 @@ def verb(options: AdmitOptions) -> None:
             vpa_acts=options.vpa_acts,
             selection=options.selection.parse(),
         )
-        write_report(options.output, report, view_running(explain=options.details))
+        is_screen = options.output.form == "table" and not options.details
+        write_report(options.output, report, view_running(explain=options.details, is_screen=is_screen))
         if options.strict and not report.is_well:
             sys.exit(EXIT_FOUND)
         return
@@ -161,7 +166,9 @@ def verb(options: AdmitOptions) -> None:
         write_text(rewrite_manifests(contents, commits), options.output.file)
     else:
         admit_report = _build_report(inputs, previews, counted_owners, sizings)
-        write_report(options.output, admit_report, view_admission(explain=options.details))
+        is_screen = options.output.form == "table" and not options.details
+        view = view_admission_on_screen(admit_report) if is_screen else view_admission(explain=options.details)
+        write_report(options.output, admit_report, view)
     is_refused_by_size = any(sizing is not None and sizing.refused is not None for sizing in sizings)
     if options.strict and (is_refused_by_size or any(has_problem(pod_preview) for pod_preview in previews)):
         sys.exit(EXIT_FOUND)
@@ -274,6 +281,7 @@ def _read_inputs(contents: list[live_cluster.Content], options: AdmitOptions) ->
             )
         got = "; ".join(["none", *ignored])
         raise UsageError([ConfigError(file=names, expected="a Pod, or an object with a pod template", got=got)])
+    selection.check_namespaces(template.namespace for template in pods)
     pods = tuple(
         template
         for template in pods

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
+from msgspec import structs
 from rich.text import Text
 
 from trimtab.autoscaling.simulation.propose_autoscaler import AutoscalerProposal, ReplayedFlags
@@ -111,17 +112,24 @@ def _list_replays(report: AutoscalerProposeReport) -> list[_NamedReplay]:
 
 
 def _select_shown(report: AutoscalerProposeReport) -> list[_NamedReplay]:
-    rows = _list_replays(report)
+    """Returns the first rows, of those with the same outcome only the first."""
+    by_outcome: dict[tuple[object, ...], _NamedReplay] = {}
+    for row in _list_replays(report):
+        by_outcome.setdefault(structs.astuple(structs.replace(row.replay, flags=[row.name]))[1:], row)
+    rows = list(by_outcome.values())
     return rows[: sum(bool(row.name) for row in rows) + SHOWN_REPLAYS]
 
 
 def _describe_proposal(report: AutoscalerProposeReport) -> Iterator[str]:
-    hidden = len(_list_replays(report)) - len(_select_shown(report))
-    if hidden:
-        yield f"The report (-o json) contains {hidden} more sets of flags."
-    yield report.reason.text
+    yield f"{report.reason.text[:1].upper()}{report.reason.text[1:]}."
     if report.proposed != report.present:
         yield "\n".join(report.proposed.flags)
+
+
+def _count_hidden(report: AutoscalerProposeReport) -> Iterator[str]:
+    hidden = len(_list_replays(report)) - len(_select_shown(report))
+    if hidden:
+        yield f"{format_count(hidden, 'more set')} of flags, with the same outcome or a higher cost: -o json"
 
 
 def _format_flags(row: _NamedReplay) -> str | Text:
@@ -150,10 +158,11 @@ VIEW: ReportView[AutoscalerProposeReport] = ReportView(
                 number_column("Pod minutes pending", lambda row: row.replay.pending_pod_minutes, "{:g}", rank=1),
                 number_column("$", lambda row: row.replay.dollars, "{:,.2f}"),
             ),
+            before=_describe_proposal,
+            after=_count_hidden,
             name=lambda row: f"flags/{','.join(flag.removeprefix('--') for flag in row.replay.flags)}",
         ),
     ),
-    after=_describe_proposal,
     notes=lambda report: report.notes,
 )
 """The present flags, the proposed ones, and the cheapest others."""

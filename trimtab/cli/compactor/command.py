@@ -9,6 +9,7 @@ from typing import Annotated
 import click
 
 from trimtab.cli.compactor.history import VIEW as HISTORY_VIEW
+from trimtab.cli.compactor.history import WHOLE_VIEW as WHOLE_HISTORY_VIEW
 from trimtab.cli.compactor.history import HistoryFilter, build_history_report, watch_history
 from trimtab.cli.compactor.pause_pool import describe_reopening, pause_pool
 from trimtab.cli.complete_names import complete_nodes
@@ -29,10 +30,11 @@ from trimtab.compactor.pool_state_store import config_map_name
 from trimtab.compactor.process import run_compactor
 from trimtab.compactor.settings import Settings
 from trimtab.inputs import compactor_state as state
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import UsageError, check_names
 from trimtab.inputs.compactor_state import ClusterLogin
 from trimtab.inputs.flags import KUBECONFIG, LISTEN, POOL, READY_FILE, SINCE, SYSTEM_NAMESPACE, WHY, YES
 from trimtab.inputs.option import Argument, option
+from trimtab.inputs.stored_state import StoredStateOptions
 from trimtab.kube import objects
 from trimtab.kube.client import MERGE_PATCH
 from trimtab.kube.errors import NotFound
@@ -96,7 +98,7 @@ class HistoryOptions:
     watch: Annotated[bool, option("-w", "--watch", help="Keep printing new decisions until you stop the command.")] = (
         False
     )
-    login: ClusterLogin
+    source: StoredStateOptions
     output: ReportOutput
 
 
@@ -172,7 +174,12 @@ def show_history(options: HistoryOptions) -> None:
     form = options.output.form
     if options.watch and form not in ("table", "wide", "name"):
         raise UsageError([ConfigError(file="--watch", expected="-o table, wide or name", got=form)])
-    compactor_state = state.read_compactor_state(options.login)
+    if options.watch and not options.source.is_live:
+        raise UsageError([ConfigError(file="--watch", expected="a live cluster", got="files")])
+    compactor_state = options.source.read()
+    if options.pool is not None:
+        pools = (*compactor_state.pool_states, *(pool.name for pool in compactor_state.pools.pools))
+        check_names("--pool", "a pool of the compactor", [options.pool], pools)
     filters = HistoryFilter(
         pool=options.pool,
         node=options.node,
@@ -181,9 +188,9 @@ def show_history(options: HistoryOptions) -> None:
         since=None if options.since is None else parse_since(options.since, compactor_state.read_at),
     )
     report = build_history_report(compactor_state, filters)
-    write_report(options.output, report, HISTORY_VIEW)
+    write_report(options.output, report, HISTORY_VIEW if options.limit is None else WHOLE_HISTORY_VIEW)
     if options.watch:
-        watch_history(options.login, filters, report, is_wide=form == "wide")
+        watch_history(options.source.login, filters, report, is_wide=form == "wide")
 
 
 @verb.command("pause")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from trimtab.cli.output import API_VERSION, ReportPart, create_console
@@ -125,30 +125,29 @@ def _describe_seconds(seconds: int) -> str:
     return f"{seconds} seconds"
 
 
-VIEW: ReportView[HistoryReport] = ReportView(
-    title="trimtab compactor",
-    sections=(
-        Section(
-            key="decisions",
-            rows=lambda report: report.records,
-            columns=(
-                Column("at", lambda record: record.at),
-                Column("pool", lambda record: record.pool, rank=3),
-                Column("what", lambda record: record.what + " (rehearsed)" * record.rehearsed),
-                Column("node", lambda record: record.node or "–", is_wide=True, rank=2),
-                Column("pod", lambda record: record.pod or "–", is_wide=True, rank=4),
-                Column("drain", lambda record: record.drain or "–", is_wide=True, rank=5),
-                Column("why", lambda record: record.why, min_width=20),
-                Column("reason", lambda record: record.code, rank=1),
-            ),
-            name=lambda record: f"node/{record.node}",
-            named=lambda report: [record for record in report.records if record.node],
-            empty=lambda report: [report.empty_because or NO_DECISION],
-            frame=Frame.NONE,
-        ),
+_DECISIONS: Section[HistoryReport, RecordReport] = Section(
+    key="decisions",
+    rows=lambda report: report.records,
+    columns=(
+        Column("at", lambda record: record.at),
+        Column("pool", lambda record: record.pool, rank=3),
+        Column("what", lambda record: record.what + " (rehearsed)" * record.rehearsed),
+        Column("node", lambda record: record.node or "–", is_wide=True, rank=2),
+        Column("pod", lambda record: record.pod or "–", is_wide=True, rank=4),
+        Column("drain", lambda record: record.drain or "–", is_wide=True, rank=5),
+        Column("why", lambda record: record.why, min_width=20),
+        Column("reason", lambda record: record.code, rank=1),
     ),
+    name=lambda record: f"node/{record.node}",
+    named=lambda report: [record for record in report.records if record.node],
+    empty=lambda report: [report.empty_because or NO_DECISION],
+    is_log=True,
+    frame=Frame.NONE,
 )
+VIEW: ReportView[HistoryReport] = ReportView(title="trimtab compactor", sections=(_DECISIONS,))
 """A row per decision; with -o wide it also has the node, the pod and the drain."""
+WHOLE_VIEW = replace(VIEW, sections=(replace(_DECISIONS, drawn=_DECISIONS.rows),))
+"""The same for a number of decisions that the user gave."""
 
 
 def new_records(earlier: HistoryReport, later: HistoryReport) -> HistoryReport:

@@ -15,7 +15,7 @@ from trimtab.cli.idle.report import IdleReport, select_rows
 from trimtab.cli.idle.table import VIEW
 from trimtab.cli.options import takes
 from trimtab.cli.reporting.emit import ReportOutput, write_report
-from trimtab.cli.selection import SelectionOptions
+from trimtab.cli.selection import SelectionOptions, list_namespaces
 from trimtab.cli.shared_options import parse_minor_version
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.kinds import CRON_JOB, DAEMON_SET, JOB, POD, GroupKind
@@ -136,6 +136,7 @@ def verb(options: IdleOptions) -> None:
     selection = options.selection.parse()
     _check_options(options)
     manifests, notes = _read_objects(options.cluster, secrets=options.has_secrets)
+    selection.check_namespaces(list_namespaces(manifests))
     prices, mistakes = read_price_sources(options.price_paths)
     current = _read_requests(manifests, prices)
     now, now_mistakes = parse_now(options.now)

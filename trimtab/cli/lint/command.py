@@ -127,6 +127,8 @@ def verb(options: LintOptions) -> None:
     if fix_folder is not None and options.filenames and options.cluster.paths:
         raise UsageError([ConfigError(file="--fix", expected="--filename or --cluster", got="both")])
     objects = read_lint_objects(options.filenames, options.cluster, minor)
+    subjects = objects.snapshot.documents
+    selection.check_namespaces(one.name if str(one.kind) == "Namespace" else one.namespace for one in subjects)
     usage, usage_notes = read_usage_history(options.usage, objects.snapshot, options.stated)
     snapshot = with_usage(objects.snapshot, usage, None if usage is None else read_monthly_price(objects.snapshot))
     rules = select_rules(ALL_RULES, options.only, options.without)

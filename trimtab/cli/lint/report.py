@@ -1,5 +1,6 @@
 """The report of `trimtab lint`, and its table."""
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -11,8 +12,10 @@ from trimtab.autoscaling.fixes import is_fixable
 from trimtab.autoscaling.lint import LintResult
 from trimtab.autoscaling.lint_snapshot import LintSnapshot
 from trimtab.autoscaling.rule import LintSeverity, RuleFinding
+from trimtab.autoscaling.rules import RULES_BY_CODE
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.reporting.columns import Column, Paragraph, ReportView, Section, number_column
+from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, number_column
+from trimtab.cli.reporting.draw import build_table
 from trimtab.cli.reporting.notes import group_notes
 from trimtab.cluster.control_characters import on_one_line
 from trimtab.cluster.format_count import format_count
@@ -160,21 +163,16 @@ def report_finding(finding: RuleFinding, snapshot: LintSnapshot, files: Containe
     )
 
 
-def _describe_findings(report: LintReport) -> Iterator[Paragraph]:
-    """Yields for each finding what is wrong, what will happen and what to do.
+MAX_LISTED = 6
+"""The largest number of findings that a terminal lists; more are counted by rule."""
+MAX_ERRORS = 3
+MAX_RULES = 20
 
-    If successive findings have the same outcome and the same fix, these two sentences are printed only once."""
-    last_texts = ("", "", "")
+
+def _describe_findings(report: LintReport) -> Iterator[Paragraph]:
+    """Yields every finding, what was ignored or not checked, and what the numbers are."""
     report = structs.replace(report, **_texts_on_one_line(report))
-    for finding in report.findings:
-        style = _STYLES[finding.severity]
-        place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
-        where = (f"  {place}" if place else "", "dim")
-        yield Text.assemble((finding.severity, style), " ", (finding.rule, "bold"), f" {finding.sentence}", where)
-        if last_texts != (finding.rule, finding.outcome, finding.fix):
-            yield f"    {finding.outcome}"
-            yield Text.assemble("    ", ("→", "bold"), f" {finding.fix}")
-        last_texts = finding.rule, finding.outcome, finding.fix
+    yield from _list_findings(report.findings)
     for entry in report.ignored:
         why = entry.reason or "no reason given"
         yield Text.assemble(("ignored", "dim"), f" {entry.rule} {entry.object}: {why}")
@@ -186,6 +184,49 @@ def _describe_findings(report: LintReport) -> Iterator[Paragraph]:
         for finding in report.comparison.gone:
             yield Text.assemble(("gone", "green"), " ", (finding.rule, "bold"), f" {finding.sentence}")
     yield _count_findings(report)
+
+
+def _list_findings(findings: Iterable[LintFindingReport]) -> Iterator[Paragraph]:
+    """Yields for each finding what is wrong, what will happen and what to do.
+
+    If successive findings have the same outcome and the same fix, these two sentences are printed only once."""
+    last_texts = ("", "", "")
+    for finding in findings:
+        style = _STYLES[finding.severity]
+        place = f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file
+        where = (f"  {place}" if place else "", "dim")
+        yield Text.assemble((finding.severity, style), " ", (finding.rule, "bold"), f" {finding.sentence}", where)
+        if last_texts != (finding.rule, finding.outcome, finding.fix):
+            yield f"    {finding.outcome}"
+            yield Text.assemble("    ", ("→", "bold"), f" {finding.fix}")
+        last_texts = finding.rule, finding.outcome, finding.fix
+
+
+def _count_by_rule(report: LintReport) -> Iterator[Paragraph]:
+    """Yields the findings on one screen: the numbers, the first errors in full, and a line for each rule."""
+    comparison = report.comparison
+    if len(report.findings) + len(report.ignored) + len(comparison.gone if comparison else ()) <= MAX_LISTED:
+        yield from _describe_findings(report)
+        return
+    report = structs.replace(report, **_texts_on_one_line(report))
+    yield _count_findings(report)
+    yield from _list_findings([one for one in report.findings if one.severity == LintSeverity.ERROR][:MAX_ERRORS])
+    counts = Counter((finding.severity, finding.rule) for finding in report.findings)
+    columns: tuple[Column[tuple[tuple[str, str], int]], ...] = (
+        Column("severity", lambda row: Text(row[0][0], style=_STYLES[row[0][0]])),
+        Column("rule", lambda row: row[0][1], style="bold"),
+        number_column("findings", lambda row: row[1]),
+        Column("finding", lambda row: RULES_BY_CODE[row[0][1]].title),
+    )
+    yield build_table(list(counts.items())[:MAX_RULES], columns, frame=Frame.NONE)
+    more = f"… and {format_count(len(counts) - MAX_RULES, 'more rule')}. " if len(counts) > MAX_RULES else ""
+    missing = (
+        f"More rules need {format_count(len(report.not_checked), 'input that is', 'inputs that are')} missing. "
+        if report.not_checked
+        else ""
+    )
+    code = next(iter(counts))[1] if counts else "L35"
+    yield Text(f"{more}{missing}All findings: -o wide; one rule: --only {code}, trimtab explain {code}", style="dim")
 
 
 def _texts_on_one_line(report: LintReport) -> dict[str, Any]:
@@ -249,6 +290,7 @@ VIEW: ReportView[LintReport] = ReportView(
             ),
             name=lambda finding: f"{finding.kind}/{finding.name}",
             lines=_describe_findings,
+            screen_lines=_count_by_rule,
         ),
     ),
 )

@@ -247,7 +247,8 @@ def rank(options: MachinesRankOptions) -> None:
         options.wins,
         migrations,
     )
-    write_report(options.output, report, table.view_ranking(options.rows))
+    is_screen = options.output.form == "table"
+    write_report(options.output, report, table.view_ranking(options.rows, is_screen=is_screen))
 
 
 def _list_migrations(pool_nodes: SelectedNodes, types: TypeOptions) -> list[MigrationReport]:

@@ -19,7 +19,7 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.pool import pool_name
 from trimtab.compaction.plan import make_plan
 from trimtab.inputs import plan_inputs as inputs
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import UsageError, check_names
 from trimtab.inputs.flags import COMPARE, EXPLAIN
 from trimtab.inputs.option import option
 from trimtab.inputs.plan_inputs import PlanOptions
@@ -148,11 +148,8 @@ def _show_room(options: PlanVerbOptions) -> None:
     wanted, within = read_wanted_pods(options.wanted) if options.wanted is not None else ((), "")
     plan_inputs = inputs.read_inputs(options.inputs, like_compactor=True)
     if pool is not None:
+        check_names("--for-node-of", "a pool", [pool], map(pool_name, plan_inputs.inventory.machines))
         names = {node.name for node in plan_inputs.inventory.machines if pool_name(node) == pool}
-        if not names:
-            known = sorted({pool_name(node) for node in plan_inputs.inventory.machines} - {""})
-            expected = f"a pool of {', '.join(known) or 'none'}"
-            raise UsageError([ConfigError(file="--for-node-of", expected=expected, got=pool)])
         readmitted, pools = plan_inputs.readmitted_requests, plan_inputs.pools
         room = free_node(plan_inputs.inventory, names, plan_inputs.context.now, readmitted, pools)
         report = build_node_report(room, pool, plan_inputs.cluster_notes, lists_order=options.lists_order)

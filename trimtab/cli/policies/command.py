@@ -4,6 +4,7 @@ schema."""
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -39,7 +40,7 @@ from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.option import Argument, option
 from trimtab.policy.cluster_facts import ClusterFacts, from_snapshot
 from trimtab.policy.lint import LintFinding, lint
-from trimtab.policy.podpolicy import PodPolicy
+from trimtab.policy.podpolicy import PodPolicy, Policies
 from trimtab.policy.schema import build_crd, json_schema
 
 
@@ -110,11 +111,24 @@ class PoliciesReport(ReportPart, frozen=True, kw_only=True):
     """The compiled policies in the cluster; empty except for `policies list --cluster`."""
 
 
+NO_POLICIES = "The cluster has no PodPolicy. `trimtab policies list` lists those that Trimtab includes."
+MAX_FINDINGS = 15
+"""The largest number of findings that a terminal lists."""
+
+
 def _describe_check(report: PoliciesReport) -> Iterator[Paragraph]:
     count = len(report.policies)
-    yield f"{count} {'policy is' if count == 1 else 'policies are'} valid."
+    yield f"{count} {'policy is' if count == 1 else 'policies are'} valid." if count else NO_POLICIES
     for finding in report.findings:
         yield Text(f"! {finding.policy}: {finding.text} ({finding.code})", style="yellow")
+
+
+def _describe_first_findings(report: PoliciesReport) -> Iterator[Paragraph]:
+    """Yields what was checked, and the findings that fit on one screen."""
+    yield from islice(_describe_check(report), 1 + MAX_FINDINGS)
+    hidden = len(report.findings[MAX_FINDINGS:])
+    if hidden:
+        yield Text(f"… and {format_count(hidden, 'more finding')}: -o wide", style="bright_black")
 
 
 def _describe_policies(report: PoliciesReport) -> Iterator[Text]:
@@ -153,7 +167,7 @@ _POLICIES: Section[PoliciesReport, PolicyReport] = Section(
         Column("Actions", lambda policy: Text("\n".join(policy.what)), is_wide=True, rank=4, min_width=20),
     ),
     name=lambda policy: f"podpolicy/{policy.name}",
-    empty=None,
+    empty=lambda report: () if report.compiled else [NO_POLICIES],
 )
 _COMPILED: Section[PoliciesReport, CompiledPolicyReport] = Section(
     key="compiled",
@@ -176,6 +190,7 @@ _FINDINGS: Section[PoliciesReport, PolicyFindingReport] = Section(
     ),
     name=lambda finding: f"podpolicy/{finding.policy}",
     lines=_describe_check,
+    screen_lines=_describe_first_findings,
 )
 _TITLE = "trimtab policies"
 _LIST_VIEW: ReportView[PoliciesReport] = ReportView(title=_TITLE, sections=(_POLICIES, _COMPILED))
@@ -249,12 +264,18 @@ def check_policies(options: PoliciesCheckOptions) -> None:
     conflict, a rule that another one always overrules, or, with `--cluster`, a class, namespace or node that does not
     exist, or a label that no pod or namespace has.
     """
-    policies = load_given_policies(options.paths, is_authoring=True)
-    matches = [conditions for policy in policies.all for conditions in (policy.spec.match, *policy.spec.match.exclude)]
+    if options.cluster.paths and not options.paths:
+        cluster_policies = read_cluster_policies(options.cluster)
+        for note in cluster_policies.notes:
+            print_text(note, err=True)
+        policies = cluster_policies.policies
+    else:
+        policies = load_given_policies(options.paths, is_authoring=True).all
+    matches = [conditions for policy in policies for conditions in (policy.spec.match, *policy.spec.match.exclude)]
     facts, pod_labels = _read_facts(
         options.cluster, reads_pods=any(match.pod_labels or match.pod_selector is not None for match in matches)
     )
-    report = _build_report(policies.all, lint(policies, facts, pod_labels))
+    report = _build_report(policies, lint(Policies.from_policies(*policies), facts, pod_labels))
     write_report(options.output, report, _CHECK_VIEW)
     if report.findings:
         sys.exit(EXIT_FOUND)

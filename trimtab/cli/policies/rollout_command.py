@@ -18,10 +18,9 @@ from trimtab.cli.reports.running_pods import choose_policies, parse_documents
 from trimtab.cli.selection import SelectionOptions
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
-from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import SHAPES_BY_KIND, build_snapshot
 from trimtab.inputs import live_cluster
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import UsageError, check_names
 from trimtab.inputs.flags import POLICIES
 from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.option import Argument, option
@@ -139,6 +138,7 @@ def show_rollout(options: RolloutOptions) -> None:
     """
     selection = options.selection.parse()
     inputs = _read(options.cluster, options.policy_paths)
+    selection.check_namespaces(pod.metadata.namespace for pod in inputs.pods)
     policy = _find_policy(inputs, options.name)
     report = build_rollout_report(
         policy,
@@ -167,11 +167,7 @@ def _read(cluster: live_cluster.ClusterOptions, paths: tuple[str, ...]) -> _Inpu
 
 def _find_policy(inputs: _Inputs, name: str) -> PodPolicy:
     by_name = {policy.name: policy for policy in inputs.policies.all}
-    if name not in by_name:
-        names = sorted(by_name)
-        hint = suggest_name(name, names) or (f"the policies are {', '.join(names)}" if names else "there is no policy")
-        expected = "; ".join((f"a policy ({hint})", *inputs.notes))
-        raise UsageError([ConfigError(file="NAME", expected=expected, got=name)])
+    check_names("NAME", "; ".join(("a policy", *(note.rstrip(".") for note in inputs.notes))), [name], by_name)
     return by_name[name]
 
 

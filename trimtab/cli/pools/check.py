@@ -99,7 +99,11 @@ def _describe_findings(report: PoolsCheckReport) -> Iterator[Text]:
 
 VIEW: ReportView[PoolsCheckReport] = ReportView(
     title="trimtab pools check",
-    before=lambda report: [f"{format_count(len(report.pools), 'pool is', 'pools are')} valid."],
+    before=lambda report: [
+        f"{format_count(len(report.pools), 'pool is', 'pools are')} valid."
+        if report.pools
+        else "The cluster has no pool, so the compactor drains no node."
+    ],
     sections=(
         Section(
             key="pools",

@@ -29,6 +29,7 @@ from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.histogram.batch_history import RESOURCES, BatchHistory, ContainerKey
 from trimtab.histogram.daily_window import DailyHistograms
 from trimtab.histogram.time_buckets import DAY
+from trimtab.inputs.command_faults import check_names, check_namespaces
 from trimtab.inputs.current_requests import CurrentContainer, CurrentRequests
 from trimtab.inputs.replica_usage import LeaderUsage
 from trimtab.inputs.usage_sources import KINDS as ENDING_KINDS
@@ -187,6 +188,11 @@ def _report_history(
     of whole pods, if they are wanted."""
     has_snapshot = bool(cluster.containers)
     all_containers = sorted(set(history.list_containers()) | cluster.containers.keys())
+    namespaces = {container.namespace for container in all_containers}
+    check_namespaces(question.selection.namespaces, namespaces)
+    kinds = {container.kind for container in all_containers}
+    known_kinds = {kind.lower() for kind in (*kinds, *KINDS)}
+    check_names("--kind", "the name of a kind", question.selection.kinds, known_kinds)
     selected_containers = [
         container
         for container in all_containers
@@ -206,9 +212,6 @@ def _report_history(
             pods += [] if pod is None else [pod]
     lines = [line for line in lines if SizingSeverity(line.row.severity).rank >= question.least_severity.rank]
     if all_containers and not selected_containers:
-        namespaces, kinds = (
-            {getattr(container, name) for container in all_containers} for name in ("namespace", "kind")
-        )
         selectable = f"the namespaces are {_format_names(namespaces)}, the kinds {_format_names(kinds)}"
         notes.append(f"--namespace, --kind and --selector select no container; {selectable}.")
     missing = [container for container in selected_containers if has_snapshot and container not in cluster.containers]

@@ -156,15 +156,16 @@ class PlaceReport(ReportPart, frozen=True, kw_only=True):
 
 
 class ContainerNames:
-    """The names by which a report shows containers: namespace/workload/container, and the kind of the workload where
-    two containers would have the same name."""
+    """The names by which a report shows containers: namespace/workload/container, or namespace/workload for a container
+    named after its workload, and the kind of the workload where two containers would have the same name."""
 
     def __init__(self, places: Iterable[ContainerReport | PlaceReport]) -> None:
         self._shared = {name for name, count in Counter(map(self._short_name, places)).items() if count > 1}
 
     @staticmethod
     def _short_name(place: ContainerReport | PlaceReport) -> tuple[str | None, str]:
-        return place.cluster, f"{place.namespace}/{place.workload}/{place.container}"
+        own_name = f"/{place.container}" if place.container != place.workload else ""
+        return place.cluster, f"{place.namespace}/{place.workload}{own_name}"
 
     def name_of(self, place: ContainerReport | PlaceReport) -> str:
         """Returns the name of a container, without its cluster."""

@@ -24,8 +24,11 @@ from trimtab.cluster.reason import format_shortage
 from trimtab.sizing.reasons import NO_USAGE
 
 GREY = "bright_black"
-MAX_ROWS = 40
-"""The largest number of rows on a terminal; the other output formats have all rows."""
+MAX_ROWS = 15
+"""The largest number of rows of containers; the wide table and the other output formats have all rows."""
+MAX_TOTALS = 5
+WIDTH_OF_CHANGE = 15
+"""The width of `1536Mi → 1285Mi`: a change stands on one line."""
 
 
 def format_total(total: TotalReport) -> tuple[str, str, str, str]:
@@ -58,7 +61,8 @@ def describe_total(report: RecommendReport) -> str:
         row for row in report.containers if (confidence := _confidence(row)) is not None and confidence < UNSURE
     )
     unsure = fsum(max(0.0, row.monthly_saved or 0.0) for row in doubtful)
-    return text + (f" ${unsure:,.2f} of the saving has a confidence below 50%." if unsure >= 1 else "")
+    part = "All" if report.saved <= unsure else f"${unsure:,.2f}"
+    return text + (f" {part} of the saving has a confidence below 50%." if unsure >= 1 else "")
 
 
 def format_dollars(saved: float | None) -> str:
@@ -78,7 +82,7 @@ def _describe_against(against: ComparisonReport) -> Iterator[Text]:
         )
     hidden = len(against.differences) - MAX_ROWS
     if hidden > 0:
-        yield Text(f"  {hidden} more differences are not shown: -o json contains all of them", style=GREY)
+        yield Text(f"  {hidden} more differences are not shown", style=GREY)
     for title, places in (("new", against.new), ("gone", against.gone)):
         if places:
             names = ", ".join(map(ContainerNames(places).name_of, places[:MAX_NAMES]))
@@ -219,18 +223,19 @@ def _list_columns(report: RecommendReport) -> tuple[Column[ContainerReport], ...
 
 
 def _change_column(title: str, read: Callable[[ContainerReport], ResourceReport]) -> Column[ContainerReport]:
-    return Column(title, lambda row: format_change(read(row), is_in_snapshot=row.replicas is not None), align="right")
+    return Column(
+        title,
+        lambda row: format_change(read(row), is_in_snapshot=row.replicas is not None),
+        align="right",
+        min_width=WIDTH_OF_CHANGE,
+    )
 
 
 _CONTAINERS: Section[RecommendReport, ContainerReport] = Section(
     key="containers",
     rows=lambda report: report.containers,
     max_rows=MAX_ROWS,
-    more=lambda hidden: Text(
-        f"{format_count(hidden, 'more container is', 'more containers are')} not shown: -o csv, -o json and -o html "
-        "contain all of them",
-        style=GREY,
-    ),
+    more=lambda hidden: Text(f"… and {format_count(hidden, 'more container')}: -o wide, -o csv or -o html", style=GREY),
     columns=_list_columns,
     csv_columns=_list_csv_columns,
     name=lambda row: f"{row.kind}/{row.workload}",
@@ -250,9 +255,6 @@ _PODS: Section[RecommendReport, WholePodReport] = Section(
     key="pods",
     rows=lambda report: report.pods,
     max_rows=MAX_ROWS,
-    more=lambda hidden: Text(
-        f"{format_count(hidden, 'more row is', 'more rows are')} not shown: -o json contains all of them", style=GREY
-    ),
     columns=(
         Column("Whole pods", lambda row: f"{row.namespace}/{row.workload}"),
         number_column("Containers", lambda row: row.containers, "{}", rank=4),
@@ -283,16 +285,12 @@ def _list_totals(totals: Sequence[TotalReport]) -> Section[RecommendReport, Tota
             Column(by.capitalize() if by in ("namespace", "kind", "cluster") else by, lambda total: total.value or "–"),
             number_column("Containers", lambda total: total.containers, "{}", rank=3),
             *(
-                Column(title, _total_cell(position), align="right", rank=rank)
+                Column(title, _total_cell(position), align="right", rank=rank, min_width=WIDTH_OF_CHANGE)
                 for position, (title, rank) in enumerate((("Cores", 2), ("GiB", 1), ("$ a month", 0), ("Saves $", 0)))
             ),
         ),
         csv_columns=(),
-        max_rows=MAX_ROWS,
-        more=lambda hidden: Text(
-            f"{format_count(hidden, 'more row is', 'more rows are')} not shown: -o json contains all of them",
-            style=GREY,
-        ),
+        max_rows=MAX_TOTALS,
     )
 
 

@@ -108,10 +108,14 @@ class Section(Generic[R, Row]):
     """Returns the rows that are drawn, if these are not all."""
     max_rows: int | None = None
     """The largest number of rows that are drawn; the other formats have all of them."""
+    is_log: bool = False
+    """Whether the last rows are the newest: a terminal that does not show all rows shows these."""
     more: Callable[[int], Paragraph] | None = None
     """Returns what is printed below the table about the number of rows that are not drawn."""
     lines: Callable[[R], Iterable[Paragraph]] | None = None
     """Returns what is drawn instead of a table."""
+    screen_lines: Callable[[R], Iterable[Paragraph]] | None = None
+    """Returns what a terminal shows instead of `lines` without `-o wide`, if these would be longer than a screen."""
     csv_columns: tuple[Column[Row], ...] | Callable[[R], tuple[Column[Row], ...]] | None = None
     """The columns in CSV, if these are others than those of the table; without any, CSV has no such table."""
     frame: Frame = Frame.BOX

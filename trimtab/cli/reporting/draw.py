@@ -3,6 +3,9 @@
 A table that does not fit is not squeezed: words would be broken, and a name in two halves can be neither read nor
 copied. Columns are left out instead, in the order of their ranks, and the last line names them. If the remaining ones
 do not fit either, each row becomes a card: one line for each cell.
+
+A terminal shows one screen of an answer: the first rows of a table, and the first notes. What is left out is counted,
+and `-o wide` has all of it. A pipe, a page and a file have all rows of a section that does not limit them itself.
 """
 
 from __future__ import annotations
@@ -21,10 +24,19 @@ from trimtab.cli.plain_columns import cell_lines
 from trimtab.cli.printable_text import ReportConsole
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section
 from trimtab.cli.reporting.notes import group_notes
+from trimtab.cluster.format_count import format_count
 
 R = TypeVar("R")
 _ANY_WIDTH = 100_000
 GREY = "bright_black"
+MAX_ROWS = 20
+"""The largest number of rows, or of lines of cards, that a terminal shows of a table."""
+MIN_CARDS = 3
+MAX_ROWS_WITH_TEXTS = 6
+"""The largest number of rows whose texts a narrow terminal shows."""
+WIDE = 120
+"""The width from which a row has room for its texts."""
+MAX_NOTES = 4
 
 
 def draw_report(console: Console, report: R, view: ReportView[R], *, is_wide: bool = False) -> None:
@@ -33,8 +45,17 @@ def draw_report(console: Console, report: R, view: ReportView[R], *, is_wide: bo
     for section in view.list_sections(report):
         draw_section(console, report, section, is_wide=is_wide)
     _print_all(console, view.after(report))
-    for note in group_notes(view.notes(report)):
+    notes = group_notes(view.notes(report))
+    max_notes = MAX_NOTES if is_screen(console) and not is_wide else len(notes)
+    for note in notes[:max_notes]:
         console.print(Text(f"Note: {note}", style=GREY))
+    if notes[max_notes:]:
+        console.print(Text(f"… and {format_count(len(notes[max_notes:]), 'more note')}: -o wide", style=GREY))
+
+
+def is_screen(console: Console) -> bool:
+    """Returns whether the console is a terminal, which has a width and shows a screen at a time."""
+    return not (isinstance(console, ReportConsole) and console.has_any_width)
 
 
 def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wide: bool = False) -> None:
@@ -44,42 +65,74 @@ def draw_section(console: Console, report: R, section: Section[R, Any], *, is_wi
         _print_all(console, section.empty(report))
         return
     _print_all(console, section.before(report))
-    if section.lines is not None:
+    if section.screen_lines is not None and is_screen(console) and not is_wide:
+        _print_all(console, section.screen_lines(report))
+    elif section.lines is not None:
         _print_all(console, section.lines(report))
     else:
         columns = [column for column in section.list_columns(report) if is_wide or not column.is_wide]
         title = section.title(report) if callable(section.title) else section.title
-        draw_table(console, rows[: section.max_rows], columns, title, section.frame)
-        hidden = len(rows[section.max_rows :]) if section.max_rows is not None else 0
-        if hidden and section.more is not None:
-            console.print(section.more(hidden))
+        limit = section.max_rows
+        if limit is None and section.drawn is None and is_screen(console):
+            limit = MAX_ROWS
+        if is_wide:
+            limit = None
+        first = rows[-limit:] if section.is_log and limit is not None else rows
+        count = draw_table(console, first, columns, title, section.frame, max_rows=limit, is_wide=is_wide)
+        if count < len(rows):
+            more = section.more or _count_hidden_rows
+            console.print(more(len(rows) - count))
     _print_all(console, section.after(report))
 
 
+def _count_hidden_rows(hidden: int) -> Text:
+    return Text(f"… and {format_count(hidden, 'more row')}: -o wide", style=GREY)
+
+
 def draw_table(
-    console: Console, rows: Sequence[Any], columns: Sequence[Column[Any]], title: str = "", frame: Frame = Frame.BOX
-) -> None:
-    """Draws the rows with as many columns as fit, and names the other columns."""
-    shown = list(columns)
-    has_any_width = isinstance(console, ReportConsole) and console.has_any_width
+    console: Console,
+    rows: Sequence[Any],
+    columns: Sequence[Column[Any]],
+    title: str = "",
+    frame: Frame = Frame.BOX,
+    *,
+    max_rows: int | None = None,
+    is_wide: bool = False,
+) -> int:
+    """Draws the rows with as many columns as fit, and names the other columns. Returns how many rows are drawn: at most
+    `max_rows`, and fewer of them as cards."""
+    rows = rows[:max_rows]
+    has_any_width = not is_screen(console)
+    is_brief = not has_any_width and not is_wide and len(rows) > MAX_ROWS_WITH_TEXTS and console.width < WIDE
+    shown = [column for column in columns if not (is_brief and column.is_below)]
     while True:
         table = build_table(rows, shown, title, frame)
         least = max(shown, key=lambda column: column.rank)
         is_fitting = has_any_width or table.fit(console, console.width)
+        if not least.rank and not is_fitting:
+            # Cells that wrap are better than cards.
+            table.least_widths = (0,) * len(shown)
+            is_fitting = table.fit(console, console.width)
         if is_fitting or not least.rank:
             break
         shown.remove(least)
     if not is_fitting:
+        if max_rows is not None:
+            rows = rows[: max(MIN_CARDS, MAX_ROWS // len(columns))]
         _print_cards(console, rows, columns, title)
-        return
+        return len(rows)
     console.print(table)
     below = [column for column in columns if column.is_below and column not in shown]
-    if below:
+    if below and not is_brief:
         _print_cards(console, rows, [columns[0], *below], "", has_titles=False)
+    elif below:
+        texts = ", ".join(column.title for column in below)
+        console.print(f"Not shown, because there are many rows: {texts} (see -o wide).", style="dim")
     missing = [column.title for column in columns if column not in shown and column.title and not column.is_below]
     if missing and rows:
         names = ", ".join(missing)
         console.print(f"Not shown, because the terminal is narrow: {names} (see -o json or -o csv).", style="dim")
+    return len(rows)
 
 
 _FRAMES: dict[Frame, dict[str, Any]] = {

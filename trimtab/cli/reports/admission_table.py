@@ -1,4 +1,4 @@
-"""How the reports of `trimtab admit` and `trimtab admit --running` are shown."""
+"""How the report of `trimtab admit` is shown."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,12 +13,11 @@ from trimtab.cli.plain_columns import cell_text
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
 from trimtab.cli.reporting.draw import build_grid
 from trimtab.cli.reports.admission import AdmitReport, ChangeReport, PodReport, PodShape, VpaAmountReport
-from trimtab.cli.reports.running_pods import RunningFindingReport, RunningReport, TallyReport
 from trimtab.cluster import quantity
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.policy.reasons import ALREADY_SET
 
-_GREY = "bright_black"
+GREY = "bright_black"
 
 
 MAX_PANELS = 40
@@ -28,9 +27,9 @@ MAX_KEPT_NAMES = 3
 
 
 def _format_pod(pod: PodReport) -> Text:
-    name = Text.assemble((f"{pod.kind} ", _GREY), pod.name, (f"\nin {pod.namespace}", _GREY))
+    name = Text.assemble((f"{pod.kind} ", GREY), pod.name, (f"\nin {pod.namespace}", GREY))
     if pod.counted_with:
-        name.append(f"\ncounted with {pod.counted_with}", style=_GREY)
+        name.append(f"\ncounted with {pod.counted_with}", style=GREY)
     return name
 
 
@@ -41,11 +40,11 @@ def _name_pod(pod: PodReport) -> str:
 def _format_requests(pod: PodReport) -> RenderableType:
     if pod.refused is not None:
         return Text(f"refused by {pod.refused.by}", style="red")
-    return Group(_format_amount(pod, "requests", "cpu"), _format_amount(pod, "requests", "memory"))
+    return Group(_name_amount(pod, "requests", "cpu"), _name_amount(pod, "requests", "memory"))
 
 
 def _format_limits(pod: PodReport) -> RenderableType:
-    return Group(_format_amount(pod, "limits", "cpu"), _format_amount(pod, "limits", "memory"))
+    return Group(_name_amount(pod, "limits", "cpu"), _name_amount(pod, "limits", "memory"))
 
 
 def _format_qos(pod: PodReport) -> RenderableType:
@@ -69,12 +68,17 @@ def _format_placement(pod: PodReport) -> RenderableType:
         )
         if line
     ]
-    return Group(*lines) if lines else Text("–", style=_GREY)
+    return Group(*lines) if lines else Text("–", style=GREY)
 
 
-def _format_amount(pod: PodReport, side: str, resource: str) -> Text:
+def format_amount(pod: PodReport, side: str, resource: str) -> Text:
+    """Returns an amount of the pod before and after, as in `250m → 100m`. `side`: requests or limits."""
     before, after = (_shape_value(shape, side, resource) for shape in (pod.before, pod.after))
-    return Text("cpu " if resource == "cpu" else "mem ", style=_GREY) + _format_change(before, after)
+    return _format_change(before, after)
+
+
+def _name_amount(pod: PodReport, side: str, resource: str) -> Text:
+    return Text("cpu " if resource == "cpu" else "mem ", style=GREY) + format_amount(pod, side, resource)
 
 
 def _shape_value(shape: PodShape | None, side: str, resource: str) -> str | None:
@@ -109,8 +113,8 @@ def _format_total(resource: str, quantity_text: str) -> str:
 
 def _format_change(before: str | None, after: str | None) -> Text:
     if before == after:
-        return Text(after or "–", style=_GREY if after is None else "")
-    return Text.assemble((before or "–", _GREY), (" → ", _GREY), (after or "none", "bold green"))
+        return Text(after or "–", style=GREY if after is None else "")
+    return Text.assemble((before or "–", GREY), (" → ", GREY), (after or "none", "bold green"))
 
 
 def _format_runtime_class(pod: PodReport) -> Text:
@@ -121,7 +125,7 @@ def _format_runtime_class(pod: PodReport) -> Text:
     changed = pod.before is None or pod.before.runtime_class != after.runtime_class
     overhead = ", ".join(f"{value} {name}" for name, value in sorted(after.overhead.items()))
     text = Text(f"class {after.runtime_class}", style="bold green" if changed else "")
-    return text.append(f" + {overhead}", style=_GREY) if overhead else text
+    return text.append(f" + {overhead}", style=GREY) if overhead else text
 
 
 _PLACEMENT_FIELDS = ("nodeAffinity", "nodeSelector", "tolerations", "topologySpreadConstraints")
@@ -152,7 +156,7 @@ def _list_panels(report: AdmitReport, *, explain: bool) -> list[RenderableType]:
             pods.setdefault(key, []).append(pod)
             details.setdefault(key, lines)
     return [
-        Panel(Group(*details[key]), title=Text(_title_pods(alike), "bold"), title_align="left", border_style=_GREY)
+        Panel(Group(*details[key]), title=Text(_title_pods(alike), "bold"), title_align="left", border_style=GREY)
         for key, alike in pods.items()
     ]
 
@@ -171,12 +175,12 @@ def _list_details(pod: PodReport, *, explain: bool) -> list[RenderableType]:
                 Text(
                     f"· {field_kept.field or 'policy'}: {field_kept.reason.text} "
                     f"({', '.join(filter(None, (field_kept.policy, field_kept.reason.code)))})",
-                    style=_GREY,
+                    style=GREY,
                 )
                 for field_kept in pod.left
                 if not field_kept.warning
             ],
-            *[Text(f"  {step}", style=_GREY) for step in pod.steps],
+            *[Text(f"  {step}", style=GREY) for step in pod.steps],
         ]
     return lines
 
@@ -200,16 +204,16 @@ def _change_lines(pod: PodReport) -> list[RenderableType]:
     rows = []
     for change in pod.changes:
         why = f"{change.policy}: {change.reason.text}" if change.policy else change.reason.text
-        rows.append((_format_field(change), _format_result(change, "bold green"), Text(why, style=_GREY)))
+        rows.append((_format_field(change), _format_result(change, "bold green"), Text(why, style=GREY)))
     for change in pod.would:
         why = f"the mode of policy {change.policy} is not `apply`, so the pod does not get this change"
-        rows.append((_format_field(change), _format_result(change, "yellow"), Text(why, style=_GREY)))
+        rows.append((_format_field(change), _format_result(change, "yellow"), Text(why, style=GREY)))
     return [build_grid(rows)] if rows else []
 
 
 def _format_result(change: ChangeReport, style: str) -> Text:
     after = Text("removed" if change.after is None else str(change.after), style=style)
-    return after if change.before is None else Text.assemble((f"{change.before} → ", _GREY), after)
+    return after if change.before is None else Text.assemble((f"{change.before} → ", GREY), after)
 
 
 def _format_field(change: ChangeReport) -> Text:
@@ -248,7 +252,8 @@ def _format_vpa_amount(amount: VpaAmountReport) -> str:
     return f"{amount.container} {amount.resource} {request}{limit}"
 
 
-def _describe_totals(report: AdmitReport) -> Iterator[Text]:
+def describe_totals(report: AdmitReport) -> Iterator[Text]:
+    """Yields how many pods change, the requests of all replicas, and what policies leave as it is written."""
     totals = report.totals
     text = Text.assemble(
         (f"{totals.changed} of {format_count(totals.pods, 'pod')} changed", "bold"),
@@ -257,18 +262,18 @@ def _describe_totals(report: AdmitReport) -> Iterator[Text]:
             f", {format_count(totals.admitted_only_with_us, 'pod')} admitted only with Trimtab"
             if totals.admitted_only_with_us
             else "",
-            _GREY,
+            GREY,
         ),
         ".  Requests of all replicas: ",
     )
     for resource in ("cpu", "memory"):
         before, after = (side[resource] for side in (totals.requests_before, totals.requests_after))
-        text.append(f"{resource} ", style=_GREY).append(
+        text.append(f"{resource} ", style=GREY).append(
             _format_change(_format_total(resource, before), _format_total(resource, after))
         )
         text.append("  ")
     yield text
-    yield from (Text(line, style=_GREY) for line in _already_set_lines(report))
+    yield from (Text(line, style=GREY) for line in _already_set_lines(report))
 
 
 def _already_set_lines(report: AdmitReport) -> list[str]:
@@ -300,13 +305,13 @@ def view_admission(*, explain: bool) -> ReportView[AdmitReport]:
         if len(panels) > max_panels:
             more = format_count(len(panels) - max_panels, "more panel has", "more panels have")
             yield Text(
-                f"{more} other changes: --details prints all of them, and -o json contains all of them", style=_GREY
+                f"{more} other changes: --details prints all of them, and -o json contains all of them", style=GREY
             )
 
     return ReportView(
         title="trimtab admit",
         sections=(_PODS, replace(_CHANGES, lines=describe_pods)),
-        after=_describe_totals,
+        after=describe_totals,
         notes=lambda report: report.notes,
     )
 
@@ -344,95 +349,4 @@ _CHANGES: Section[AdmitReport, _PodChange] = Section(
         Column("policy", lambda row: row.change.policy),
         Column("why", lambda row: row.change.reason.text),
     ),
-)
-
-_HIDDEN_KINDS = ("watching", "left-out", "withheld")
-MAX_ROWS = 60
-
-
-def view_running(*, explain: bool) -> ReportView[RunningReport]:
-    """Returns a row per owner and cause, then the numbers of each policy."""
-
-    def select_shown(report: RunningReport) -> list[RunningFindingReport]:
-        return [finding for finding in report.findings if explain or finding.what not in _HIDDEN_KINDS]
-
-    findings: Section[RunningReport, RunningFindingReport] = Section(
-        key="findings",
-        title="Running pods that differ from policies",
-        rows=select_shown,
-        max_rows=None if explain else MAX_ROWS,
-        more=lambda hidden: Text(
-            f"{format_count(hidden, 'more pod differs', 'more pods differ')} from policies: --details prints all of "
-            "them",
-            style=_GREY,
-        ),
-        columns=(
-            Column("Pods of", _format_owner, value=lambda finding: f"{finding.namespace}/{finding.owner}"),
-            number_column("×", lambda finding: finding.pods, "{}", rank=1),
-            Column("Policy", lambda finding: finding.policy or "–"),
-            Column("Why", _format_reason, min_width=20),
-            Column("What differs", lambda finding: Text(_format_finding_changes(finding)), rank=2),
-        ),
-        name=lambda finding: finding.owner,
-        frame=Frame.ROWS,
-    )
-    return ReportView(
-        title="trimtab admit --running",
-        sections=(findings, _TALLIES),
-        after=_describe_running,
-        notes=lambda report: report.notes,
-    )
-
-
-def _format_owner(finding: RunningFindingReport) -> Text:
-    kind, _, name = finding.owner.partition("/")
-    return Text.assemble((f"{kind} ", _GREY), name, (f"\nin {finding.namespace}", _GREY))
-
-
-def _format_reason(finding: RunningFindingReport) -> Text:
-    return Text.assemble(finding.reason.code, (f"\n{finding.reason.text}", _GREY))
-
-
-def _describe_running(report: RunningReport) -> Iterator[Text]:
-    if report.overhead.wrong is not None:
-        yield Text(report.overhead.wrong.text, style="red")
-    wrong = sum(finding.pods for finding in report.findings if finding.what == "unpatched")
-    yield Text(
-        f"{wrong} of {format_count(report.pods, 'running pod')} {'lacks' if wrong == 1 else 'lack'} changes that "
-        "policies would make.",
-        style="bold",
-    )
-
-
-def _format_finding_changes(finding: RunningFindingReport) -> str:
-    rows = [
-        f"{change.field}: {_format_value(change.before)} → {_format_value(change.after)}"
-        for change in finding.changes[:6]
-    ]
-    return "\n".join([*rows, *(["…"] if len(finding.changes) > 6 else [])]) or "–"
-
-
-def _format_value(value: object) -> str:
-    return "none" if value is None else str(value)
-
-
-def _tally_column(title: str, read: Callable[[TallyReport], int], rank: int = 0) -> Column[TallyReport]:
-    return Column(title, lambda tally: str(read(tally) or "–"), value=read, align="right", rank=rank)
-
-
-_TALLIES: Section[RunningReport, TallyReport] = Section(
-    key="policies",
-    title="Policies and running pods",
-    rows=lambda report: report.policies,
-    columns=(
-        Column("Policy", lambda tally: tally.policy),
-        Column("Mode", lambda tally: tally.mode, rank=1),
-        _tally_column("Matched", lambda tally: tally.matched),
-        _tally_column("Changed", lambda tally: tally.changed),
-        _tally_column("Unpatched", lambda tally: tally.unpatched),
-        _tally_column("Would", lambda tally: tally.would, 2),
-        _tally_column("Skipped", lambda tally: tally.skipped, 3),
-        _tally_column("Overruled", lambda tally: tally.overruled, 4),
-    ),
-    empty=None,
 )

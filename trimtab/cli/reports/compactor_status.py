@@ -380,7 +380,7 @@ _POOLS: Section[StatusReport, PoolStatus] = Section(
     ),
     name=lambda pool: f"pool/{pool.name}",
     after=_explain_stays,
-    empty=None,
+    empty=lambda report: ["There is no pool yet: a pool is a ConfigMap with the label trimtab.dev/pool."],
     frame=Frame.NONE,
 )
 _DRAINS: Section[StatusReport, DrainReport] = Section(

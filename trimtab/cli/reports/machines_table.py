@@ -5,7 +5,7 @@ from math import fsum
 
 from rich.text import Text
 
-from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, number_column
+from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, no_paragraphs, number_column
 from trimtab.cli.reports.machines import (
     MachineProfileReport,
     MachineRankReport,
@@ -65,8 +65,9 @@ def _describe_workload(workload: WorkloadReport, pool: str) -> Iterator[Text]:
         )
 
 
-def view_ranking(rows: int) -> ReportView[MachineRankReport]:
-    """Returns the best types, as many as `rows`, the sets of types, and the types that were left out."""
+def view_ranking(rows: int, *, is_screen: bool = False) -> ReportView[MachineRankReport]:
+    """Returns the best types, as many as `rows`, the sets of types, and the types that were left out; on one screen,
+    the answer first, and without sets, families and what was left out."""
 
     def select_shown(report: MachineRankReport) -> list[TypeReport]:
         # The present types are shown wherever they rank, to compare with.
@@ -90,8 +91,35 @@ def view_ranking(rows: int) -> ReportView[MachineRankReport]:
         frame=Frame.NONE,
     )
     return ReportView(
-        title="trimtab machines rank", sections=(section,), after=_describe_ranking, notes=lambda report: report.notes
+        title="trimtab machines rank",
+        before=_describe_cheapest if is_screen else no_paragraphs,
+        sections=(section,),
+        after=_describe_choice if is_screen else _describe_ranking,
+        notes=lambda report: report.notes,
     )
+
+
+def _describe_cheapest(report: MachineRankReport) -> Iterator[Text]:
+    """Yields the answer: the cheapest nodes for the pods of the snapshot, and what the present ones cost."""
+    best = report.recommended if report.recommended is not None else report.winner
+    if best is None:
+        return
+    is_packed = best.packed_nodes is not None and best.packed_cost is not None
+    nodes = (best.packed_nodes if is_packed else None) or best.modelled_nodes
+    cost = best.packed_cost if is_packed and best.packed_cost is not None else best.modelled_cost
+    names = " + ".join(f"{count:,} × {name}" for count, name in zip(nodes, best.types, strict=True))
+    how = "with the pods of the snapshot placed on them" if is_packed else "by the sum of requests"
+    yield Text.assemble("Cheapest: ", (f"{names}, ${cost:,.2f} an hour", "bold green"), f", {how}.")
+
+
+def _describe_choice(report: MachineRankReport) -> Iterator[Text]:
+    """Yields how the best type by sums differs from the answer, what a switch needs, and where the rest is."""
+    if report.winner is not None and report.winner != report.recommended:
+        yield Text(f"Best type by sums: {_describe_set(report.winner, explains=False)}")
+    yield from map(Text, _describe_migrations(report.migrations))
+    if report.switch is not None:
+        yield Text(_describe_switch(report.switch))
+    yield Text("Sets of types, prices of cores and GiB, types that are left out: -o wide", style="bright_black")
 
 
 def _describe_present(report: MachineRankReport) -> Iterator[Text]:
@@ -175,14 +203,16 @@ MAX_SETS = 3
 def _describe_today(today: list[PresentTypeReport]) -> str:
     """Returns the present nodes with their prices, and what they cost together if every price is known."""
     parts = [
-        f"{one.nodes:,} × {one.type} at "
-        + ("a price that is not known" if one.price is None else f"${one.price:,.3f} an hour each")
+        f"{one.nodes:,} × {one.type}" + ("" if one.price is None else f" at ${one.price:,.3f} an hour each")
         for one in today[:MAX_PRESENT_TYPES]
     ]
     more = ", …" if len(today) > MAX_PRESENT_TYPES else ""
+    unknown = sum(one.price is None for one in today)
+    if unknown:
+        which = "their prices are" if unknown == len(today) else f"the price of {format_count(unknown, 'type')} is"
+        return f"{', '.join(parts)}{more}; {which} not known."
     prices = [one.nodes * one.price for one in today if one.price is not None]
-    total = f"; ${fsum(prices):,.2f} an hour together" if len(prices) == len(today) else ""
-    return f"{', '.join(parts)}{more}{total}."
+    return f"{', '.join(parts)}{more}; ${fsum(prices):,.2f} an hour together."
 
 
 def _describe_switch(switch: SwitchReport) -> str:
@@ -201,7 +231,7 @@ def _describe_switch(switch: SwitchReport) -> str:
     )
 
 
-def _describe_set(one: PackedSetReport) -> str:
+def _describe_set(one: PackedSetReport, *, explains: bool = True) -> str:
     modelled = " + ".join(f"{count} × {name}" for count, name in zip(one.modelled_nodes, one.types, strict=True))
     text = f"{modelled}, ${one.modelled_cost:,.2f} an hour by the sum of requests"
     if one.packed_nodes is not None and one.packed_cost is not None:
@@ -210,7 +240,7 @@ def _describe_set(one: PackedSetReport) -> str:
             f"; {packed} node{'s' * (one.packed_nodes != [1])}, ${one.packed_cost:,.2f} an hour after the pods "
             "of the snapshot were placed"
         )
-    return f"{text}{f' ({one.explanation})' if one.explanation else ''}"
+    return f"{text}{f' ({one.explanation})' if one.explanation and explains else ''}"
 
 
 def _describe_migrations(migrations: list[MigrationReport]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.compaction import explain
 from trimtab.compaction.plan import make_plan
 from trimtab.compaction.plan_types import Plan
-from trimtab.compaction.reasons import NO_PLACE
+from trimtab.compaction.reasons import BLOCKED, NO_PLACE
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.plan_inputs import PlanInputs, PlanOptions, read_inputs
@@ -127,6 +127,7 @@ def explain_subject(inputs: PlanInputs, model: ClusterModel, plan: Plan, kind: s
 
 def _explain_node(inputs: PlanInputs, model: ClusterModel, plan: Plan, name: str) -> Iterator[str]:
     node = model.nodes[model.node_numbers[name]]
+    yield from explain.explain_node(plan, model, name)
     pools = [pool for pool in inputs.pools if pool.has_node(node)]
     yield f"the node is in {' and '.join(f'pool {pool.name}' for pool in pools) or 'no pool'}"
     if len(pools) == 1:
@@ -137,14 +138,17 @@ def _explain_node(inputs: PlanInputs, model: ClusterModel, plan: Plan, name: str
         f"the node runs {format_count(len(pods), 'pod')}; {bound_pods} of these belong to it (DaemonSets, static pods) "
         "and are removed with it"
     )
-    yield from explain.explain_node(plan, model, name)
     step = next((step for step in plan.all_steps if step.node == name), None)
     if step is not None:
         yield f"to drain the node saves {format_saving(convert_saving(step.saves, plan.unit))}"
         return
     if plan.refusals[name].code is NO_PLACE:
         yield from explain_missing_targets(model, plan, name)
-    yield _describe_reason(plan.refusals[name])
+    reasons = [plan.pods[pod.key] for pod in pods if pod.key in plan.pods]
+    if not reasons or plan.refusals[name].code is not BLOCKED:
+        yield _describe_reason(plan.refusals[name])
+    # What to do stands behind the reason of each pod.
+    yield from dict.fromkeys(map(_describe_code, reasons))
 
 
 def _describe_thresholds(pool: Pool) -> str:
@@ -154,6 +158,10 @@ def _describe_thresholds(pool: Pool) -> str:
 
 def _describe_reason(reason: Reason) -> str:
     return f"{reason.code.name}: {reason.code.means} What to do: {reason.code.todo} ({reason.page_path})"
+
+
+def _describe_code(reason: Reason) -> str:
+    return f"{reason.code.name}: {reason.code.means} ({reason.page_path})"
 
 
 def _explain_pod(model: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
@@ -170,6 +178,7 @@ def _explain_pod(model: ClusterModel, plan: Plan, key: str) -> Iterator[str]:
     else:
         yield f"the pod runs on node {pod.node}"
         yield from explain.explain_pod(plan, model, key)
-        reason = plan.pods.get(key) or plan.refusals.get(pod.node)
-        if reason is not None:
-            yield _describe_reason(reason)
+        if key in plan.pods:
+            yield _describe_code(plan.pods[key])
+        elif pod.node in plan.refusals:
+            yield _describe_reason(plan.refusals[pod.node])

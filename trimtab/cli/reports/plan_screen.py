@@ -18,6 +18,7 @@ from trimtab.cli.reports.plan_table import GREY, VIEW, group_by_code, select_cos
 from trimtab.cli.reports.replacements import list_replacement_sections
 from trimtab.cli.reports.resizes import list_resize_sections, saving_column
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.node import find_common_domain
 
 MAX_NODES = 12
 MAX_REASONS = 6
@@ -55,7 +56,7 @@ def view_on_screen(report: PlanReport) -> ReportView[PlanReport]:
     """Returns how this report is shown on one screen; with --explain, as with --details."""
     if report.explained:
         return VIEW
-    suffix = _common_suffix([node.name for node in report.nodes])
+    suffix = find_common_domain([node.name for node in report.nodes])
     has_pools = len({step.pool for wave in report.waves for step in wave.nodes}) > 1
     has_companions = any(step.companions for wave in report.waves for step in wave.nodes)
     pool: Column[_DrainRow] = Column("Pool", lambda row: row.step.pool, rank=3)
@@ -161,9 +162,3 @@ def _describe_rest(report: PlanReport) -> Iterator[Text]:
         f"Why a node stays: trimtab why node NAME, with the same --cluster. {notes}targets, prices: --details",
         style=GREY,
     )
-
-
-def _common_suffix(names: Sequence[str]) -> str:
-    """Returns the domain that all of these names of nodes end in, from its dot on; empty if there is none."""
-    suffixes = {name[name.find(".") :] if "." in name else "" for name in names}
-    return suffixes.pop() if len(suffixes) == 1 and len(names) > 1 else ""

@@ -242,6 +242,21 @@ def list_stays(read: Callable[[R], Sequence[StayReport]]) -> tuple[Section[R, An
     return groups, nodes
 
 
+def list_stays_briefly(read: Callable[[R], Sequence[StayReport]]) -> Section[R, Any]:
+    """Returns the nodes that stay as a table of short rows: a code and the name of one node each."""
+    section: Section[R, tuple[str, list[StayReport]]] = Section(
+        key="reasons",
+        rows=lambda report: group_by_code(read(report)),
+        columns=(
+            number_column("Nodes", lambda group: len(group[1]), "{}"),
+            Column("Why they stay", lambda group: group[1][0].blocked_by or group[1][0].reason.code),
+            Column("For example", lambda group: group[1][0].node, rank=1),
+        ),
+        csv_columns=(),
+    )
+    return section
+
+
 _PRESETS: Section[PlanReport, PresetReport] = Section(
     key="presets",
     rows=lambda report: report.presets,

@@ -18,12 +18,24 @@ from trimtab.cli.reports.reservation_formula import (
 from trimtab.cluster.format_count import format_count
 from trimtab.reservations.profile import GIB, MIB, TermKind
 
+MAX_TABLES = 2
+"""The number of groups of nodes that one screen shows."""
 
-def view_formulas(*, explain: bool) -> ReportView[ReservedFormulaReport]:
-    """Returns a table for each node, with `explain` followed by every term of every formula."""
+
+def view_formulas(*, explain: bool, is_screen: bool = False) -> ReportView[ReservedFormulaReport]:
+    """Returns a table for each group of nodes, with `explain` followed by every term of every formula. One screen has
+    the first groups alone."""
+    max_tables = MAX_TABLES if is_screen else None
+
+    def count_hidden_groups(report: ReservedFormulaReport) -> Iterator[Text]:
+        hidden = len(report.nodes) - len(report.nodes[:max_tables])
+        if hidden:
+            yield Text(f"… and {format_count(hidden, 'more group')} of nodes: -o wide", style="bright_black")
+
     return ReportView(
         title="trimtab reserved formula",
-        sections=lambda report: tuple(_list_profiles(node, explain=explain) for node in report.nodes),
+        sections=lambda report: tuple(_list_profiles(node, explain=explain) for node in report.nodes[:max_tables]),
+        after=count_hidden_groups,
     )
 
 
@@ -62,6 +74,8 @@ def _list_columns(node: NodeFormulaReport) -> Iterator[Column[ProfileReport]]:
     yield number_column("Allocatable cpu", lambda row: row.cpu.allocatable, format_cpu, rank=4)
     yield number_column("Allocatable memory", lambda row: row.memory.allocatable, format_bytes, rank=3)
     yield Column("Share of the price", _price_text, value=lambda row: row.price_share, align="right")
+    if any(row.dollars_per_month is not None for row in node.profiles):
+        yield number_column("$ a month", lambda row: row.dollars_per_month, "{:,.2f}", rank=5)
 
 
 def _reserved_disk(row: ProfileReport) -> float | None:
@@ -83,8 +97,7 @@ def _describe_node(node: NodeFormulaReport) -> Iterator[str]:
 def _price_text(row: ProfileReport) -> str:
     if not row.fits_machine:
         return "the formula reserves more than the node has"
-    month = "" if row.dollars_per_month is None else f", ${row.dollars_per_month:,.2f} a month"
-    return f"{row.price_share:.1%}{month}"
+    return f"{row.price_share:.1%}"
 
 
 def _explain_terms(node: NodeFormulaReport) -> Iterator[Paragraph]:

@@ -136,16 +136,23 @@ def audit_running_pods(
     selection: ObjectSelection | None = None,
 ) -> RunningReport:
     """Read the cluster, and compare every selected running pod with what policies would set."""
-    return audit_contents(
+    namespaces: set[str] = set()
+
+    def includes(pod: Pod) -> bool:
+        namespaces.add(pod.metadata.namespace)
+        return selection is None or selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {}))
+
+    report = audit_contents(
         live_cluster.read_live_objects(cluster_options, AUDITED_KINDS),
         policy_paths,
         settings,
         vpa_acts=vpa_acts,
         is_live=live_cluster.LIVE in cluster_options.paths,
-        keeps=lambda pod: (
-            selection is None or selection.includes(pod.metadata.namespace, value_or(pod.metadata.labels, {}))
-        ),
+        keeps=includes,
     )
+    if selection is not None:
+        selection.check_namespaces(namespaces)
+    return report
 
 
 def audit_contents(

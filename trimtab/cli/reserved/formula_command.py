@@ -15,7 +15,7 @@ from trimtab.cli.reports.reservation_table import view_formulas
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.flags import DETAILS, MAX_PODS
+from trimtab.inputs.flags import DETAILS, MAX_PODS, POOL
 from trimtab.inputs.live_cluster import ClusterOptions
 from trimtab.inputs.node_shapes import (
     DensityOptions,
@@ -55,6 +55,7 @@ class ReservedFormulaOptions:
         str | None, option("--type", metavar="NAME", help="A machine type of AWS, Azure or GCP.")
     ] = None
     cluster: ClusterOptions
+    pool: Annotated[str | None, POOL.with_help("Compute only the nodes of this pool. Default: all nodes.")] = None
     disk: Annotated[
         str | None,
         quantity_option(
@@ -92,7 +93,9 @@ def compare_formulas(options: ReservedFormulaOptions) -> None:
         raise UsageError([*mistakes, *error.mistakes]) from None
     if mistakes:
         raise UsageError(mistakes)
-    write_report(options.output, build_report(profiles, shapes), view_formulas(explain=options.details))
+    is_screen = options.output.form == "table" and not options.details
+    view = view_formulas(explain=options.details, is_screen=is_screen)
+    write_report(options.output, build_report(profiles, shapes), view)
 
 
 def _read_profile_options(names: tuple[str, ...]) -> tuple[tuple[Profile, ...], list[ConfigError]]:
@@ -126,6 +129,8 @@ def _find_shapes(options: ReservedFormulaOptions) -> list[FormulaNode]:
         "--type": options.machine_type is not None,
         "--cluster": bool(options.cluster.paths),
     }
+    if options.pool is not None and not options.cluster.paths:
+        raise UsageError([ConfigError(file="--pool", expected="--cluster", got="none")])
     chosen = [name for name, is_used in ways.items() if is_used]
     if len(chosen) != 1:
         got = " and ".join(chosen) or "none"
@@ -134,4 +139,5 @@ def _find_shapes(options: ReservedFormulaOptions) -> list[FormulaNode]:
         return [type_shape(options.machine_type, options.size, options.density)]
     if has_size:
         return [size_shape(options.size, options.density)]
-    return shapes_of_cluster(live_cluster.read_snapshot(options.cluster, ("Node",)), options.size, options.density)
+    snapshot = live_cluster.read_snapshot(options.cluster, ("Node",))
+    return shapes_of_cluster(snapshot, options.size, options.density, options.pool)

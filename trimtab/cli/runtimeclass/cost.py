@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import fsum
+from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import click
@@ -10,6 +12,7 @@ from trimtab.cli.options import takes
 from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
 from trimtab.cli.reporting.emit import ReportOutput, write_report
+from trimtab.cli.selection import ObjectSelection, SelectionOptions
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
 from trimtab.cluster.api.pod import Pod
@@ -97,7 +100,7 @@ class _Sum:
         self.sandbox_memory_bytes += overhead.get("memory", 0)
 
 
-def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
+def _build_cost_report(snapshot: Snapshot, by: str, selection: ObjectSelection) -> RuntimeClassCostReport:
     price = price_of(from_snapshot(snapshot))
     notes = []
     if price is None:
@@ -110,7 +113,12 @@ def _build_cost_report(snapshot: Snapshot, by: str) -> RuntimeClassCostReport:
         namespace_shape.metadata.name: value_or(namespace_shape.metadata.labels, {})
         for namespace_shape in snapshot.objects_of(Namespace)
     }
-    pods = [pod for pod in snapshot.objects_of(Pod) if pod.status.phase not in ("Succeeded", "Failed")]
+    pods = [
+        pod
+        for pod in snapshot.objects_of(Pod)
+        if pod.status.phase not in ("Succeeded", "Failed")
+        and selection.includes(pod.metadata.namespace or "default", value_or(pod.metadata.labels, {}))
+    ]
 
     def team(pod: Pod) -> str:
         namespace = pod.metadata.namespace or "default"
@@ -167,6 +175,18 @@ def _price_amount(price: ResourcePrice, millicores: int, memory_bytes: int, pods
     )
 
 
+def _describe_sandboxes(report: RuntimeClassCostReport) -> Iterator[str]:
+    whole, sandboxes = (
+        fsum(read(row).dollars_per_month for row in report.classes)
+        for read in (attrgetter("workload"), attrgetter("sandbox"))
+    )
+    yield (
+        f"Sandboxes cost ${sandboxes:,.2f} a month, and containers ${whole:,.2f}."
+        if any(row.name != WITHOUT_LABEL for row in report.classes)
+        else "No pod has a RuntimeClass, so there is no sandbox to pay for."
+    )
+
+
 def _describe_cost(report: RuntimeClassCostReport) -> Iterator[str]:
     for row in report.classes:
         if row.name != WITHOUT_LABEL:
@@ -194,7 +214,7 @@ def _sandbox_share(row: TeamCost) -> float | None:
 def _money_column(title: str, read: Callable[[TeamCost], PricedAmount], rank: int = 0) -> Column[TeamCost]:
     return Column(
         title,
-        lambda row: _cost_text(read(row)),
+        lambda row: f"${read(row).dollars_per_month:,.2f}",
         value=lambda row: read(row).dollars_per_month,
         align="right",
         rank=rank,
@@ -205,6 +225,8 @@ def _cost_columns(first: str) -> tuple[Column[TeamCost], ...]:
     return (
         Column(first, lambda row: row.name, csv_title="name"),
         number_column("Pods", lambda row: row.pods, "{}", rank=3),
+        number_column("Cores", lambda row: row.workload.cores + row.sandbox.cores, "{:g}", rank=5),
+        number_column("GiB", lambda row: row.workload.gib + row.sandbox.gib, "{:g}", rank=4),
         _money_column("Containers", lambda row: row.workload, rank=1),
         _money_column("Sandboxes", lambda row: row.sandbox),
         number_column("Sandboxes' share", _sandbox_share, "{:.1%}", rank=2),
@@ -231,6 +253,7 @@ _COST_VIEW: ReportView[RuntimeClassCostReport] = ReportView(
             empty=None,
         ),
     ),
+    before=_describe_sandboxes,
     after=_describe_cost,
     notes=lambda report: report.notes,
 )
@@ -241,6 +264,7 @@ class RuntimeClassCostOptions:
     """The options of `trimtab runtimeclass cost`."""
 
     cluster: ClusterOptions
+    selection: SelectionOptions
     by: Annotated[
         str, BY.with_help("Sum the costs by namespace, or by a label of the pod or of its namespace, such as team.")
     ] = NAMESPACE
@@ -255,5 +279,7 @@ def report_cost(options: RuntimeClassCostOptions) -> None:
     The prices of a core and a GiB are derived from the nodes: from the label trimtab.dev/price, or from the list price
     of the machine type.
     """
+    selection = options.selection.parse()
     snapshot = live_cluster.read_snapshot(options.cluster, ("Pod", "Namespace", "Node"))
-    write_report(options.output, _build_cost_report(snapshot, options.by), _COST_VIEW)
+    selection.check_namespaces(pod.metadata.namespace for pod in snapshot.objects_of(Pod))
+    write_report(options.output, _build_cost_report(snapshot, options.by, selection), _COST_VIEW)

@@ -12,13 +12,12 @@ from trimtab.cli.savings.report import VIEW, build_savings_report
 from trimtab.cli.since import parse_since
 from trimtab.cluster.api.core import Namespace
 from trimtab.cluster.api.meta import value_or
-from trimtab.cluster.config_error import ConfigError, suggest_name
+from trimtab.cluster.config_error import ConfigError
 from trimtab.compaction.drain.savings import MAX_DAYS
-from trimtab.inputs import compactor_state as state
-from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.compactor_state import ClusterLogin
+from trimtab.inputs.command_faults import UsageError, check_names
 from trimtab.inputs.flags import POOL, SINCE, TEAM_LABEL
 from trimtab.inputs.option import option
+from trimtab.inputs.stored_state import StoredStateOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ class SavingsOptions:
             help="Show instead what the drains promised to save, and what became of them, by pool and by day.",
         ),
     ] = False
-    login: ClusterLogin
+    source: StoredStateOptions
     output: ReportOutput
 
 
@@ -56,19 +55,16 @@ def verb(options: SavingsOptions) -> None:
     """Show what removed nodes saved, by pool and by team.
 
     A node's saving is divided among the namespaces whose pods were moved from it, by the number of their pods. The
-    command reads what the compactor stored in the cluster; `trimtab compactor history` has the single decisions.
-    With --expected it compares what the plans of the drains promised with what became of the drains.
+    command reads what the compactor stored, in the live cluster or in a capture of it; `trimtab compactor history` has
+    the single decisions. With --expected it compares what the plans of the drains promised with what became of the
+    drains.
     """
     if options.expected and options.team_label is not None:
         raise UsageError([ConfigError(file="--expected", expected="no --team-label: teams share drains", got="both")])
-    compactor_state = state.read_compactor_state(options.login)
+    compactor_state = options.source.read()
     pool, team_label = options.pool, options.team_label
-    if pool is not None and pool not in compactor_state.pool_states:
-        names = sorted(compactor_state.pool_states)
-        hint = suggest_name(pool, names) or (
-            f"the pools are {', '.join(names)}" if names else "the compactor has stored no pool"
-        )
-        raise UsageError([ConfigError(file="--pool", expected=f"a pool that has a stored state ({hint})", got=pool)])
+    if pool is not None:
+        check_names("--pool", "a pool that has a stored state", [pool], compactor_state.pool_states)
     begin = parse_since(options.since, compactor_state.read_at)
     if options.expected:
         expected_report = build_expected_report(compactor_state.pool_states, begin, compactor_state.read_at, only=pool)

@@ -93,10 +93,12 @@ def build_savings_report(
     earlier = sum(state.saved for state in chosen.values()) - sum(
         day.nodes for state in chosen.values() for day in state.saved_days.values()
     )
-    notes = [
-        "The money saved so far is an upper bound: the computation assumes that a removed node would have run "
-        "until now."
-    ]
+    notes = []
+    if days or earlier:
+        notes.append(
+            "The money saved so far is an upper bound: the computation assumes that a removed node would have run "
+            "until now."
+        )
     if earlier:
         notes.append(f"{_count(earlier)} before the first day that is stored, so no sum includes these nodes.")
     return SavingsReport(

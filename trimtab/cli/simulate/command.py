@@ -12,7 +12,7 @@ from trimtab.cli.reports.plan_explanation import check_subjects
 from trimtab.cli.reports.resizes import simulate_resizes
 from trimtab.cli.simulate.churn_flags import ChurnFlags
 from trimtab.cli.simulate.report import SimulateReport, build_report, explain_subject
-from trimtab.cli.simulate.table import VIEW
+from trimtab.cli.simulate.table import SCREEN_VIEW, VIEW
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.compaction.replace.simulate import simulate_with_replacements
 from trimtab.compaction.simulate import Scheduler, Simulation, simulate_rounds
@@ -111,4 +111,4 @@ def verb(options: SimulateOptions) -> None:
         )
         chains = [explain_subject(plan_inputs, simulation, kind, name) for kind, name in subjects]
         simulate_report = build_report(plan_inputs, simulation, chains, resize)
-    write_report(options.output, simulate_report, _VIEW)
+    write_report(options.output, simulate_report, SCREEN_VIEW if options.output.form == "table" else _VIEW)

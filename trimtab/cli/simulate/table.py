@@ -1,14 +1,16 @@
 """How the report of `trimtab simulate` is shown."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rich.text import Text
 
 from trimtab.cli.reporting.columns import Column, Frame, ReportView, Section, no_paragraphs, number_column
+from trimtab.cli.reporting.notes import group_notes
 from trimtab.cli.reports.node_costs import format_saving
 from trimtab.cli.reports.plan import ExplainReport
-from trimtab.cli.reports.plan_table import GREY, list_chains, list_stays
+from trimtab.cli.reports.plan_table import GREY, list_chains, list_stays, list_stays_briefly
 from trimtab.cli.reports.resizes import list_resize_sections
 from trimtab.cli.simulate.report import RoundReport, SimulateReport
 from trimtab.cluster.format_count import format_count
@@ -44,6 +46,12 @@ def _describe_simulation(report: SimulateReport) -> Iterator[Text]:
         f"{report.bound.text}".rstrip(),
         style=GREY,
     )
+
+
+def _count_assumptions(report: SimulateReport) -> Iterator[Text]:
+    if not report.explained:
+        notes = f", and {format_count(len(group_notes(report.notes)), 'assumption')}" if report.notes else ""
+        yield Text(f"Why these nodes stay{notes}: -o wide", style=GREY)
 
 
 class _ChartRow(NamedTuple):
@@ -99,7 +107,7 @@ def _list_removed(report: SimulateReport) -> list[tuple[RoundReport, str]]:
     return [(one, node) for one in report.rounds for node in one.nodes]
 
 
-_SECTIONS: tuple[Section[SimulateReport, Any], ...] = (
+_ROUNDS: tuple[Section[SimulateReport, Any], ...] = (
     *list_resize_sections(lambda report: report.resize),
     Section(key="rounds", rows=_list_chart_rows, columns=_list_chart_columns, csv_columns=(), frame=Frame.GRID),
     Section(
@@ -109,12 +117,20 @@ _SECTIONS: tuple[Section[SimulateReport, Any], ...] = (
         name=lambda row: f"node/{row[1]}",
         lines=no_paragraphs,
     ),
-    *list_stays(lambda report: report.stays),
 )
 _CHAINS: Section[SimulateReport, ExplainReport] = list_chains(lambda report: report.explained)
 VIEW: ReportView[SimulateReport] = ReportView(
     title="trimtab simulate",
     before=lambda report: () if report.explained else _describe_simulation(report),
-    sections=lambda report: (_CHAINS,) if report.explained else _SECTIONS,
+    sections=lambda report: (_CHAINS,) if report.explained else (*_ROUNDS, *list_stays(lambda report: report.stays)),
     notes=lambda report: () if report.explained else report.notes,
 )
+SCREEN_VIEW: ReportView[SimulateReport] = replace(
+    VIEW,
+    sections=lambda report: (
+        (_CHAINS,) if report.explained else (*_ROUNDS, list_stays_briefly(lambda report: report.stays))
+    ),
+    after=_count_assumptions,
+    notes=lambda report: (),
+)
+"""The simulation on one screen: the reasons with one node each, and the notes as their number."""

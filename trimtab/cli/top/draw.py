@@ -10,6 +10,7 @@ from trimtab.cli.reporting.columns import Column, Frame, number_column
 from trimtab.cli.reporting.draw import build_table
 from trimtab.cli.top.view import NodeBar, PoolOverview, TopView
 from trimtab.cluster.format_count import format_count
+from trimtab.cluster.node import find_common_domain
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.drain.pool_state import HistoryEntry
 
@@ -77,17 +78,19 @@ def draw_nodes(nodes: Sequence[NodeBar], width: int) -> RenderableType:
     if not nodes:
         return Text("no node to show", "dim")
     bar, is_medium = 20 if width >= WIDE else 10 if width >= MEDIUM else 6, width >= MEDIUM
+    domain = find_common_domain([node.name for node in nodes])
     pool: Column[NodeBar] = Column("POOL", lambda node: Text(node.pool or "–"))
     memory: Column[NodeBar] = Column("MEMORY", lambda node: draw_bar(node.memory, bar))
     pods: Column[NodeBar] = number_column("PODS", lambda node: node.pods, "{}")
     columns: tuple[Column[NodeBar], ...] = (
-        Column("NODE", lambda node: Text(node.name)),
+        Column("NODE", lambda node: Text(node.name.removesuffix(domain))),
         *((pool,) if is_medium else ()),
         Column("CPU", lambda node: draw_bar(node.cpu, bar)),
         *((memory, pods) if is_medium else ()),
         Column("STATE", lambda node: Text(_describe_state(node), STATE_STYLES.get(node.state, ""))),
     )
-    return build_table(nodes, columns, frame=Frame.SCREEN)
+    table = build_table(nodes, columns, frame=Frame.SCREEN)
+    return Group(table, Text(f"Names of nodes end in {domain}", "dim")) if domain else table
 
 
 def _describe_state(node: NodeBar) -> str:

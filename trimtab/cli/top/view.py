@@ -13,6 +13,7 @@ from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
 from trimtab.compaction.drain.pool_state import HistoryEntry, PoolState
 from trimtab.compaction.drain.savings import format_savings
+from trimtab.inputs.command_faults import check_names
 from trimtab.inputs.compactor_state import CompactorState
 
 MAX_DECISIONS = 200
@@ -138,7 +139,10 @@ def build_top_view(state: CompactorState, problems: Iterable[str] = ()) -> TopVi
 def select_part(view: TopView, pool: str | None, *, only_leaving: bool = False) -> TopView:
     """Returns the view restricted to one pool; None keeps all pools.
 
-    With `only_leaving`, only nodes that are in the plan or have a state (such as draining or cordoned) are kept."""
+    With `only_leaving`, only nodes that are in the plan or have a state (such as draining or cordoned) are kept. Raises
+    UsageError if the view has no such pool."""
+    if pool is not None:
+        check_names("--pool", "a pool", [pool], (*(each.name for each in view.pools), *(n.pool for n in view.nodes)))
     return replace(
         view,
         pools=tuple(each for each in view.pools if pool in (None, each.name)),

@@ -51,6 +51,7 @@ from trimtab.usage.metric_names import NOTHING_STATED, StatedQuantities
 def _select_containers(options: SelectionOptions, workloads: ClusterWorkloads) -> Callable[[ContainerKey], bool]:
     """Returns whether a container is of the workloads that the user asks about."""
     selection, containers = options.parse(), workloads.current.containers
+    selection.check_namespaces(container.namespace for container in containers)
 
     def includes(key: ContainerKey) -> bool:
         container = containers.get(key)

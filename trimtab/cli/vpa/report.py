@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
@@ -10,6 +11,7 @@ from trimtab.autoscaling.simulation.propose_vpas import VpaProposal
 from trimtab.autoscaling.simulation.simulate_vpa import VpaOutcome
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
+from trimtab.cluster.format_count import format_count
 from trimtab.cluster.quantity import format_quantity
 from trimtab.cluster.timestamps import format_timestamp
 from trimtab.histogram.batch_history import ContainerKey
@@ -220,6 +222,12 @@ def _shorten(part: ResourceResult, amount: str) -> str:
     return amount if number is None else format_amount(part.resource, number)
 
 
+def _name_container(one: SimulatedContainer) -> str:
+    """Returns namespace/workload/container, without the container if it is named after its workload."""
+    name = one.workload.partition("/")[2]
+    return f"{one.namespace}/{name}" + (f"/{one.container}" if one.container != name else "")
+
+
 class _SimulationRow(NamedTuple):
     container: SimulatedContainer
     result: FlagsResult
@@ -268,10 +276,8 @@ _SIMULATED: Section[VpaSimulateReport, _SimulationRow] = Section(
     title="What the VPA would have done",
     rows=_simulation_rows,
     columns=(
-        Column(
-            "Container", lambda row: f"{row.container.namespace}/{row.container.workload}/{row.container.container}"
-        ),
-        Column("Flags", lambda row: row.result.flags),
+        Column("Container", lambda row: _name_container(row.container)),
+        Column("Flags", lambda row: row.result.flags, rank=7),
         Column("Resource", lambda row: row.part.resource),
         _amount("Target", lambda part: part.target),
         Column(
@@ -281,7 +287,7 @@ _SIMULATED: Section[VpaSimulateReport, _SimulationRow] = Section(
             rank=5,
         ),
         Column(
-            "Minutes with too little cpu",
+            "Minutes short",
             lambda row: f"{row.part.starved_minutes} ({row.part.starved_share:.1%})",
             value=lambda row: row.part.starved_minutes,
             rank=1,
@@ -302,13 +308,20 @@ SIMULATE_VIEW: ReportView[VpaSimulateReport] = ReportView(
 )
 """The reaction times, then for every container and resource a row per set of flags."""
 
+
+def _count_actions(report: VpaProposeReport) -> Iterator[str]:
+    counts = Counter(row.action for row in report.proposals)
+    actions = ", ".join(f"{counts[action]} to {action}" for action in ("add", "change", "remove") if counts[action])
+    yield f"{format_count(len(report.proposals), 'workload')}: {f'VPAs: {actions}' if actions else 'no VPA to change'}"
+
+
 PROPOSE_VIEW: ReportView[VpaProposeReport] = ReportView(
     title="trimtab vpa propose",
     sections=(
         Section(
             key="proposals",
-            title="VPAs",
-            rows=lambda report: report.proposals,
+            before=_count_actions,
+            rows=lambda report: sorted(report.proposals, key=lambda row: row.action in ("keep", "none")),
             columns=(
                 Column("Workload", lambda row: f"{row.namespace}/{row.workload}"),
                 Column("Action", lambda row: row.action),

@@ -121,7 +121,7 @@ def explain_pod(options: WhyPodOptions) -> None:
     pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in snapshot.objects_of(Pod)}
     pod = pods.get((pod_namespace, pod_name))
     facts = from_snapshot(snapshot, vpa_reach=reach_everywhere_if(True))
-    policies, _, _ = choose_policies(policy_paths, documents)
+    policies, policy_notes, _ = choose_policies(policy_paths, documents)
     if pod is None:
         gone = _explain_gone_pod(pod_namespace, pod_name, cluster, documents, policies, facts)
         write_report(options.output, gone, POD_VIEW)
@@ -147,7 +147,8 @@ def explain_pod(options: WhyPodOptions) -> None:
 
         chain = explain_in_plan(cluster, "pod", f"{pod_namespace}/{pod_name}")
     report = build_why_report(pod, snapshot, facts, running.findings, traces, decided, chain)
-    write_report(options.output, report, POD_VIEW)
+    notes = [*report.notes, *(policy_notes if report.findings else ())]
+    write_report(options.output, msgspec.structs.replace(report, notes=notes), POD_VIEW)
 
 
 @verb.command("node")
@@ -157,7 +158,8 @@ def explain_node(options: WhyNodeOptions) -> None:
 
     The report combines the node's drain annotation, the pools' last plans, the decisions of the compactor about the
     node and, without --cluster FILE, its Events. For a node that is gone, it shows whether the compactor drained it.
-    With --cluster, it also shows why a plan of these objects drains the node or leaves it.
+    Of a node that is not being drained, and of any with --cluster, it also shows why a plan of these objects drains the
+    node or leaves it.
     """
     from trimtab.cli.why.node_sources import read_node_from_cluster, read_node_from_files
 

@@ -64,7 +64,7 @@ class WhyNodeReport(ReportPart, frozen=True, kw_only=True):
     chain: list[str]
     """The reasons of a plan of the cluster for draining the node or leaving it, as of `trimtab plan --explain node`.
 
-    Empty without --cluster."""
+    Empty without --cluster if the node is being drained."""
     decisions: list[PodDecisionReport]
     """The compactor's decisions about the node and its pods."""
     events: list[PodEventReport]

@@ -16,7 +16,7 @@ from trimtab.cluster.api.core import Node
 from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.inputs import live_cluster
-from trimtab.inputs.command_faults import UsageError
+from trimtab.inputs.command_faults import CommandFault, UsageError
 from trimtab.inputs.compactor_state import ClusterLogin, CompactorState, build_compactor_state, list_state, open_client
 from trimtab.inputs.leadership import Leadership
 from trimtab.inputs.plan_inputs import parse_documents
@@ -44,7 +44,16 @@ def read_node_from_cluster(cluster: live_cluster.ClusterOptions, name: str, name
     if document is None:
         names = [shape.metadata.name for shape in listing.snapshot.objects_of(Node)]
         return _explain_gone_node(name, names, state, events, notes)
-    chain = explain_in_plan(cluster, "node", name) if cluster.paths else ()
+    chain: Sequence[str] = ()
+    if cluster.paths:
+        chain = explain_in_plan(cluster, "node", name)
+    elif name not in {node.name for node, _ in state.list_annotations()}:
+        # What stays has no stored reason: a plan of the cluster as it is now knows it.
+        live = live_cluster.ClusterOptions((live_cluster.LIVE,), cluster.kubeconfig, cluster.context)
+        try:
+            chain = explain_in_plan(live, "node", name)
+        except CommandFault as fault:
+            notes.append(f"No plan was made, so its reasons are missing: {fault}")
     return build_why_node_report(document, state, events, notes, chain)
 
 

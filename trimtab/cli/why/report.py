@@ -287,7 +287,7 @@ _CHANGES: Section[WhyPodReport, AppliedChangeReport] = Section(
 )
 _POLICIES: Section[WhyPodReport, RunningFindingReport] = Section(
     key="policies",
-    title="The pod and the policies in force",
+    title="The pod and the policies",
     rows=lambda report: report.findings,
     columns=(
         Column("policy", lambda finding: finding.policy or "–"),
@@ -300,6 +300,7 @@ _POLICIES: Section[WhyPodReport, RunningFindingReport] = Section(
     frame=Frame.NONE,
 )
 _DECISIONS: Section[Any, PodDecisionReport] = Section(
+    is_log=True,
     key="decisions",
     title="Decisions of the compactor",
     rows=lambda report: report.decisions,
@@ -315,6 +316,7 @@ _DECISIONS: Section[Any, PodDecisionReport] = Section(
     frame=Frame.NONE,
 )
 _EVENTS: Section[Any, PodEventReport] = Section(
+    is_log=True,
     key="events",
     title="Events",
     rows=lambda report: report.events,
@@ -329,6 +331,7 @@ _EVENTS: Section[Any, PodEventReport] = Section(
     frame=Frame.NONE,
 )
 _LOG: Section[WhyPodReport, str] = Section(
+    is_log=True,
     key="log",
     title="The webhook's log",
     rows=lambda report: report.log,

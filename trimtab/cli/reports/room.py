@@ -66,9 +66,10 @@ _NOTE = (
 def build_room_report(
     plan: RoomPlan | NoRoom, wanted: int, notes: tuple[str, ...], *, lists_order: bool = False
 ) -> RoomReport:
-    """Returns the report. `wanted`: the number of pods that want to run."""
+    """Returns the report. `wanted`: the number of pods that want to run; 0 if the cluster refuses them."""
     if isinstance(plan, NoRoom):
-        return _report_no_room(f"There is no room for {format_count(wanted, 'pod')}", plan, notes)
+        answer = f"There is no room for {format_count(wanted, 'pod')}" if wanted else "The pods cannot be created"
+        return _report_no_room(answer, plan, notes)
     moves = format_count(len(plan.moves), "other pod")
     verb = "moves" if len(plan.moves) == 1 else "move"
     return RoomReport(

@@ -200,7 +200,27 @@ class RoomSearch:
 
     def place_all(self, wanted: Sequence[tuple[PodInfo, PodClass]], nodes: Sequence[int]) -> RoomPlan | NoRoom:
         """Returns the places of these pods on these nodes, and the moves, or why a pod has no place."""
-        places: list[RoomPlace] = []
+        saved = self.capacity.save_state()
+        result = self._place_rest(wanted, nodes, [])
+        if isinstance(result, RoomPlan) or not self.targets:
+            return result
+        # A pod that moved may have taken the only node of another pod: once more, those first that fit at once.
+        self.capacity.restore_state(saved)
+        self.targets.clear()
+        places, rest = list[RoomPlace](), list[tuple[PodInfo, PodClass]]()
+        for one in wanted:
+            node = self._place(one[1], one[0].priority, nodes, -1)
+            if node is None:
+                rest.append(one)
+            else:
+                places.append(RoomPlace(pod=one[0].key, node=self.model.nodes[node].name))
+        again = self._place_rest(rest, nodes, places)
+        return again if isinstance(again, RoomPlan) else result
+
+    def _place_rest(
+        self, wanted: Sequence[tuple[PodInfo, PodClass]], nodes: Sequence[int], places: list[RoomPlace]
+    ) -> RoomPlan | NoRoom:
+        """Returns like `place_all`, with the places of other pods before those of these."""
         for pod, pod_class in wanted:
             self._tries = 0
             node = self._place_wanted(pod_class, pod.priority, nodes)
@@ -319,11 +339,7 @@ class RoomSearch:
                 continue
             if self.checker.is_in_group(info):
                 continue
-            one = self.model.class_of[pod]
-            others = [0] * len(self.model.other_resources)
-            for number, amount in one.other_requests:
-                others[number] = amount
-            found.append((pod, (one.major, one.minor, 1, *others)))
+            found.append((pod, self._requests_of(self.model.class_of[pod])))
         return found
 
     def _judge_pod(self, pod: int) -> Evictable | None:

@@ -27,3 +27,18 @@ NO_NODE_CAN_BE_FREE = Code(
     "Every node of the pool has a pod that may not move or fits nowhere else.",
     "Remove what keeps the pod that the message names, or add a node. The message names the node that lacks least.",
 )
+NOT_ADMITTED = Code(
+    "room-pod-refused",
+    "The API server or a policy would refuse a pod that is to run.",
+    "Change what the message names. If the object that it names exists, add its kind to the snapshot.",
+)
+CLASS_NOT_KNOWN = Code(
+    "room-class-not-known",
+    "The pod names a class of a kind that the snapshot does not have.",
+    "Add the kind to the snapshot, such as kubectl get priorityclasses,runtimeclasses, or the class to the manifest.",
+)
+QUOTA_TOO_SMALL = Code(
+    "room-quota-too-small",
+    "A ResourceQuota of the namespace has no room for all the pods.",
+    "Enlarge the quota that the message names, or create fewer pods.",
+)

@@ -33,7 +33,7 @@ from trimtab.cluster.reason import Reason
 from trimtab.cluster.snapshot import Snapshot, build_snapshot, decode_object
 from trimtab.cluster.yaml_documents import Document, value_at
 from trimtab.compaction.room import reasons as r
-from trimtab.compaction.room.make_room import NoRoom
+from trimtab.compaction.room.room_plan import NoRoom
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.owner_templates import complete_kinds
 from trimtab.inputs.planned_requests import load_planned_policies

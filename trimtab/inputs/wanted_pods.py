@@ -10,7 +10,7 @@ from trimtab.cluster.config_error import ConfigError, first_mistakes
 from trimtab.cluster.node import ZONE_LABEL
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.yaml_documents import Document
-from trimtab.compaction.room.make_room import NoRoom
+from trimtab.compaction.room.room_plan import NoRoom
 from trimtab.inputs import live_cluster
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.plan_inputs import PlanInputs, PlanOptions, parse_documents

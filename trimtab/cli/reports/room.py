@@ -9,9 +9,9 @@ from rich.text import Text
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
-from trimtab.cluster.format_count import format_count
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.compaction.plan_types import Move
-from trimtab.compaction.room.make_room import NoRoom, RoomPlan
+from trimtab.compaction.room.room_plan import NoRoom, RoomPlan
 
 
 class RoomPlaceReport(ReportPart, frozen=True, kw_only=True):
@@ -81,8 +81,15 @@ def build_room_report(
         freed_node=None,
         refused=None,
         order=list(_list_commands(plan.moves)) if lists_order else [],
-        notes=[*notes, *([_NOTE] if plan.moves else [])],
+        notes=[*notes, *([_NOTE] if plan.moves else []), *_note_preempted(plan)],
     )
+
+
+def _note_preempted(plan: RoomPlan) -> Iterator[str]:
+    """Yields a note about pods that only keep room free, and that the scheduler preempts."""
+    if plan.preempted:
+        count, names = format_count(len(plan.preempted), "pod"), join_first(list(plan.preempted), 3)
+        yield f"the scheduler preempts {count} of a priority at which they only keep room free: {names}"
 
 
 def build_node_report(

@@ -17,6 +17,11 @@ NO_OTHER_PLACE = Code(
     "The pods that would have to move fit on no other node.",
     "Add a node for them, or request less. They would be Pending.",
 )
+KEPT_AWAY = Code(
+    "room-kept-away",
+    "Other pods, or the pod's own affinity or spread, keep it away from the nodes where there would be room.",
+    "Compare the affinity, the topology spread and the host ports of the pods that the message names.",
+)
 CANNOT_JUDGE = Code(
     "room-pod-not-judged",
     "Trimtab cannot judge where the pod fits.",

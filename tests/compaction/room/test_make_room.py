@@ -261,3 +261,12 @@ def test_devices_decide_the_order_and_the_node_of_pods_that_request_them() -> No
     small = [pod(f"a-{n}", "", "2", extra={GPU: "1"}) for n in (0, 1)]
     assert places(room(nodes, small[0]))["a-0"] in ("y", "z")
     assert places(room(nodes, *small, pod("b-0", "", "1", extra={GPU: "2"})))["b-0"] == "x"
+
+
+def test_no_pod_moves_to_a_node_that_another_pod_can_have_alone() -> None:
+    """Each wanted pod has one node, and the pods that leave are not in the way of each other."""
+    items = [*(node(name, labels={"n": name}) for name in "abc"), node("z", "20")]
+    items += [pod(f"{name}x-0", name, "2") for name in "abc"]
+    wanted = [pod(f"w-{name}", "", "3", spec={"nodeSelector": {"n": name}}) for name in "abc"]
+    plan = room(items, *wanted)
+    assert (sorted(places(plan).values()), set(moves(plan).values())) == (["a", "b", "c"], {"z"})

@@ -13,11 +13,9 @@ together moves without the others. Pods with a priority below that at which they
 the scheduler preempts them, and they need no place.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import fsum
-from operator import attrgetter
 
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.pod import EXPENDABLE_PRIORITY_CUTOFF, PodInfo
@@ -32,6 +30,7 @@ from trimtab.compaction.order.ordered_evictions import OrderedEvictionChecker
 from trimtab.compaction.plan_types import Move
 from trimtab.compaction.room import reasons as r
 from trimtab.compaction.room.eviction_sets import Evictee, EvictionWay, least_count, list_eviction_sets
+from trimtab.compaction.room.move_turns import list_moves
 from trimtab.compaction.room.pod_sizes import PodSizes
 from trimtab.compaction.room.room_plan import NoRoom, RoomPlace, RoomPlan
 from trimtab.compaction.search.reserved_capacity import ReservedCapacity
@@ -142,13 +141,20 @@ class RoomSearch:
         self, wanted: Sequence[tuple[PodInfo, PodClass]], nodes: Sequence[int], places: list[RoomPlace]
     ) -> RoomPlan | NoRoom:
         """Returns like `place_all`, with the places of other pods before those of these."""
+        # What a pod needs on the only node that admits it is taken from the beginning, so that no pod moves there.
+        only = {pod.key: node for pod, one in wanted if (node := self._find_only_node(one)) is not None}
+        for pod, pod_class in wanted:
+            if pod.key in only:
+                self.capacity.add_pod(pod_class, only[pod.key])
         for pod, pod_class in wanted:
             self._tries = 0
+            if pod.key in only:
+                self.capacity.remove_pod(pod_class, only[pod.key])
             node = self._place_wanted(pod_class, pod.priority, nodes)
             if node is None:
                 return NoRoom(pod=pod.key, reason=self._explain(pod, pod_class, nodes), placed=len(places))
             places.append(RoomPlace(pod=pod.key, node=self.model.nodes[node].name))
-        moves = tuple(self._list_moves())
+        moves = self._list_moves()
         return RoomPlan(places=tuple(places), moves=moves, preempted=tuple(self._list_preempted()))
 
     def move_all(self, node: int) -> RoomPlan | NoRoom:
@@ -182,7 +188,12 @@ class RoomSearch:
                 sentence = f"pod {model.pods[pod].key} of node {name} fits on no other node"
                 return NoRoom(pod="", reason=r.NO_NODE_CAN_BE_FREE(sentence), placed=placed)
             self._record_target(pod, target)
-        return RoomPlan(places=(), moves=tuple(self._list_moves()), freed_node=name)
+        return RoomPlan(places=(), moves=self._list_moves(), freed_node=name)
+
+    def _find_only_node(self, pod_class: PodClass) -> int | None:
+        admitting = self.model.node_sets[pod_class.node_set]
+        is_only = pod_class.unjudged_reason is None and admitting.count(1) == 1
+        return admitting.index(1) if is_only else None
 
     def _place_wanted(self, pod_class: PodClass, priority: int, nodes: Sequence[int]) -> int | None:
         for depth in range(MAX_DEPTH + 1):
@@ -352,9 +363,10 @@ class RoomSearch:
         capacity.add_pod(pod_class, node)
         # No pod that is on its way is evicted again by one that it displaces.
         self.targets.update({pod: model.node_of[pod] for pod in pods})
-        self._opened_nodes.append(node)
-        # A pod that moves aside does not go where the one that takes its place comes from: each would wait for the
-        # other.
+        opened = [node, *(model.node_of[pod] for pod in pods)]
+        self._opened_nodes += opened
+        # A pod that moves aside does not go where the one that takes its place comes from, nor where another of the
+        # same set comes from: each would wait for the other.
         places = [other for other in range(len(model.nodes)) if other not in self._opened_nodes]
         placed: list[tuple[int, int]] = []
         for pod in sorted(pods, key=lambda pod: (self.sizes.rank(model.successor_class_of[pod]), pod)):
@@ -369,7 +381,7 @@ class RoomSearch:
                 break
             placed.append((pod, target))
             self._record_target(pod, target)
-        self._opened_nodes.pop()
+        del self._opened_nodes[-len(opened) :]
         if len(placed) == len(pods):
             return True
         if saved is not None:
@@ -389,37 +401,10 @@ class RoomSearch:
         self.targets[pod] = target
         self._moved_before[pod] = tuple(one for one in self.targets if self.model.node_of[one] == target)
 
-    def _list_moves(self) -> list[Move]:
-        """Returns the moves in the order of their turns. A pod moves in the first turn in which its budget allows it,
-        but not before those that leave its new node for it."""
-        pods, nodes, budgets = self.model.pods, self.model.nodes, self.model.inventory.pdbs
-        moves: dict[int, Move] = {}
-        evictions: Counter[tuple[int, int]] = Counter()
-
-        def add_move(pod: int) -> None:
-            if pod in moves:
-                return
-            for other in self._moved_before[pod]:
-                add_move(other)
-            turn = max((moves[other].turn for other in self._moved_before[pod]), default=0)
-            verdict = self._judge_pod(pod)
-            budget = verdict.budget if verdict is not None else None
-            if budget is not None:
-                while evictions[budget, turn] >= self.allowed[budget]:
-                    turn += 1
-                evictions[budget, turn] += 1
-            moves[pod] = Move(
-                pod=pods[pod].key,
-                uid=pods[pod].uid,
-                source=nodes[self.model.node_of[pod]].name,
-                target=nodes[self.targets[pod]].name,
-                budget=budgets[budget].key if budget is not None else None,
-                turn=turn,
-            )
-
-        for pod in self.targets:
-            add_move(pod)
-        return sorted(moves.values(), key=attrgetter("turn"))
+    def _list_moves(self) -> tuple[Move, ...]:
+        verdicts = {pod: self._judge_pod(pod) for pod in self.targets}
+        budgets = {pod: verdict.budget for pod, verdict in verdicts.items() if verdict is not None}
+        return list_moves(self.model, self.targets, self._moved_before, budgets, self.allowed)
 
     # ── why there is no room ─────────────────────────────────────────────
     def _explain(self, pod: PodInfo, pod_class: PodClass, nodes: Sequence[int]) -> Reason:

@@ -269,8 +269,7 @@ MAX_NODES_TOTAL = AutoscalerFlag(
     name="max-nodes-total",
     kind=_N,
     default="0",
-    effect="No replacement is advised while the cluster has this number of nodes, because no node group gives a node "
-    "then; 0 means any number.",
+    effect="With so many nodes in the cluster, no replacement is advised. 0 means any number.",
     readers=("trimtab.compaction.replace.node_templates:list_full_groups",),
 )
 

@@ -15,9 +15,8 @@ GROUP_AT_MAXIMUM = Code(
 )
 GROUP_OF_SEVERAL_KINDS = Code(
     "replace-group-of-several-kinds",
-    "The nodes of the group differ in their capacity type (spot or not) or in their architecture. So the kind of the "
-    "next node is not known.",
-    "Give each kind a node group of its own, if the group should be compared.",
+    "The nodes of the group differ in capacity type or architecture. So the kind of the next node is not known.",
+    "Give each kind a node group of its own.",
 )
 GROUP_IN_BACK_OFF = Code(
     "replace-group-in-back-off",

@@ -19,8 +19,8 @@ NO_OTHER_PLACE = Code(
 )
 KEPT_AWAY = Code(
     "room-kept-away",
-    "Other pods, or the pod's own affinity or spread, keep it away from the nodes where there would be room.",
-    "Compare the affinity, the topology spread and the host ports of the pods that the message names.",
+    "Other pods, or its own affinity or spread, keep the pod away from the nodes with room.",
+    "Compare the affinity, spread and host ports of the pods.",
 )
 CANNOT_JUDGE = Code(
     "room-pod-not-judged",
@@ -35,15 +35,15 @@ NO_NODE_CAN_BE_FREE = Code(
 NOT_ADMITTED = Code(
     "room-pod-refused",
     "The API server or a policy would refuse a pod that is to run.",
-    "Change what the message names. If the object that it names exists, add its kind to the snapshot.",
+    "Change what the message names, or add its kind to the snapshot.",
 )
 CLASS_NOT_KNOWN = Code(
     "room-class-not-known",
     "The pod names a class of a kind that the snapshot does not have.",
-    "Add the kind to the snapshot, such as kubectl get priorityclasses,runtimeclasses, or the class to the manifest.",
+    "Add the kind to the snapshot, or the class to the manifest.",
 )
 QUOTA_TOO_SMALL = Code(
     "room-quota-too-small",
     "A ResourceQuota of the namespace has no room for all the pods.",
-    "Enlarge the quota that the message names, or create fewer pods.",
+    "Enlarge the quota, or create fewer pods.",
 )

@@ -357,3 +357,15 @@ def test_an_object_without_a_template_is_a_mistake_with_its_reason(tmp_path: Pat
     )
     result = trimtab("plan", "--cluster", snapshot(tmp_path, *FREE), "--for", path)
     assert (result.exit_code, "operator" in result.stderr) == (2, True)
+
+
+def test_pods_that_name_no_operating_system_are_taken_for_linux(tmp_path: Path) -> None:
+    system, architecture = "kubernetes.io/os", "kubernetes.io/arch"
+    items = [
+        node("a", labels={system: "windows", architecture: "amd64"}),
+        node("b", labels={system: "linux", architecture: "arm64"}),
+        pod("y-0", "b", "100m"),
+    ]
+    report = room(tmp_path, items, workload(cpu="3"))
+    assert (nodes_of(report), sum("Deployment big name no" in note for note in report["notes"])) == (["b"], 2)
+    assert nodes_of(room(tmp_path, items, workload(cpu="3", nodeSelector={system: "windows"}))) == ["a"]

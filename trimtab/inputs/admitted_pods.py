@@ -19,15 +19,24 @@ from trimtab.admission.preview import preview_admission
 from trimtab.admission.template_owners import find_counted_owners
 from trimtab.admission.total_quota_use import NewPods, list_small_quotas
 from trimtab.cluster.api.core import PriorityClass, RuntimeClass
-from trimtab.cluster.api.meta import Metadata, SelectorRequirement, change, value_or
-from trimtab.cluster.api.pod import Affinity, ClaimVolume, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, Volume
+from trimtab.cluster.api.meta import UNSET, Metadata, SelectorRequirement, change, value_or
+from trimtab.cluster.api.pod import (
+    Affinity,
+    ClaimVolume,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    Volume,
+    required_node_terms,
+)
 from trimtab.cluster.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
 from trimtab.cluster.claims import Claim, choose_default_class, read_claims
 from trimtab.cluster.cluster_state import TOLERATED, Inventory, list_capacity_drivers
 from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.kinds import STATEFUL_SET, kind_name
-from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.node import ARCH_LABELS, OS_LABELS, NodeInfo
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.snapshot import Snapshot, build_snapshot, decode_object
@@ -112,11 +121,13 @@ def admit_manifests(
             name = f"{template.namespace}/{template.name or 'wanted'}"
             refusal = None if reason is None else NoRoom(pod=name, reason=reason, placed=0)
             return WantedPods(pods=(), inventory=inventory, refusal=refusal, notes=tuple(notes))
+        placeable, platform_notes = _assume_platform(pod.pod, template, inventory)
+        notes += platform_notes
         if is_daemon_set(template):
-            named, node_notes = _pods_of_nodes(pod.pod, template, inventory, reader)
+            named, node_notes = _pods_of_nodes(placeable, template, inventory, reader)
             notes += node_notes
         else:
-            named = list(_number_replicas(pod.pod, template, claims, name_counts))
+            named = list(_number_replicas(placeable, template, claims, name_counts))
         if pod.pod.spec.scheduling_gates and named:
             notes.append(f"pods of {template.document.entry_name} wait for their scheduling gates first")
         pods += map(reader.read_pod, named)
@@ -164,6 +175,26 @@ def _find_unknown_class(pod: Pod, facts: ClusterFacts) -> Reason | None:
                 f"the pod names the {kind} {name}, and the snapshot has no {kind}, so the pod's {what} is not known"
             )
     return None
+
+
+def _assume_platform(pod: Pod, template: PodTemplateLocation, inventory: Inventory) -> tuple[Pod, list[str]]:
+    """Returns the pod, which selects Linux if it names no operating system and the cluster has several; and notes about
+    what its images decide. Most images are for Linux, and kube-scheduler does not look at them."""
+    spec, name = pod.spec, template.document.entry_name
+    named = {*value_or(spec.node_selector, {})}
+    named |= {one.key for term in required_node_terms(spec) for one in value_or(term.match_expressions, ())}
+    systems = {node.operating_system for node in inventory.nodes} - {""}
+    notes = []
+    if len(systems) > 1 and spec.os is UNSET and named.isdisjoint(OS_LABELS):
+        notes.append(f"pods of {name} name no operating system, so Trimtab assumes Linux")
+        selector = {**value_or(spec.node_selector, {}), OS_LABELS[0]: "linux"}
+        pod = change(pod, spec=change(spec, node_selector=selector))
+    architectures = sorted({node.architecture for node in inventory.nodes} - {""})
+    if len(architectures) > 1 and named.isdisjoint(ARCH_LABELS):
+        notes.append(
+            f"pods of {name} name no architecture, so their images have to be for {join_first(architectures, 3)}"
+        )
+    return pod, notes
 
 
 def _number_replicas(

@@ -151,9 +151,7 @@ def find_templates(
     for group in groups:
         made: list[NodeTemplate] | Reason
         if group.name in full:
-            text = (
-                f"the cluster has {len(inventory.nodes)} nodes, its maximum, so node group {group.name} gives no node"
-            )
+            text = f"the cluster has its maximum of nodes, so node group {group.name} gives none"
             made = r.GROUP_AT_MAXIMUM(text)
         else:
             made = _make_templates(group, inventory, index, fixed_pods, varying, described.get(group.name))

@@ -262,6 +262,28 @@ def test_a_label_that_differs_between_nodes_of_one_group_is_not_known_of_a_new_n
     )
 
 
+PREFERRED = {"podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}, "weight": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, [("a", "b")]),
+        (spread("web", ZONE, whenUnsatisfiable="ScheduleAnyway"), [("a", "b")]),
+        (spread("web", whenUnsatisfiable="ScheduleAnyway"), [("a",), ("b",)]),
+        (
+            {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}}},
+            [("a",), ("b",)],
+        ),
+    ],
+)
+def test_replicas_that_would_rather_be_apart_are_not_brought_together(
+    spec: Item, expected: list[tuple[str, ...]]
+) -> None:
+    pods = [pod(f"web-{on}", on, "1", spec=spec) for on in "ab"]
+    assert sorted(sets(advised(big(), big("b"), *small(), *pods))) == expected
+
+
 def test_a_group_gets_no_more_nodes_than_its_maximum_allows() -> None:
     pods = [pod(f"{name}x-0", name, "3") for name in "abc"]
     plan = advised(*map(big, "abc"), *small(), *pods, groups=(OTHER, group("small", target=1, max_size=3)))

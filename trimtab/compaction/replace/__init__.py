@@ -3,7 +3,6 @@
 node_templates     the next node of each node group, as the present nodes of the group show it
 node_sets          which sets of nodes have pods that fit on one such node, by their sums
 plan_replacements  the replacements: each set checked pod by pod, and against the limits of the pools
-soft_spread        sets that bring replicas together which would rather be apart
 legacy_pools       a pool that is to be emptied: its taint, and the room that its pods need on another pool
 migration          all nodes of a pool replaced by new nodes of one group
 reasons            why a node group is not used

@@ -31,12 +31,12 @@ from trimtab.compaction.replace.node_sets import (
     Offer,
     Replaceable,
     ReplacementSet,
+    SoftSpread,
     choose_sets,
     list_sets,
     rank_set,
 )
 from trimtab.compaction.replace.node_templates import NodeTemplate, NodeTemplates, add_new_nodes, find_templates
-from trimtab.compaction.replace.soft_spread import SoftSpread
 from trimtab.compaction.search.companions import list_companions
 from trimtab.compaction.search.drain_order import eviction_turns, replay_drain, undo_replay
 from trimtab.compaction.search.pool_limits import PoolLimits

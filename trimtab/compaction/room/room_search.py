@@ -49,6 +49,8 @@ MAX_TRIES = 1_500
 MAX_DISPLACING_PODS = 12
 """How many pods of nodes that are to be free may look for a place from which others move aside. All others need a place
 at once: each such search looks at every node."""
+NODES_OF_TRY = 20
+"""The number of nodes that are looked at in the time of one try."""
 MAX_DEPTH = 1
 """How often an evicted pod may displace others in turn."""
 LOWEST_PRIORITY = -(1 << 31)
@@ -66,7 +68,7 @@ class RoomSearch:
     """Budget → how many evictions it allows at present."""
     targets: dict[int, int] = field(default_factory=dict)
     """Pod that moves → its new node."""
-    preemptable: list[int] = field(default_factory=list)
+    preemptable: dict[int, None] = field(default_factory=dict)
     """Pods that only keep room free for others. They count as gone."""
     _moved_before: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Pod that moves → the pods that left its new node before it had a place there. They may not leave later."""
@@ -104,7 +106,7 @@ class RoomSearch:
         """Takes the pods away that only keep room free, if their priority is below this one."""
         for pod, info in enumerate(self.model.pods):
             if info.priority < min(priority, EXPENDABLE_PRIORITY_CUTOFF) and not (info.is_daemon or info.is_static):
-                self.preemptable.append(pod)
+                self.preemptable[pod] = None
                 self.capacity.remove_pod(self.model.class_of[pod], self.model.node_of[pod])
 
     def _list_preempted(self) -> list[str]:
@@ -211,6 +213,8 @@ class RoomSearch:
             return node
         if depth < 0:
             return None
+        # To look at every node costs as much as many tries: on many nodes, fewer pods may displace others in turn.
+        self._tries += len(nodes) // NODES_OF_TRY
         ways = [way for number in nodes if (way := self._find_way(pod_class, number, priority)) is not None]
         for count in range(1, MAX_EVICTIONS + 1):
             for way in sorted(ways, key=lambda way: (way.least, way.priority, way.node)):

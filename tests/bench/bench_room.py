@@ -13,7 +13,8 @@ import room_clusters
 
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.snapshot import load_snapshot
-from trimtab.compaction.room.make_room import RoomPlan, make_room
+from trimtab.compaction.room.make_room import make_room
+from trimtab.compaction.room.room_plan import RoomPlan
 
 SMALL, LARGE = 14, 1000
 

@@ -36,7 +36,10 @@ def test_amounts_tolerate_the_taint_of_their_devices(gpus: Path) -> None:
 def test_a_manifest_has_all_its_replicas(gpus: Path, tmp_path: Path) -> None:
     template = {
         "spec": {
-            "containers": [{"name": "c", "image": "c:1", "resources": {"requests": {"cpu": "1", GPU: "5"}}}],
+            "containers": [
+                {"name": "c", "image": "c:1", "resources": {"requests": {"cpu": "1"}, "limits": {GPU: "5"}}}
+            ],
+            "restartPolicy": "Never",
             "tolerations": [{"operator": "Exists"}],
         }
     }

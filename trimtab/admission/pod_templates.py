@@ -9,6 +9,7 @@ create pods without a template; for those, this module says why they are not rea
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import msgspec
@@ -344,16 +345,31 @@ def _replica_count(kind: str, value: Any, path: Path) -> int:
             )
             else _parallel_pods(value_at(value, path[:-1]))
         )
-    counts = [value_at(value, (*path[:end], "replicas")) for end in range(len(path), 0, -1)]
-    count = next((count for count in counts if isinstance(count, int)), 1)
-    if kind == "JobSet":
-        count *= _parallel_pods(value_at(value, path[:-1]))
-    if kind == "LeaderWorkerSet" and path[-1] == "workerTemplate":
-        group = value_at(value, path[:-1])
-        size = group.get("size")
-        # A LeaderWorkerSet's `size` counts the leader, which has a template of its own if `leaderTemplate` is set.
-        count *= (size if isinstance(size, int) else 1) - ("leaderTemplate" in group)
-    return max(count, 0)
+    factors: list[int] = []
+    for end in range(len(path) - 1, 0, -1):
+        # Further out, a count is one of pods only if it repeats a template of several pods: replicas of a group of
+        # jobs, each with pods in parallel. Beside anything else, it is that of another template.
+        if not factors or "template" in str(path[end]).lower():
+            factors += _counts_beside(value_at(value, path[:end]), path[end])
+    return max(prod(factors), 0)
+
+
+_COUNTS = ("replicas", "count", "numNodes", "numOfHosts")
+"""Fields with a number of pods beside a pod template, by the names that Kubernetes and the kinds of operators use."""
+
+
+def _counts_beside(value: Any, name: str | int) -> Iterator[int]:
+    """Yields the numbers beside the field `name`, which has a pod template, that multiply its pods."""
+    if not isinstance(value, Mapping):
+        return
+    yield from (count for field_name in _COUNTS if isinstance(count := value.get(field_name), int))
+    if isinstance(value.get("parallelism"), int):
+        yield _parallel_pods(value)
+    # The size of a group (LeaderWorkerSet) counts its leader, which has a template of its own if `leaderTemplate` is
+    # set.
+    size = value.get("size")
+    if isinstance(size, int) and name != "leaderTemplate":
+        yield size - ("leaderTemplate" in value)
 
 
 def _parallel_pods(job_spec: Any) -> int:

@@ -265,8 +265,16 @@ NODES = AutoscalerFlag(
     "that no status has.",
     readers=("trimtab.cluster.cluster_autoscaler:groups_from_flags",),
 )
+MAX_NODES_TOTAL = AutoscalerFlag(
+    name="max-nodes-total",
+    kind=_N,
+    default="0",
+    effect="With so many nodes in the cluster, no replacement is advised. 0 means any number.",
+    readers=("trimtab.compaction.replace.node_templates:list_full_groups",),
+)
 
 OBEYED_FLAGS = (
+    MAX_NODES_TOTAL,
     ENABLED,
     THRESHOLD,
     GPU_THRESHOLD,

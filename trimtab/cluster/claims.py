@@ -247,6 +247,7 @@ TOPOLOGY_LABELS = {
 }
 """A label of a volume → the label of a node whose value must agree with it (volumezone `topologyLabels`, 1.36)."""
 SHARED_ACCESS_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """The provisioner of classes whose volumes are made by hand or by a controller for local disks."""
 ZONE_SEPARATOR = "__"
@@ -273,16 +274,26 @@ class Claim:
     """Whether the data is on one node: the PersistentVolume is `local` or `hostPath`."""
     is_shared: bool = False
     """Whether pods on several nodes may use the claim at the same time (ReadWriteMany or ReadOnlyMany)."""
+    is_made_for_pod: bool = False
+    """Whether the claim has no volume yet, and one is made on any of `nodes` where the scheduler puts the pod."""
 
 
 def read_claims(
-    shapes: Iterable[PersistentVolumeClaim], volumes: Iterable[PersistentVolume], classes: Iterable[StorageClass] = ()
+    shapes: Iterable[PersistentVolumeClaim],
+    volumes: Iterable[PersistentVolume],
+    classes: Iterable[StorageClass] = (),
+    capacity_drivers: Collection[str] = (),
 ) -> Iterator[tuple[tuple[str, str], Claim]]:
-    """Yields ((namespace, name), claim) of each PersistentVolumeClaim."""
+    """Yields ((namespace, name), claim) of each PersistentVolumeClaim. `capacity_drivers`: those that make a volume
+    only where they have capacity, which is not known here."""
     volumes_by_name = {volume.metadata.name: volume for volume in volumes}
-    anywhere = {one.metadata.name for one in classes if _follows_pod(one)}
+    waiting = {one.metadata.name: one for one in classes if _waits_for_pod(one)}
+    anywhere = {name for name, one in waiting.items() if not value_or(one.allowed_topologies, ())}
     for shape in shapes:
         claim = _bound_claim(shape, volumes_by_name.get(shape.spec.volume_name))
+        own_class = waiting.get(value_or(shape.spec.storage_class_name, ""))
+        if not shape.spec.volume_name and own_class is not None and own_class.provisioner not in capacity_drivers:
+            claim = replace(claim, nodes=_allowed_nodes(own_class), driver=own_class.provisioner, is_made_for_pod=True)
         if _ends_with_pod(shape) and value_or(shape.spec.storage_class_name, "") in anywhere and not claim.is_local:
             # The successor gets a new claim, whose volume is made where the scheduler puts the pod.
             claim = replace(claim, nodes=None)
@@ -296,17 +307,46 @@ def _ends_with_pod(shape: PersistentVolumeClaim) -> bool:
     return owner is not None and owner.kind == POD
 
 
-def _follows_pod(storage_class: StorageClass) -> bool:
-    """Returns whether a new volume of the class is made wherever its pod is scheduled:
+def choose_default_class(shape: PersistentVolumeClaim, classes: Iterable[StorageClass]) -> PersistentVolumeClaim:
+    """Returns a new claim with the class that the API server gives it if it names none: the newest default class
+    (plugin/pkg/admission/storage/persistentvolume/default, 1.36)."""
+    if shape.spec.storage_class_name is not UNSET:
+        return shape
+    defaults = [one for one in classes if value_or(one.metadata.annotations, {}).get(DEFAULT_CLASS) == "true"]
+    if not defaults:
+        return shape
+    newest = max(defaults, key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.name))
+    return change(shape, spec=change(shape.spec, storage_class_name=newest.metadata.name))
+
+
+def _waits_for_pod(storage_class: StorageClass) -> bool:
+    """Returns whether a new volume of the class is made where its pod is scheduled:
 
     - the class waits for the first pod before it makes a volume (WaitForFirstConsumer);
-    - a provisioner makes the volumes: those of `no-provisioner` exist already, on their nodes;
-    - the class does not restrict the places of its volumes (`allowedTopologies`).
+    - a provisioner makes the volumes: those of `no-provisioner` exist already, on their nodes.
     """
-    return (
-        storage_class.volume_binding_mode == "WaitForFirstConsumer"
-        and storage_class.provisioner not in ("", NO_PROVISIONER)
-        and not value_or(storage_class.allowed_topologies, ())
+    return storage_class.volume_binding_mode == "WaitForFirstConsumer" and storage_class.provisioner not in (
+        "",
+        NO_PROVISIONER,
+    )
+
+
+def _allowed_nodes(storage_class: StorageClass) -> NodeSelector | None:
+    """Returns the nodes on which volumes of the class may be (`allowedTopologies`), or None if every node may have
+    them."""
+    topologies = value_or(storage_class.allowed_topologies, ())
+    if not topologies:
+        return None
+    return NodeSelector(
+        node_selector_terms=tuple(
+            NodeSelectorTerm(
+                match_expressions=tuple(
+                    SelectorRequirement(key=one.key, operator="In", values=one.values)
+                    for one in topology.match_label_expressions
+                )
+            )
+            for topology in topologies
+        )
     )
 
 

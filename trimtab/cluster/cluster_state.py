@@ -309,6 +309,7 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
                 snapshot.objects_of(PersistentVolumeClaim),
                 snapshot.objects_of(PersistentVolume),
                 snapshot.objects_of(StorageClass),
+                list_capacity_drivers(snapshot.objects_of(CSIDriver)),
             )
         ),
         owners={
@@ -345,6 +346,11 @@ def snapshot_inventory(snapshot: Snapshot, watched_pods: Iterable[PodInfo] | Non
             *_forbidden_notes(snapshot.forbidden, device_counts),
         ),
     )
+
+
+def list_capacity_drivers(drivers: Iterable[CSIDriver]) -> frozenset[str]:
+    """Returns the drivers that make a volume only where they report enough capacity."""
+    return frozenset(one.metadata.name for one in drivers if one.spec.storage_capacity)
 
 
 def _with_devices(node: NodeInfo, devices_of_cluster: Devices) -> NodeInfo:

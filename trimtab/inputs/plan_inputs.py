@@ -232,21 +232,23 @@ class PlanInputs:
     """The resizes that policies with `running: resize` would make, or None if there is no such policy, or without
     --resize."""
     wants_resizes: bool = False
+    documents: tuple[Document, ...] = ()
+    """The objects of the cluster as they were read, if `read_inputs` was to keep them."""
 
 
-def read_inputs(options: PlanOptions, *, like_compactor: bool = False) -> PlanInputs:
+def read_inputs(options: PlanOptions, *, like_compactor: bool = False, keeps_documents: bool = False) -> PlanInputs:
     """Read all files, or the live cluster, that the options name.
 
     like_compactor: whether the present time is used if `--now` is missing, the cluster is live and its pools have
-    settings. Raises UsageError with every mistake of every file and option, and RuntimeFailure if a live cluster cannot
-    be read.
+    settings. keeps_documents: whether the result has the objects as they were read. Raises UsageError with every
+    mistake of every file and option, and RuntimeFailure if a live cluster cannot be read.
     """
     # All decoded objects stay alive, so garbage collection would only search them again and again.
     with without_garbage_collection():
-        return _collect_inputs(options, like_compactor=like_compactor)
+        return _collect_inputs(options, like_compactor=like_compactor, keeps_documents=keeps_documents)
 
 
-def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs:
+def _collect_inputs(options: PlanOptions, *, like_compactor: bool, keeps_documents: bool) -> PlanInputs:
     cluster = options.cluster
     if not cluster.paths:
         expected = "--cluster SNAPSHOT: files of `trimtab capture` or kubectl, or `live`"
@@ -335,6 +337,7 @@ def _collect_inputs(options: PlanOptions, *, like_compactor: bool) -> PlanInputs
         is_assumed=pool_config.assumed,
         resizes=readmission.resizes if options.resize else None,
         wants_resizes=options.resize,
+        documents=tuple(cluster_documents) if keeps_documents else (),
     )
 
 

@@ -55,7 +55,7 @@ def build_readmission(
     The policies are those of `paths`, or else of the snapshot; the VPAs are those of the snapshot that act. `pools` are
     needed to propose resizes of running pods; without them none is proposed.
     """
-    policies, notes, mistakes = _load_policies(documents, paths)
+    policies, notes, mistakes = load_planned_policies(documents, paths)
     all_vpas = snapshot.objects_of(VerticalPodAutoscaler)
     vpas = [vpa for vpa in all_vpas if vpa.spec.update_policy.update_mode != "Off"]
     if mistakes:
@@ -146,10 +146,10 @@ def _templates_of_pods(snapshot: Snapshot, templates: Templates) -> Iterator[tup
         yield owner, PodTemplateSpec(metadata=meta, spec=pod.spec)
 
 
-def _load_policies(
+def load_planned_policies(
     documents: Iterable[Document], paths: Sequence[str]
 ) -> tuple[Policies, list[str], list[ConfigError]]:
-    """Returns the policies, notes and mistakes.
+    """Returns the policies of a plan, notes and mistakes: those of the files, or else those of the snapshot.
 
     An invalid policy in the snapshot is ignored and noted, as the compactor ignores it; an invalid policy in `paths` is
     a mistake.

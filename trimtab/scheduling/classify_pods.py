@@ -193,7 +193,7 @@ class PodClassifier:
                 f"a term of pod {pod.key} selects pods by the zone or region label that the API server adds at binding"
             )
         for name, claim in zip(pod.claims, claims, strict=True) if claims else ():
-            if claim is None or not claim.volume:
+            if claim is None or not (claim.volume or claim.is_made_for_pod):
                 return UNJUDGED(f"claim {name} of pod {pod.key}, or its volume, is not in the snapshot")
             if (mode := self.shared_claims.get((pod.namespace, name))) is not None:
                 return VOLUME_IN_USE(f"another pod also uses claim {name} ({mode}) of pod {pod.key}")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import HOST, ZONE, Item, apart, budget, cluster, pod, spread
-from tests.compaction.replace.dear_nodes import BIG, KEPT, LABEL, SMALL, big, small
+from tests.compaction.replace.dear_nodes import BIG, KEPT, LABEL, SMALL, big, machine, small
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.pool import Headroom, Pool
 from trimtab.cluster.pool_values import GroupMode, ReplaceAcross, ReplaceMode
@@ -224,6 +224,64 @@ def test_why_a_group_gives_no_node(status: NodeGroupStatus, items: tuple[Item, .
     plan = advised(big(), *items, *PODS, groups=(OTHER, status))
     refusal = plan.group_refusals.get("small")
     assert (refusal.code.name if refusal else None, sets(plan)) == (code, [("a",)] if code is None else [])
+
+
+@pytest.mark.parametrize("other", [{"karpenter.sh/capacity-type": "spot"}, {ARCH: "arm64"}])
+def test_a_group_of_several_kinds_is_not_compared(other: dict[str, str]) -> None:
+    """Of which kind its next node is, nothing shows."""
+    second = machine("t", "small", "4", "16Gi", 200_000, labels=other), pod("full-1", "t", "3500m", annotations=KEPT)
+    plan = advised(big(), *small(), *second, *PODS)
+    assert (sets(plan), plan.group_refusals["small"].code.name) == ([], "replace-group-of-several-kinds")
+
+
+@pytest.mark.parametrize(("most", "expected"), [("2", []), ("3", [("a",)]), ("0", [("a",)])])
+def test_a_cluster_gets_no_more_nodes_than_its_autoscaler_allows(most: str, expected: list[tuple[str, ...]]) -> None:
+    groups = (OTHER, group("small", max_size=5))
+    autoscaler = Autoscaler(groups=groups, flags={"max-nodes-total": most})
+    plan = plan_replacements(cluster(big(), *small(), *PODS), [BIG, SMALL], PlanningContext(autoscaler=autoscaler))
+    assert sets(plan) == expected
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [("1500m", []), ("100m", [("a",)])])
+def test_the_largest_pod_of_a_daemon_set_takes_its_room(cpu: str, expected: list[tuple[str, ...]]) -> None:
+    """As during a rollout of the DaemonSet."""
+    second = machine("t", "small", "4", "16Gi", 200_000), pod("full-1", "t", "1", annotations=KEPT)
+    daemons = [pod("d-0", "s", "100m", owner="DaemonSet"), pod("d-1", "t", cpu, owner="DaemonSet")]
+    assert sets(advised(big(), *small(), *second, *daemons, pod("web-0", "a", "3500m"))) == expected
+
+
+@pytest.mark.parametrize(("rack", "expected"), [("r1", [("a",)]), ("r2", [])])
+def test_a_label_that_differs_between_nodes_of_one_group_is_not_known_of_a_new_node(
+    rack: str, expected: list[tuple[str, ...]]
+) -> None:
+    """Nodes a and c are of one group. If both are in rack r1, so is the new node, like node s."""
+    nodes = [big(labels={"rack": "r1"}), big("c", labels={"rack": rack}, annotations=KEPT)]
+    pinned = pod("web-0", "a", "1", spec={"nodeSelector": {"rack": "r1"}})
+    assert sets(advised(*nodes, *small(labels={"rack": "r1"}), pod("full-1", "c", "15", annotations=KEPT), pinned)) == (
+        expected
+    )
+
+
+PREFERRED = {"podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}, "weight": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, [("a", "b")]),
+        (spread("web", ZONE, whenUnsatisfiable="ScheduleAnyway"), [("a", "b")]),
+        (spread("web", whenUnsatisfiable="ScheduleAnyway"), [("a",), ("b",)]),
+        (
+            {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}}},
+            [("a",), ("b",)],
+        ),
+    ],
+)
+def test_replicas_that_would_rather_be_apart_are_not_brought_together(
+    spec: Item, expected: list[tuple[str, ...]]
+) -> None:
+    pods = [pod(f"web-{on}", on, "1", spec=spec) for on in "ab"]
+    assert sorted(sets(advised(big(), big("b"), *small(), *pods))) == expected
 
 
 def test_a_group_gets_no_more_nodes_than_its_maximum_allows() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.cluster_of import ALL, ZONE, Item, apart, budget, cluster, node, pod
-from trimtab.compaction.room.make_room import NoRoom, RoomPlan, free_node, make_room
+from trimtab.compaction.room.make_room import free_node, make_room
+from trimtab.compaction.room.room_plan import NoRoom, RoomPlan
 
 GPU = "nvidia.com/gpu"
 KEPT = {"trimtab.dev/do-not-disrupt": "true"}
@@ -204,3 +205,68 @@ def test_a_pod_moves_aside_no_later_than_the_pod_that_takes_its_place() -> None:
     turns = {move.pod.partition("/")[2]: move.turn for move in plan.moves}
     assert turns["b-0"] != turns["b-1"] <= turns["a-0"]
     assert [*turns].index("b-1") < [*turns].index("a-0")
+
+
+PORT = {"ports": [{"hostPort": 80, "containerPort": 80}]}
+TWO_SMALL = [node("a"), node("b")]
+
+
+def test_the_pod_with_the_port_moves_and_not_one_that_requests_as_much() -> None:
+    items = [*TWO_SMALL, pod("w-0", "a", "100m"), pod("x-0", "a", "100m", **PORT), pod("z-0", "b", "3900m")]
+    plan = room(items, pod("big-0", "", "1", **PORT))
+    assert (places(plan), moves(plan)) == ({"big-0": "a"}, {"x-0": "b"})
+
+
+def test_a_pod_of_another_node_of_the_zone_moves_if_it_keeps_the_pod_away() -> None:
+    """Pod x is on b, and the large pod fits only on a. Both are in one zone."""
+    nodes = [node("a", "8", labels={ZONE: "1"}), node("b", labels={ZONE: "1"}), node("c", labels={ZONE: "2"})]
+    items = [*nodes, pod("x-0", "b", "100m"), pod("y-0", "a", "3")]
+    plan = room(items, pod("big-0", "", "8", spec=apart("x", ZONE)))
+    assert (places(plan), moves(plan)["x-0"], set(moves(plan))) == ({"big-0": "a"}, "c", {"x-0", "y-0"})
+    items[-2]["metadata"]["annotations"] = KEPT
+    assert code(room(items, pod("big-0", "", "8", spec=apart("x", ZONE)))) == "room-kept-away"
+
+
+def test_an_affinity_that_no_pod_satisfies_is_named() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "nobody"}}, "topologyKey": ZONE}
+    affinity = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    items = [node("a", labels={ZONE: "1"}), pod("x-0", "a", "1")]
+    assert code(room(items, pod("big-0", "", "1", spec=affinity))) == "room-kept-away"
+
+
+def test_of_as_many_pods_those_of_the_lowest_priority_move() -> None:
+    def of_priority(name: str, on: str, priority: int) -> Item:
+        return pod(name, on, "3", spec={"priority": priority})
+
+    items = [*TWO_SMALL, node("c"), of_priority("h-0", "a", 1000), of_priority("l-0", "b", 0), pod("k-0", "c", "1")]
+    assert set(moves(room(items, pod("big-0", "", "4", spec={"priority": 9999})))) == {"l-0"}
+    one = [node("a", "5"), node("b"), *(pod(f"{n}-0", "a", "2", spec={"priority": p}) for n, p in (("h", 9), ("l", 0)))]
+    full = [*one, pod("k-0", "b", "2", annotations=KEPT)]
+    assert set(moves(room(full, pod("big-0", "", "3", spec={"priority": 9999})))) == {"l-0"}
+
+
+@pytest.mark.parametrize(("priority", "expected"), [(-100, ("default/p-0",)), (-10, None)])
+def test_pods_that_only_keep_room_free_are_preempted(priority: int, expected: tuple[str, ...] | None) -> None:
+    items = [node("a"), pod("p-0", "a", "2", spec={"priority": priority}), pod("q-0", "a", "1", annotations=KEPT)]
+    plan = room(items, pod("big-0", "", "3"))
+    assert (plan.preempted if isinstance(plan, RoomPlan) else None) == expected
+    plan = room(items, pod("big-0", "", "1"))
+    assert isinstance(plan, RoomPlan)
+    assert plan.preempted == ()
+
+
+def test_devices_decide_the_order_and_the_node_of_pods_that_request_them() -> None:
+    """The pods with one device request more cpu, and the node with two devices is the smallest."""
+    nodes = [node("x", "6", extra={GPU: "2"}), *(node(name, "8", extra={GPU: "1"}) for name in "yz")]
+    small = [pod(f"a-{n}", "", "2", extra={GPU: "1"}) for n in (0, 1)]
+    assert places(room(nodes, small[0]))["a-0"] in ("y", "z")
+    assert places(room(nodes, *small, pod("b-0", "", "1", extra={GPU: "2"})))["b-0"] == "x"
+
+
+def test_no_pod_moves_to_a_node_that_another_pod_can_have_alone() -> None:
+    """Each wanted pod has one node, and the pods that leave are not in the way of each other."""
+    items = [*(node(name, labels={"n": name}) for name in "abc"), node("z", "20")]
+    items += [pod(f"{name}x-0", name, "2") for name in "abc"]
+    wanted = [pod(f"w-{name}", "", "3", spec={"nodeSelector": {"n": name}}) for name in "abc"]
+    plan = room(items, *wanted)
+    assert (sorted(places(plan).values()), set(moves(plan).values())) == (["a", "b", "c"], {"z"})

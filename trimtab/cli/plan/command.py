@@ -139,27 +139,30 @@ def _show_room(options: PlanVerbOptions) -> None:
     from trimtab.cli.reports.room import VIEW as ROOM_VIEW
     from trimtab.cli.reports.room import build_node_report, build_room_report
     from trimtab.compaction.room.make_room import free_node, make_room
-    from trimtab.inputs.wanted_pods import list_pending_pods, read_wanted_pods
+    from trimtab.inputs.wanted_pods import WantedManifests, find_wanted_pods, read_wanted
 
     pool = options.free_pool
     if (options.wanted is not None) + options.serves_pending + (pool is not None) > 1:
         expected = "one of --for, --for-pending and --for-node-of"
         raise UsageError([ConfigError(file="--for", expected=expected, got="several of them")])
-    wanted, within = read_wanted_pods(options.wanted) if options.wanted is not None else ((), "")
-    plan_inputs = inputs.read_inputs(options.inputs, like_compactor=True)
+    asked = read_wanted(options.wanted) if options.wanted is not None else None
+    plan_inputs = inputs.read_inputs(
+        options.inputs, like_compactor=True, keeps_documents=isinstance(asked, WantedManifests)
+    )
+    readmitted, pools, now = plan_inputs.readmitted_requests, plan_inputs.pools, plan_inputs.context.now
     if pool is not None:
         check_names("--for-node-of", "a pool", [pool], map(pool_name, plan_inputs.inventory.machines))
         names = {node.name for node in plan_inputs.inventory.machines if pool_name(node) == pool}
-        readmitted, pools = plan_inputs.readmitted_requests, plan_inputs.pools
-        room = free_node(plan_inputs.inventory, names, plan_inputs.context.now, readmitted, pools)
+        room = free_node(plan_inputs.inventory, names, now, readmitted, pools)
         report = build_node_report(room, pool, plan_inputs.cluster_notes, lists_order=options.lists_order)
         write_report(options.output, report, ROOM_VIEW)
         return
-    wanted = wanted or list_pending_pods(plan_inputs.inventory)
-    if not wanted:
-        raise UsageError([ConfigError(file="--for-pending", expected="a pod that waits for a node", got="none")])
-    with show_spinner("Making room"):
-        readmitted, pools = plan_inputs.readmitted_requests, plan_inputs.pools
-        room = make_room(plan_inputs.inventory, wanted, plan_inputs.context.now, readmitted, within, pools)
-    room_report = build_room_report(room, len(wanted), plan_inputs.cluster_notes, lists_order=options.lists_order)
+    wanted = find_wanted_pods(asked, plan_inputs, options.inputs)
+    if wanted.refusal is None:
+        with show_spinner("Making room"):
+            room = make_room(wanted.inventory, wanted.pods, now, readmitted, wanted.within, pools)
+    else:
+        room = wanted.refusal
+    notes = (*plan_inputs.cluster_notes, *wanted.notes)
+    room_report = build_room_report(room, len(wanted.pods), notes, lists_order=options.lists_order)
     write_report(options.output, room_report, ROOM_VIEW)

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from trimtab.cli.output import API_VERSION, ReasonReport, ReportPart, report_reason
 from trimtab.cli.reporting.columns import Column, ReportView, Section, number_column
-from trimtab.cluster.format_count import format_count
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.compaction.plan_types import Move
-from trimtab.compaction.room.make_room import NoRoom, RoomPlan
+from trimtab.compaction.room.room_plan import NoRoom, RoomPlan
 
 
 class RoomPlaceReport(ReportPart, frozen=True, kw_only=True):
@@ -72,9 +72,10 @@ _NOTE = (
 def build_room_report(
     plan: RoomPlan | NoRoom, wanted: int, notes: tuple[str, ...], *, lists_order: bool = False
 ) -> RoomReport:
-    """Returns the report. `wanted`: the number of pods that want to run."""
+    """Returns the report. `wanted`: the number of pods that want to run; 0 if the cluster refuses them."""
     if isinstance(plan, NoRoom):
-        return _report_no_room(f"There is no room for {format_count(wanted, 'pod')}", plan, notes)
+        answer = f"There is no room for {format_count(wanted, 'pod')}" if wanted else "The pods cannot be created"
+        return _report_no_room(answer, plan, notes)
     moves = format_count(len(plan.moves), "other pod")
     verb = "moves" if len(plan.moves) == 1 else "move"
     return RoomReport(
@@ -86,8 +87,15 @@ def build_room_report(
         freed_node=None,
         refused=None,
         order=list(_list_commands(plan.moves)) if lists_order else [],
-        notes=[*notes, *([_NOTE] if plan.moves else [])],
+        notes=[*notes, *([_NOTE] if plan.moves else []), *_note_preempted(plan)],
     )
+
+
+def _note_preempted(plan: RoomPlan) -> Iterator[str]:
+    """Yields a note about pods that only keep room free, and that the scheduler preempts."""
+    if plan.preempted:
+        count, names = format_count(len(plan.preempted), "pod"), join_first(list(plan.preempted), 3)
+        yield f"the scheduler preempts {count} of a priority at which they only keep room free: {names}"
 
 
 def build_node_report(

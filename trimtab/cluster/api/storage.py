@@ -56,17 +56,29 @@ class PersistentVolumeClaim(ApiObject, frozen=True, kw_only=True):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
+class TopologyRequirement(ApiObject, frozen=True, kw_only=True):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class AllowedTopology(ApiObject, frozen=True, kw_only=True):
+    match_label_expressions: tuple[TopologyRequirement, ...] = ()
+
+
 class StorageClass(ApiObject, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
     provisioner: str = ""
     volume_binding_mode: str = ""
-    allowed_topologies: tuple[Any, ...] | UnsetType = UNSET
+    allowed_topologies: tuple[AllowedTopology, ...] | UnsetType = UNSET
 
 
 class CSIDriverSpec(ApiObject, frozen=True, kw_only=True):
     prevent_pod_scheduling_if_missing: bool = False
     """Whether kube-scheduler places no pod with a volume of this driver on a node where the driver is not registered
     (Kubernetes 1.36)."""
+    storage_capacity: bool = False
+    """Whether kube-scheduler places a pod with a new volume only where the driver reports enough capacity
+    (CSIStorageCapacity)."""
 
 
 class CSIDriver(ApiObject, frozen=True, kw_only=True):

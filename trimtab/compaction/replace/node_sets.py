@@ -2,14 +2,21 @@
 
 This is the coarse half of the search: amounts and sets of nodes are compared, no pod is placed. `plan_replacements`
 places the pods of the chosen sets one by one. Of many nodes only the most promising sets are built: level by level,
-each set is one of the most expensive of its size with one more node.
+each set is one of the most expensive of its size with one more node. `SoftSpread` leaves out sets that would bring
+replicas together.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nlargest
 
 from msgspec import Struct
+
+from trimtab.cluster.node import HOSTNAME_LABEL
+from trimtab.cluster.pod import SchedulingRequirements
+from trimtab.compaction.search.problem import CompactionProblem
+from trimtab.scheduling.cluster_model import ClusterModel
 
 MAX_SET_NODES = 4
 """The largest number of nodes that one new node replaces."""
@@ -143,3 +150,36 @@ def _partition_exactly(sets: Sequence[ReplacementSet], members: Sequence[int]) -
         if one_set is not None:
             chosen.append(one_set)
     return chosen
+
+
+@dataclass(slots=True)
+class SoftSpread:
+    """Finds the sets that would bring replicas together which ask, without requiring it, to be on different nodes: by a
+    topology spread with ScheduleAnyway, or by preferred anti-affinity, over host names.
+
+    One new node in place of one node changes nothing for them. In place of several nodes, it may have no more of them
+    than one of these nodes had."""
+
+    model: ClusterModel
+    problem: CompactionProblem
+    _counts: dict[int, Counter[int]] = field(default_factory=dict)
+
+    def is_kept(self, one: ReplacementSet) -> bool:
+        """Returns whether no more pods of a workload come together than are on one of the nodes now."""
+        counts = [count for node in one.nodes if (count := self._count_on(node))]
+        total, largest = Counter[int](), Counter[int]()
+        for count in counts if len(counts) > 1 else ():
+            total, largest = total + count, largest | count
+        return total == largest
+
+    def _count_on(self, node: int) -> Counter[int]:
+        if node not in self._counts:
+            classes = [self.model.successor_class_of[pod] for pod in self.problem.pods_to_move[node]]
+            self._counts[node] = Counter(one.workload for one in classes if _prefers_different_nodes(one.ask))
+        return self._counts[node]
+
+
+def _prefers_different_nodes(ask: SchedulingRequirements) -> bool:
+    return any(constraint.topology_key == HOSTNAME_LABEL for constraint in ask.soft_spreads) or any(
+        weight < 0 and term.topology_key == HOSTNAME_LABEL for weight, term in ask.preferred_affinity
+    )

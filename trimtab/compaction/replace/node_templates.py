@@ -2,8 +2,9 @@
 
 A new node of a group is like the present ones of the same zone: it has the labels and the taints that all of them have
 in common, the smallest of their allocatable amounts, and the pods of their DaemonSets. Labels that name a single node
-are left out. The group of a node comes from the cluster autoscaler's status; if no status names groups, the pools that
-the platform's labels name count as node groups.
+are left out, and so are those that differ between nodes of one group and zone anywhere, such as a rack. The group of a
+node comes from the cluster autoscaler's status; if no status names groups, the pools that the platform's labels name
+count as node groups.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import change
+from trimtab.cluster.autoscaler_flags import MAX_NODES_TOTAL
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.node import (
@@ -31,10 +33,10 @@ from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, Pool, PoolIndex, pool_name
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.cluster.reason import NotYet, Reason, Unreadable
-from trimtab.cluster.resources import Amounts
+from trimtab.cluster.resources import Amounts, larger_amounts
 from trimtab.compaction.candidates import STARTUP_TAINTS, UNINITIALIZED
 from trimtab.compaction.replace import reasons as r
-from trimtab.machines.prices import quote_price
+from trimtab.machines.prices import PRICE_KEYS, is_spot, quote_price
 
 T = TypeVar("T")
 _NO_MEMBERS = (NodeKind.KARPENTER, NodeKind.CONTROL_PLANE, NodeKind.SERVERLESS, NodeKind.EDGE, NodeKind.SLICE_HOST)
@@ -140,13 +142,19 @@ def find_templates(
     groups = _list_groups(inventory, autoscaler, described)
     refusals: dict[str, Reason] = {}
     templates: list[NodeTemplate] = []
-    index = PoolIndex(pools)
+    index, full = PoolIndex(pools), list_full_groups(inventory, autoscaler)
+    varying = _list_varying_labels(groups)
     fixed_pods: dict[str, list[PodInfo]] = {}
     for pod in inventory.pods:
         if (pod.is_daemon or pod.is_static) and pod.node and not pod.is_finished:
             fixed_pods.setdefault(pod.node, []).append(pod)
     for group in groups:
-        made = _make_templates(group, inventory, index, fixed_pods, described.get(group.name))
+        made: list[NodeTemplate] | Reason
+        if group.name in full:
+            text = f"the cluster has its maximum of nodes, so node group {group.name} gives none"
+            made = r.GROUP_AT_MAXIMUM(text)
+        else:
+            made = _make_templates(group, inventory, index, fixed_pods, varying, described.get(group.name))
         if isinstance(made, Reason):
             refusals[group.name] = made
         else:
@@ -156,6 +164,16 @@ def find_templates(
         refusals=refusals,
         is_assumed=any(group.status is None for group in groups),
         members={group.name: frozenset(node.name for node in group.nodes) for group in groups},
+    )
+
+
+def list_full_groups(inventory: Inventory, autoscaler: Autoscaler | None) -> frozenset[str]:
+    """Returns the node groups that give no node because the cluster has as many nodes as their autoscaler allows."""
+    return frozenset(
+        group.name
+        for one in (autoscaler.each if autoscaler is not None else ())
+        if 0 < MAX_NODES_TOTAL.number_in(one.flags) <= len(inventory.nodes)
+        for group in one.groups
     )
 
 
@@ -183,6 +201,7 @@ def _make_templates(
     inventory: Inventory,
     index: PoolIndex,
     fixed_pods: Mapping[str, Sequence[PodInfo]],
+    varying: Collection[str],
     described: NodeInfo | None,
 ) -> list[NodeTemplate] | Reason:
     status, name = group.status, group.name
@@ -201,6 +220,8 @@ def _make_templates(
         )
     if any(node.is_legacy for node in models):
         return r.LEGACY_GROUP(f"the nodes of node group {name} are to be given up")
+    if len({(is_spot(node), node.architecture) for node in models}) > 1:
+        return r.GROUP_OF_SEVERAL_KINDS(f"the nodes of node group {name} differ in capacity type or architecture")
     templates = []
     for zone in sorted({node.zone for node in models}):
         in_zone = [node for node in models if node.zone == zone]
@@ -216,7 +237,7 @@ def _make_templates(
             NodeTemplate(
                 group=name,
                 zone=zone,
-                node=replace(_common_node(in_zone), price=price),
+                node=replace(_common_node(in_zone, varying), price=price),
                 members=frozenset(node.name for node in group.nodes),
                 daemons=_list_daemons(in_zone, fixed_pods),
                 price=price,
@@ -300,11 +321,27 @@ def _common_items(mappings: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
 
 
-def _common_node(nodes: Sequence[NodeInfo]) -> NodeInfo:
-    """Returns a node with what all of these have in common, and the smallest of their amounts."""
+def _list_varying_labels(groups: Iterable[_Group]) -> frozenset[str]:
+    """Returns the labels that differ between nodes of one group and zone, so that it is not known which value the next
+    node of any group has. Labels that show a node's group or machine type are not among them."""
+    varying: set[str] = set()
+    for group in groups:
+        by_zone: dict[str, list[NodeInfo]] = {}
+        for node in group.nodes:
+            by_zone.setdefault(node.zone, []).append(node)
+        for nodes in by_zone.values():
+            common = _common_items([node.labels for node in nodes])
+            varying.update(key for node in nodes for key in node.labels if key not in common)
+    return frozenset(varying.difference(POOL_LABELS, _LABELS_OF_TYPES, PRICE_KEYS))
+
+
+def _common_node(nodes: Sequence[NodeInfo], varying: Collection[str]) -> NodeInfo:
+    """Returns a node with what all of these have in common, but for the labels in `varying`, and the smallest of their
+    amounts."""
     first = nodes[0]
     names = {node.name for node in nodes}
-    labels = {key: value for key, value in _common_items([node.labels for node in nodes]).items() if value not in names}
+    common = _common_items([node.labels for node in nodes])
+    labels = {key: value for key, value in common.items() if value not in names and key not in varying}
     drivers = {driver for node in nodes for driver in node.attachable_volumes}
     csi_drivers = [node.csi_drivers for node in nodes if node.csi_drivers is not None]
     return replace(
@@ -363,15 +400,25 @@ def _lasting_taints(nodes: Sequence[NodeInfo]) -> tuple[Taint, ...]:
 
 
 def _list_daemons(nodes: Sequence[NodeInfo], fixed_pods: Mapping[str, Sequence[PodInfo]]) -> tuple[PodInfo, ...]:
-    """Returns one pod of each DaemonSet on the nodes. Static pods are those of the node that has most of them: their
-    names differ by node."""
+    """Returns one pod of each DaemonSet on the nodes, with the largest requests of any of its pods, as during a
+    rollout. Static pods are those of the node that has most of them: their names differ by node."""
     daemons: dict[object, PodInfo] = {}
     static_pods: list[PodInfo] = []
     for node in nodes:
         pods = fixed_pods.get(node.name, ())
         for pod in pods:
             if pod.is_daemon:
-                daemons.setdefault(pod.owner, pod)
+                daemons[pod.owner] = _with_larger_requests(daemons.get(pod.owner, pod), pod)
         own = [pod for pod in pods if not pod.is_daemon]
         static_pods = own if len(own) > len(static_pods) else static_pods
     return (*daemons.values(), *static_pods)
+
+
+def _with_larger_requests(pod: PodInfo, other: PodInfo) -> PodInfo:
+    """Returns the pod with the larger of both requests of each resource. Requests that cannot be read stay so."""
+    own, more = pod.requirements.requests, other.requirements.requests
+    if isinstance(own, Unreadable) or own == more:
+        return pod
+    if isinstance(more, Unreadable):
+        return other
+    return change(pod, requirements=change(pod.requirements, requests=larger_amounts(own, more)))

@@ -31,6 +31,7 @@ from trimtab.compaction.replace.node_sets import (
     Offer,
     Replaceable,
     ReplacementSet,
+    SoftSpread,
     choose_sets,
     list_sets,
     rank_set,
@@ -172,11 +173,13 @@ class ReplacementSearch:
     """Whether a template had too few new nodes in this model."""
     _allowed: list[int] = field(init=False)
     _checker: CandidateChecker = field(init=False)
+    _soft_spread: SoftSpread = field(init=False)
     _templates_of: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._allowed = [budget.allowed for budget in self.model.inventory.pdbs]
         self._checker = CandidateChecker(self.model, (), self.problem.context)
+        self._soft_spread = SoftSpread(self.model, self.problem)
         self._set_prices()
 
     @classmethod
@@ -310,7 +313,7 @@ class ReplacementSearch:
                     and self._admits_all(new_node, node)
                     and self._is_worth_comparing(node, new_node)
                 ]
-                proposals += list_sets(offer, replaceable, self._worth_in(pool_name))
+                proposals += filter(self._soft_spread.is_kept, list_sets(offer, replaceable, self._worth_in(pool_name)))
         return [one for one in proposals if (one.nodes, one.offer) not in rejected]
 
     def _is_worth_comparing(self, node: int, new_node: int) -> bool:
@@ -323,9 +326,9 @@ class ReplacementSearch:
             or bool(list_changes([self.model.nodes[node]], self.model.nodes[new_node]))
         )
 
-    def _worth_in(self, pool_name: str) -> "_Worth":
-        pool = next(pool for pool in self.problem.pool_of.values() if pool.name == pool_name)
-        return _Worth(least_gain=pool.least_gain, mean_price=self.mean_prices[pool_name])
+    def _worth_in(self, name: str) -> "_Worth":
+        least_gain = next(pool.least_gain for pool in self.problem.pool_of.values() if pool.name == name)
+        return _Worth(least_gain=least_gain, mean_price=self.mean_prices[name])
 
     def _free_on(self, node: int) -> tuple[int, ...]:
         capacity = self.problem.capacity
@@ -433,9 +436,8 @@ class ReplacementSearch:
         return False
 
     def _build_replacement(self, proposal: ReplacementSet, template: NodeTemplate, new_node: int) -> Replacement:
-        names, pods = self.model.nodes, self.model.pods
+        names, pods, budget_of = self.model.nodes, self.model.pods, self.problem.budget_of
         budgets = [budget.key for budget in self.model.inventory.pdbs]
-        budget_of = self.problem.budget_of
         moves = []
         for node in proposal.nodes:
             for pod, turn in zip(

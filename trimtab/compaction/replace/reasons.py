@@ -10,8 +10,13 @@ GROUP_WITHOUT_NODE = Code(
 )
 GROUP_AT_MAXIMUM = Code(
     "replace-group-at-maximum",
-    "The node group has reached its maximum.",
+    "The node group, or the cluster as a whole, has reached its maximum.",
     "Raise that maximum, if the group should grow.",
+)
+GROUP_OF_SEVERAL_KINDS = Code(
+    "replace-group-of-several-kinds",
+    "The nodes of the group differ in capacity type or architecture. So the kind of the next node is not known.",
+    "Give each kind a node group of its own.",
 )
 GROUP_IN_BACK_OFF = Code(
     "replace-group-in-back-off",

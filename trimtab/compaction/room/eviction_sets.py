@@ -1,11 +1,41 @@
 """Which pods of one node, as few as possible, free what a pod lacks on it.
 
-Pods that free the same amounts are alike: of each kind only the number counts, and of alike sets only one is given.
+Pods of the same kind and priority that free the same amounts are alike: only their number counts, and of alike sets
+only one is given.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 Amounts = tuple[int, ...]
+
+
+class Evictee(NamedTuple):
+    """A pod that may move, with the amounts that it frees."""
+
+    pod: int
+    amounts: Amounts
+    priority: int
+    kind: int = 0
+    """A number that pods share which may stand for each other, whatever they free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionWay:
+    """How evictions could make room for one pod on one node."""
+
+    node: int
+    missing: Amounts
+    """What is missing after the blockers have left."""
+    movable: Sequence[Evictee]
+    """The other pods of the node that may move."""
+    blockers: tuple[int, ...]
+    """The pods that must leave in any case, on whatever node they are."""
+    least: int
+    """How many pods have to move at least."""
+    priority: int
+    """The highest priority of so many pods, if they are well chosen."""
 
 
 def least_count(missing: Amounts, pods: Sequence[Amounts]) -> int | None:
@@ -25,12 +55,12 @@ def least_count(missing: Amounts, pods: Sequence[Amounts]) -> int | None:
     return count
 
 
-def list_eviction_sets(missing: Amounts, pods: Sequence[tuple[int, Amounts]], count: int) -> Iterator[tuple[int, ...]]:
-    """Yields sets of `count` pods that free what is missing, those of small pods first. `pods`: (pod, amounts)."""
-    by_amounts: dict[Amounts, list[int]] = {}
-    for pod, amounts in sorted(pods, key=lambda one: (one[1], one[0])):
-        by_amounts.setdefault(amounts, []).append(pod)
-    kinds = list(by_amounts.items())
+def list_eviction_sets(missing: Amounts, pods: Sequence[Evictee], count: int) -> Iterator[tuple[int, ...]]:
+    """Yields sets of `count` pods that free what is missing, those of low priorities and of small pods first."""
+    alike: dict[tuple[int, Amounts, int], list[int]] = {}
+    for one in sorted(pods, key=lambda one: (one.priority, one.amounts, one.pod)):
+        alike.setdefault((one.priority, one.amounts, one.kind), []).append(one.pod)
+    kinds = [(amounts, members) for (_, amounts, _), members in alike.items()]
 
     def extend(first: int, left: int, lacking: Amounts, chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if not left:

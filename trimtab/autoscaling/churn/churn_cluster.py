@@ -6,6 +6,7 @@ show it. What empties nodes and what buys them acts from outside, by the methods
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -72,6 +73,8 @@ class ChurnCluster:
     version: int = 0
     """Grows with each change."""
     _waiting: dict[str, None] = field(default_factory=dict)
+    _uids: list[str] = field(default_factory=list)
+    """The uids of the pods, sorted."""
     _pods_on: dict[str, dict[str, None]] = field(default_factory=dict)
     _timers: list[tuple[int, int, Callable[[str], None], str]] = field(default_factory=list)
     _timer_count: int = 0
@@ -213,9 +216,8 @@ class ChurnCluster:
         new_count, surge = len(workload.pods) - len(old), 0
         if old:
             surge, unavailable = ceil(workload.wanted * SURGE_SHARE), int(workload.wanted * SURGE_SHARE)
-            ready = self._count_ready(workload)
-            spare = ready - (workload.wanted - unavailable)
-            for uid in self._deletion_order(old):
+            spare = workload.ready - (workload.wanted - unavailable)
+            for uid in objects.order_deletions([self.pods[uid] for uid in old]):
                 is_ready = self.pods[uid].is_ready
                 if not is_ready or spare > 0:
                     spare -= is_ready
@@ -225,25 +227,12 @@ class ChurnCluster:
             self._create_pod(workload)
         excess = len(workload.pods) - workload.wanted if not old else new_count - workload.wanted
         if excess > 0:
-            new = [uid for uid, generation in workload.pods.items() if generation == workload.generation]
-            for uid in self._deletion_order(new)[:excess]:
+            new = [self.pods[uid] for uid, number in workload.pods.items() if number == workload.generation]
+            for uid in objects.order_deletions(new)[:excess]:
                 self._delete_pod(uid)
         self._see_budget(workload)
         if workload.is_job and not workload.wanted and not workload.pods:
             del self.workloads[name]
-
-    def _deletion_order(self, uids: list[str]) -> list[str]:
-        """Pods without a node first, then pods that are not ready, then those on nodes with most of them, then the
-        youngest (controller.ActivePodsWithRanks)."""
-        on_node: dict[str, int] = {}
-        for uid in uids:
-            on_node[self.pods[uid].node] = on_node.get(self.pods[uid].node, 0) + 1
-
-        def rank(uid: str) -> tuple[bool, bool, int, int, str]:
-            pod = self.pods[uid]
-            return bool(pod.node), pod.is_ready, -on_node[pod.node], -(pod.created or 0), uid
-
-        return sorted(uids, key=rank)
 
     def _create_pod(self, workload: ChurningWorkload) -> None:
         self._created += 1
@@ -273,7 +262,7 @@ class ChurnCluster:
         pod = self.pods[uid]
         name = self._workload_of(pod)
         if name in self.workloads:
-            self.workloads[name].pods.pop(uid, None)
+            self.workloads[name].forget_pod(pod)
         self._set_pod(
             change(pod, deletion_requested_at=self.timestamp, is_ready=False, likeness=-1), is_evicted=is_evicted
         )
@@ -286,6 +275,7 @@ class ChurnCluster:
         pod = self.pods.pop(uid, None)
         if pod is None:
             return
+        del self._uids[bisect_left(self._uids, uid)]
         self.version += 1
         self._waiting.pop(uid, None)
         if pod.node:
@@ -295,7 +285,7 @@ class ChurnCluster:
         name = self._workload_of(pod)
         self.history.append(PodGone(self.now, uid))
         # A pod that was asked to go no longer counts; one that goes with its node does.
-        if name in self.workloads and self.workloads[name].pods.pop(uid, None) is not None:
+        if name in self.workloads and self.workloads[name].forget_pod(pod):
             self._reconcile(name)
 
     def _workload_of(self, pod: PodInfo) -> str:
@@ -303,18 +293,29 @@ class ChurnCluster:
 
     def _set_pod(self, pod: PodInfo, *, is_evicted: bool = False) -> None:
         self.version += 1
-        self.pods[pod.uid] = pod
+        name, was_ready = self._workload_of(pod), self._store_pod(pod)
+        workload = self.workloads.get(name)
+        if workload is not None and pod.uid in workload.pods:
+            workload.ready += pod.is_ready - was_ready
         self.history.append(
             PodSeen(
                 self.now,
                 pod.uid,
-                self._workload_of(pod),
+                name,
                 node=pod.node,
                 is_ready=pod.is_ready,
                 is_evicted=is_evicted,
                 is_leaving=pod.deletion_requested_at is not None,
             )
         )
+
+    def _store_pod(self, pod: PodInfo) -> bool:
+        """Replaces a pod of the same uid, and returns whether that one was ready."""
+        before = self.pods.get(pod.uid)
+        if before is None:
+            insort(self._uids, pod.uid)
+        self.pods[pod.uid] = pod
+        return before is not None and before.is_ready
 
     def _see_budget(self, workload: ChurningWorkload) -> None:
         if not workload.is_job:
@@ -406,12 +407,9 @@ class ChurnCluster:
         return objects.create_budget(
             workload.name,
             wanted=workload.wanted,
-            ready=self._count_ready(workload),
+            ready=workload.ready,
             max_unavailable=workload.max_unavailable,
         )
-
-    def _count_ready(self, workload: ChurningWorkload) -> int:
-        return sum(self.pods[uid].is_ready for uid in workload.pods)
 
     @property
     def budgets(self) -> tuple[Pdb, ...]:
@@ -434,7 +432,7 @@ class ChurnCluster:
             inventory = replace(
                 self.base,
                 nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
-                pods=tuple(self.pods[uid] for uid in sorted(self.pods)),
+                pods=tuple([self.pods[uid] for uid in self._uids]),
                 pdbs=self.budgets,
                 owners={**self.base.owners, **self._count_replicas()},
             )
@@ -447,7 +445,7 @@ class ChurnCluster:
             counts = ReplicaCounts(
                 wanted=None if workload.is_job else workload.wanted,
                 have=len(workload.pods),
-                ready=self._count_ready(workload),
+                ready=workload.ready,
             )
             if not workload.is_job:
                 owners[OwnerKey(NAMESPACE, DEPLOYMENT, workload.name)] = counts

@@ -1,5 +1,7 @@
 """Objects of the churn as the product reads them: nodes, pods and budgets of the cluster in memory."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
@@ -37,6 +39,15 @@ class ChurningWorkload:
     generation: int = 0
     pods: dict[str, int] = field(default_factory=dict)
     """Uid of each pod that is not being deleted → its generation."""
+    ready: int = 0
+    """How many of the pods are ready."""
+
+    def forget_pod(self, pod: PodInfo) -> bool:
+        """Counts the pod no longer, and returns whether it was counted."""
+        if self.pods.pop(pod.uid, None) is None:
+            return False
+        self.ready -= pod.is_ready
+        return True
 
     def owner(self, generation: int) -> OwnerKey:
         """Returns the object that creates the pods of a generation."""
@@ -134,6 +145,18 @@ def create_pod(
         has_device_claims=False,
         likeness=likeness,
     )
+
+
+def order_deletions(pods: Sequence[PodInfo]) -> list[str]:
+    """Returns the uids of the pods of one workload in the order in which a controller deletes them: pods without a node
+    first, then pods that are not ready, then those on nodes with most of them, then the youngest
+    (controller.ActivePodsWithRanks)."""
+    on_node = Counter(pod.node for pod in pods)
+
+    def rank(pod: PodInfo) -> tuple[bool, bool, int, int, str]:
+        return bool(pod.node), pod.is_ready, -on_node[pod.node], -(pod.created or 0), pod.uid
+
+    return [pod.uid for pod in sorted(pods, key=rank)]
 
 
 def create_budget(name: str, *, wanted: int, ready: int, max_unavailable: int) -> Pdb:

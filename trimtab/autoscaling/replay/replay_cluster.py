@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from zlib import crc32
@@ -14,6 +14,7 @@ from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import Stretch
+from trimtab.autoscaling.replay.replica_sums import ReplicaSum, ReplicaSums, SumKey
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import ReplicaCounts
 from trimtab.cluster.kinds import JOB
@@ -22,6 +23,8 @@ from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
+
+NO_PODS = ReplicaSum()
 
 
 @dataclass(slots=True)
@@ -41,6 +44,12 @@ class ReplayCluster(ChurnCluster):
     _budgets_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Slot → the budgets that select its pods."""
     _next_budget: int = 0
+    _sums: ReplicaSums = field(init=False)
+    _counted_budgets: dict[str, Pdb] = field(default_factory=dict)
+    """Key → the budget with its status."""
+    _counted_owners: dict[OwnerKey, ReplicaCounts] = field(default_factory=dict)
+    _budgets: PdbIndex | None = None
+    """All budgets with their statuses; None if one has changed since."""
     _daemon_requirements: dict[OwnerKey | str, SchedulingRequirements] = field(default_factory=dict)
     _group_daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
     _recorded_names: dict[str, list[str]] = field(default_factory=dict)
@@ -48,6 +57,7 @@ class ReplayCluster(ChurnCluster):
 
     def __post_init__(self) -> None:
         stretch = self.stretch
+        self._sums = ReplicaSums(self._keys_of)
         self.templates = make_templates(stretch)
         for life in stretch.nodes:
             if life.is_initial and life.node.name not in self.nodes:
@@ -168,7 +178,7 @@ class ReplayCluster(ChurnCluster):
             plain = change(daemon.requirements, node_affinity=None)
             requirements = self._daemon_requirements.setdefault(daemon.owner or daemon.key, plain)
             pod = change(daemon, name=f"{daemon.name}-{node}-{number}", uid=uid, node=node, requirements=requirements)
-            self.pods[uid] = pod
+            self._store_pod(pod)
             self._pods_on[node][uid] = None
             self.scheduler.know(pod)
         self.scheduler.is_outdated = True
@@ -190,8 +200,12 @@ class ReplayCluster(ChurnCluster):
                 self._rules[key] = budget
         if has_changed:
             self.version += 1
-            self._rule_index = PdbIndex.from_pdbs(self._rules.values())
+            rules = [self._rules[key] for key in sorted(self._rules)]
+            self._rule_index = PdbIndex.from_pdbs(rules)
             self._budgets_of = {slot: self._find_budgets(self.stretch.samples[slot]) for slot in self._budgets_of}
+            self._sums, self._budgets = ReplicaSums(self._keys_of), None
+            self._counted_budgets = {rule.key: with_counts(rule, expected=0, ready=0) for rule in rules}
+            self._counted_owners.clear()
 
     def _find_budgets(self, sample: PodInfo) -> tuple[str, ...]:
         index = self._rule_index
@@ -204,26 +218,48 @@ class ReplayCluster(ChurnCluster):
     @property
     def budgets(self) -> tuple[Pdb, ...]:
         """The budgets in the order of their names."""
-        expected: Counter[str] = Counter()
-        ready: Counter[str] = Counter()
-        for workload in self.workloads.values():
-            if keys := self._budgets_of.get(workload.name, ()):
-                healthy = self._count_ready(workload)
-                for key in keys:
-                    expected[key] += workload.wanted
-                    ready[key] += healthy
-        return tuple(
-            with_counts(self._rules[key], expected=expected[key], ready=ready[key]) for key in sorted(self._rules)
-        )
+        return self.budget_index.pdbs
+
+    @property
+    def budget_index(self) -> PdbIndex:
+        """The budgets, with what they select."""
+        self._count_changes()
+        if self._budgets is None:
+            present = self._counted_budgets
+            pdbs = tuple([present[budget.key] for budget in self._rule_index.pdbs])
+            self._budgets = self._rule_index.with_statuses(pdbs)
+        return self._budgets
 
     def _allows_eviction(self, pod: PodInfo, workload: str) -> bool:
         keys = self._budgets_of.get(workload, ())
         if len(keys) > 1:
             # The eviction API answers 500 for a pod of several budgets.
             return False
-        return not keys or all(
-            budget.allows_eviction(pod_is_ready=pod.is_ready) for budget in self.budgets if budget.key in keys
-        )
+        self._count_changes()
+        return all(self._counted_budgets[key].allows_eviction(pod_is_ready=pod.is_ready) for key in keys)
+
+    def _count_changes(self) -> None:
+        """Brings the counts of owners and budgets up to date."""
+        sums = self._sums
+        for key in sums.count_changes(self.workloads):
+            one = sums.sums.get(key, NO_PODS)
+            if isinstance(key, str):
+                self._counted_budgets[key] = with_counts(self._rules[key], expected=one.wanted, ready=one.ready)
+                self._budgets = None
+            elif one.workloads:
+                wanted = None if key.kind == JOB else one.wanted
+                self._counted_owners[key] = ReplicaCounts(wanted=wanted, have=one.have, ready=one.ready)
+            else:
+                del self._counted_owners[key]
+
+    def _keys_of(self, slot: str) -> Iterator[SumKey]:
+        """Yields the owners and the budgets for which the pods of the slot count."""
+        yield from self._budgets_of[slot]
+        owner = self.stretch.samples[slot].owner
+        if owner is not None:
+            yield owner
+            if owner in self.recorded_top_owners:
+                yield self.recorded_top_owners[owner]
 
     def scale_workload(self, name: str, before: int, replicas: int) -> bool:
         """Returns False: only the recording decides how many replicas there are."""
@@ -231,24 +267,8 @@ class ReplayCluster(ChurnCluster):
 
     # ── what others see ──────────────────────────────────────────────────────────────────────────────
     def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
-        amounts: dict[OwnerKey, list[int]] = defaultdict(lambda: [0, 0, 0])
-        job_owners: dict[OwnerKey, bool] = {}
-        for slot, workload in self.workloads.items():
-            owner = self.stretch.samples[slot].owner
-            if owner is None:
-                continue
-            ready = self._count_ready(workload)
-            for key in (owner, self.recorded_top_owners.get(owner)):
-                if key is not None:
-                    job_owners[key] = workload.is_job
-                    counts = amounts[key]
-                    counts[0] += workload.wanted
-                    counts[1] += len(workload.pods)
-                    counts[2] += ready
-        return {
-            key: ReplicaCounts(wanted=None if job_owners[key] else wanted, have=have, ready=ready)
-            for key, (wanted, have, ready) in amounts.items()
-        }
+        self._count_changes()
+        return self._counted_owners
 
     @property
     def top_owners(self) -> dict[OwnerKey, OwnerKey]:

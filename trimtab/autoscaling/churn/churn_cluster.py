@@ -327,8 +327,9 @@ class ChurnCluster:
     def set_node(self, node: NodeInfo) -> None:
         """Replaces a node of the same name."""
         self.version += 1
+        self.scheduler.replace_node(self.nodes.get(node.name), node)
         self.nodes[node.name] = node
-        self.scheduler.is_outdated = self._has_room = True
+        self._has_room = True
         allocatable = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
         self.history.append(
             NodeSeen(

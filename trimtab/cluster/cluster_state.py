@@ -246,6 +246,29 @@ class Inventory:
     """The DaemonSets that are about to create further pods."""
     notes: tuple[str, ...] = ()
     """Sentences about what is unusual in the snapshot."""
+    _pods_by_uid: dict[str, PodInfo] = field(init=False, default_factory=dict, repr=False)
+    _pods_by_owner: dict[OwnerKey, list[PodInfo]] = field(init=False, default_factory=dict, repr=False)
+
+    @property
+    def pods_by_uid(self) -> Mapping[str, PodInfo]:
+        """Uid → pod."""
+        if not self._pods_by_uid:
+            self._pods_by_uid.update({pod.uid: pod for pod in self.pods})
+        return self._pods_by_uid
+
+    @property
+    def pods_by_owner(self) -> Mapping[OwnerKey, Sequence[PodInfo]]:
+        """Owner → its pods, in their order; pods without an owner are left out."""
+        by_owner = self._pods_by_owner
+        if not by_owner:
+            last, siblings = None, list[PodInfo]()
+            for pod in self.pods:
+                # Pods are sorted by name, so those of one owner follow each other.
+                if pod.owner is not last and (last := pod.owner) is not None:
+                    siblings = by_owner.setdefault(last, [])
+                if last is not None:
+                    siblings.append(pod)
+        return by_owner
 
     @property
     def machines(self) -> tuple[NodeInfo, ...]:

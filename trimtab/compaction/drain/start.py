@@ -229,8 +229,9 @@ def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str,
     keys = {move.owner_key for move in moves if move.owner}
     return {
         pod.key: min(pod.created, view.now)
-        for pod in view.inventory.pods
-        if pod.owner in keys and pod.uid not in evicted and pod.created is not None and pod.created >= annotation.since
+        for key in keys
+        for pod in view.inventory.pods_by_owner.get(key, ())
+        if pod.uid not in evicted and pod.created is not None and pod.created >= annotation.since
     }
 
 

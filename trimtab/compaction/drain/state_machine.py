@@ -17,7 +17,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.pdb import PdbIndex
-from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
+from trimtab.cluster.pod import CRITICAL_PRIORITY, FINISHED_PHASES, PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, Precedence
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
@@ -98,14 +98,16 @@ class DrainPlanner:
         self.pending_pods = PendingPods(self.view, self.timeouts)
         self.eviction_checker = EvictionChecker.for_inventory(self.view.inventory, self.view.now, self.view.autoscaler)
         self.pdb_index = self.eviction_checker.pdb_index
-        self.pods_on_node = {node.name: [] for node in self.view.inventory.nodes}
+        self.pods_on_node = on_node = {node.name: [] for node in self.view.inventory.nodes}
         self.critical_moves = CriticalMoves(self.view, self.workloads, self.pods_on_node)
         self.spent_disruptions = Counter()
         self.deletions = self.view.autoscaler_deletions
         for pod in self.view.inventory.pods:
-            if pod.node in self.pods_on_node and not pod.is_finished:
-                self.pods_on_node[pod.node].append(pod)
-            if pod.deletion_requested_at is None and (pod.uid in self.view.evicted_uids or self._is_evicted_soon(pod)):
+            if pod.node in on_node and pod.phase not in FINISHED_PHASES:
+                on_node[pod.node].append(pod)
+        evicted = self.view.evicted_uids
+        for pod in self.view.inventory.pods if evicted or self.deletions else ():
+            if pod.deletion_requested_at is None and (pod.uid in evicted or self._is_evicted_soon(pod)):
                 self.spent_disruptions.update(self._budgets_of(pod))
 
     def next_actions(self, node: NodeInfo, annotation: DrainAnnotation) -> tuple[Action, ...]:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
+from typing import Self
 
 from trimtab.cluster import node as nodes
 from trimtab.cluster import pdb as budgets
@@ -39,6 +40,7 @@ from trimtab.cluster.owner import OwnerKey, controller_key, reference_to
 from trimtab.cluster.pdb import Pdb
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pod_groups import PodLeaders
+from trimtab.cluster.pod_index import PodIndex
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.scalable_deployments import ScalableDeployments
@@ -246,29 +248,19 @@ class Inventory:
     """The DaemonSets that are about to create further pods."""
     notes: tuple[str, ...] = ()
     """Sentences about what is unusual in the snapshot."""
-    _pods_by_uid: dict[str, PodInfo] = field(init=False, default_factory=dict, repr=False)
-    _pods_by_owner: dict[OwnerKey, list[PodInfo]] = field(init=False, default_factory=dict, repr=False)
+    _indexes: list[PodIndex] = field(init=False, default_factory=list, repr=False)
 
     @property
-    def pods_by_uid(self) -> Mapping[str, PodInfo]:
-        """Uid → pod."""
-        if not self._pods_by_uid:
-            self._pods_by_uid.update({pod.uid: pod for pod in self.pods})
-        return self._pods_by_uid
+    def pod_index(self) -> PodIndex:
+        """The pods by uid, by owner and by node. It is made when it is first needed."""
+        if not self._indexes:
+            self._indexes.append(PodIndex.from_pods(self.pods))
+        return self._indexes[0]
 
-    @property
-    def pods_by_owner(self) -> Mapping[OwnerKey, Sequence[PodInfo]]:
-        """Owner → its pods, in their order; pods without an owner are left out."""
-        by_owner = self._pods_by_owner
-        if not by_owner:
-            last, siblings = None, list[PodInfo]()
-            for pod in self.pods:
-                # Pods are sorted by name, so those of one owner follow each other.
-                if pod.owner is not last and (last := pod.owner) is not None:
-                    siblings = by_owner.setdefault(last, [])
-                if last is not None:
-                    siblings.append(pod)
-        return by_owner
+    def with_pod_index(self, index: PodIndex) -> Self:
+        """Returns this inventory, with the index that its pods have."""
+        self._indexes[:] = [index]
+        return self
 
     @property
     def machines(self) -> tuple[NodeInfo, ...]:

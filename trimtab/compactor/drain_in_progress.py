@@ -51,7 +51,7 @@ class DrainInProgress:
         if not self.is_emptying:
             return True
         leaving = {move.uid for move in self.annotation.moves}
-        pods = self.view.inventory.pods_by_uid
+        pods = self.view.inventory.pod_index.by_uid
         return all(uid not in pods or pods[uid].is_finished for uid in leaving)
 
     def surges_in(self, state: PoolState) -> tuple[str, ...]:

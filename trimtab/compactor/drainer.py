@@ -85,7 +85,7 @@ class Drainer:
         """Returns the drains in progress, according to the annotations on the nodes."""
         active = [drain for drain in drains_in(view) if self._is_known(drain)]
         emptying = [drain for drain in active if drain.is_emptying]
-        pods = view.inventory.pods_by_uid
+        pods = view.inventory.pod_index.by_uid
         stopping = frozenset(
             drain.node.name
             for drain in emptying
@@ -128,7 +128,7 @@ class Drainer:
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
         """Returns the uids of evicted pods that the view still shows unchanged, and forgets the other evicted pods."""
-        pods = view.inventory.pods_by_uid
+        pods = view.inventory.pod_index.by_uid
         evicted = {uid: at for uid, at in self.evicted_at.items() if now - at < self.unobserved_seconds}
         uids = evicted.keys() | self.rejected_uids
         existing = {uid for uid in uids if uid in pods and pods[uid].deletion_requested_at is None}

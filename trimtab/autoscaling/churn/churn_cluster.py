@@ -7,7 +7,7 @@ show it. What empties nodes and what buys them acts from outside, by the methods
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import ceil
@@ -75,6 +75,10 @@ class ChurnCluster:
     _waiting: dict[str, None] = field(default_factory=dict)
     _uids: list[str] = field(default_factory=list)
     """The uids of the pods, sorted."""
+    _changed: dict[str, None] = field(default_factory=dict)
+    """The uids of the pods that have changed since the inventory was read."""
+    _changed_workloads: dict[str, None] = field(default_factory=dict)
+    """The workloads that may have changed since they were counted."""
     _pods_on: dict[str, dict[str, None]] = field(default_factory=dict)
     _timers: list[tuple[int, int, Callable[[str], None], str]] = field(default_factory=list)
     _timer_count: int = 0
@@ -209,6 +213,7 @@ class ChurnCluster:
     # ── controllers ──────────────────────────────────────────────────────────────────────────────────
     def _reconcile(self, name: str) -> None:
         """Creates and deletes pods of the workload, as the Deployment and Job controllers do."""
+        self._changed_workloads[name] = None
         workload = self.workloads.get(name)
         if workload is None:
             return
@@ -276,6 +281,7 @@ class ChurnCluster:
         if pod is None:
             return
         del self._uids[bisect_left(self._uids, uid)]
+        self._changed[uid] = None
         self.version += 1
         self._waiting.pop(uid, None)
         if pod.node:
@@ -283,6 +289,7 @@ class ChurnCluster:
             self._pods_on.get(pod.node, {}).pop(uid, None)
             self._has_room = True
         name = self._workload_of(pod)
+        self._changed_workloads[name] = None
         self.history.append(PodGone(self.now, uid))
         # A pod that was asked to go no longer counts; one that goes with its node does.
         if name in self.workloads and self.workloads[name].forget_pod(pod):
@@ -295,6 +302,7 @@ class ChurnCluster:
         self.version += 1
         name, was_ready = self._workload_of(pod), self._store_pod(pod)
         workload = self.workloads.get(name)
+        self._changed_workloads[name] = None
         if workload is not None and pod.uid in workload.pods:
             workload.ready += pod.is_ready - was_ready
         self.history.append(
@@ -310,11 +318,12 @@ class ChurnCluster:
         )
 
     def _store_pod(self, pod: PodInfo) -> bool:
-        """Replaces a pod of the same uid, and returns whether that one was ready."""
+        """Replaces the pod of this uid, and returns whether that one was ready."""
         before = self.pods.get(pod.uid)
         if before is None:
             insort(self._uids, pod.uid)
         self.pods[pod.uid] = pod
+        self._changed[pod.uid] = None
         return before is not None and before.is_ready
 
     def _see_budget(self, workload: ChurningWorkload) -> None:
@@ -330,12 +339,11 @@ class ChurnCluster:
         self.scheduler.replace_node(self.nodes.get(node.name), node)
         self.nodes[node.name] = node
         self._has_room = True
-        allocatable = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
         self.history.append(
             NodeSeen(
                 self.now,
                 node.name,
-                allocatable.get("cpu", 0),
+                0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get("cpu", 0),
                 self._price_of(node),
                 is_cordoned=node.is_cordoned,
                 is_cordoned_by_user=node.name in self._user_cordons,
@@ -437,7 +445,11 @@ class ChurnCluster:
                 pdbs=self.budgets,
                 owners={**self.base.owners, **self._count_replicas()},
             )
-            self._inventory = (self.version, inventory)
+            if self._inventory is not None:
+                changes = {uid: self.pods.get(uid) for uid in self._changed}
+                inventory.with_pod_index(self._inventory[1].pod_index.with_changes(changes))
+            self._changed.clear()
+            self._inventory = self.version, inventory
         return self._inventory[1]
 
     def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
@@ -450,22 +462,11 @@ class ChurnCluster:
             )
             if not workload.is_job:
                 owners[OwnerKey(NAMESPACE, DEPLOYMENT, workload.name)] = counts
-            owners |= self._replica_sets(workload, counts)
+            owners |= workload.count_replica_sets(counts, self.pods)
         return owners
 
-    def _replica_sets(self, workload: ChurningWorkload, counts: ReplicaCounts) -> dict[OwnerKey, ReplicaCounts]:
-        generations = set(workload.pods.values())
-        if len(generations) <= 1:
-            return {workload.owner(workload.generation): counts}
-        result: dict[OwnerKey, ReplicaCounts] = {}
-        for generation in generations:
-            uids = [uid for uid, number in workload.pods.items() if number == generation]
-            ready = sum(self.pods[uid].is_ready for uid in uids)
-            result[workload.owner(generation)] = ReplicaCounts(wanted=len(uids), have=len(uids), ready=ready)
-        return result
-
     @property
-    def top_owners(self) -> dict[OwnerKey, OwnerKey]:
+    def top_owners(self) -> Mapping[OwnerKey, OwnerKey]:
         """ReplicaSet → Deployment."""
         return {
             workload.owner(generation): OwnerKey(NAMESPACE, DEPLOYMENT, workload.name)

@@ -1,7 +1,7 @@
 """Objects of the churn as the product reads them: nodes, pods and budgets of the cluster in memory."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
@@ -10,6 +10,7 @@ from trimtab.autoscaling.churn.pod_shapes import ChurnPodShape
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.cluster_state import ReplicaCounts
 from trimtab.cluster.kinds import JOB, REPLICA_SET
 from trimtab.cluster.node import CANDIDATE_TAINT, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
@@ -54,6 +55,19 @@ class ChurningWorkload:
         if self.is_job:
             return OwnerKey(NAMESPACE, JOB, self.name)
         return OwnerKey(NAMESPACE, REPLICA_SET, f"{self.name}-{generation}")
+
+    def count_replica_sets(self, counts: ReplicaCounts, pods: Mapping[str, PodInfo]) -> dict[OwnerKey, ReplicaCounts]:
+        """Returns each object that creates pods of the workload, with its pods. `counts`: those of all; `pods`: by
+        uid."""
+        generations = set(self.pods.values())
+        if len(generations) <= 1:
+            return {self.owner(self.generation): counts}
+        result: dict[OwnerKey, ReplicaCounts] = {}
+        for generation in generations:
+            uids = [uid for uid, number in self.pods.items() if number == generation]
+            ready = sum(pods[uid].is_ready for uid in uids)
+            result[self.owner(generation)] = ReplicaCounts(wanted=len(uids), have=len(uids), ready=ready)
+        return result
 
 
 def name_node(group: str, number: int, naming: int) -> str:

@@ -40,7 +40,7 @@ class ChurnStandIn:
         view = StandInView(
             now=cluster.timestamp,
             capacity=capacity,
-            class_of={pod.uid: scheduler.class_of(pod) for pod in cluster.pods.values()},
+            class_of=scheduler.class_of,
             pods_on={name: cluster.pods_on(name) for name in cluster.nodes},
             waiting=cluster.waiting,
             pdbs=PdbIndex.from_pdbs(cluster.budgets),

@@ -206,6 +206,7 @@ class ReplayCluster(ChurnCluster):
             self._sums, self._budgets = ReplicaSums(self._keys_of), None
             self._counted_budgets = {rule.key: with_counts(rule, expected=0, ready=0) for rule in rules}
             self._counted_owners.clear()
+            self._changed_workloads.update(dict.fromkeys(self.workloads))
 
     def _find_budgets(self, sample: PodInfo) -> tuple[str, ...]:
         index = self._rule_index
@@ -241,7 +242,7 @@ class ReplayCluster(ChurnCluster):
     def _count_changes(self) -> None:
         """Brings the counts of owners and budgets up to date."""
         sums = self._sums
-        for key in sums.count_changes(self.workloads):
+        for key in sums.count_changes(self.workloads, self._changed_workloads):
             one = sums.sums.get(key, NO_PODS)
             if isinstance(key, str):
                 self._counted_budgets[key] = with_counts(self._rules[key], expected=one.wanted, ready=one.ready)
@@ -251,6 +252,7 @@ class ReplayCluster(ChurnCluster):
                 self._counted_owners[key] = ReplicaCounts(wanted=wanted, have=one.have, ready=one.ready)
             else:
                 del self._counted_owners[key]
+        self._changed_workloads.clear()
 
     def _keys_of(self, slot: str) -> Iterator[SumKey]:
         """Yields the owners and the budgets for which the pods of the slot count."""
@@ -271,9 +273,9 @@ class ReplayCluster(ChurnCluster):
         return self._counted_owners
 
     @property
-    def top_owners(self) -> dict[OwnerKey, OwnerKey]:
+    def top_owners(self) -> Mapping[OwnerKey, OwnerKey]:
         """ReplicaSet → Deployment."""
-        return dict(self.recorded_top_owners)
+        return self.recorded_top_owners
 
     def count_evictions(self) -> Counter[str]:
         """Returns workload → how many of its pods were evicted. A ReplicaSet counts for its Deployment."""

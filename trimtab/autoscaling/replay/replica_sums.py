@@ -33,35 +33,33 @@ class ReplicaSums:
     _counted: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Workload → its wanted, present and ready pods when they were last counted."""
 
-    def count_changes(self, workloads: Mapping[str, ChurningWorkload]) -> set[SumKey]:
-        """Counts the workloads that have changed since the last call, and returns the keys whose sums changed. A key
-        without a workload has no sum."""
+    def count_changes(self, workloads: Mapping[str, ChurningWorkload], names: Iterable[str]) -> set[SumKey]:
+        """Counts again the workloads of these names, and returns the keys whose sums changed. A key without a workload
+        has no sum."""
         counted, changed = self._counted, set[SumKey]()
-        for name, workload in workloads.items():
-            counts = (workload.wanted, len(workload.pods), workload.ready)
-            before = counted.get(name)
-            if counts != before:
-                self._add(name, counts, before or (0, 0, 0), before is None, changed)
-                counted[name] = counts
-        if len(counted) > len(workloads):
-            for name in [name for name in counted if name not in workloads]:
-                self._add(name, (0, 0, 0), counted.pop(name), -1, changed)
+        for name in names:
+            workload, before = workloads.get(name), counted.pop(name, None)
+            if workload is not None:
+                counted[name] = (workload.wanted, len(workload.pods), workload.ready)
+            if counted.get(name) != before:
+                self._add(name, counted.get(name), before, changed)
         return changed
 
     def _add(
         self,
         name: str,
-        counts: tuple[int, int, int],
-        before: tuple[int, int, int],
-        workloads: int,
+        counts: tuple[int, int, int] | None,
+        before: tuple[int, int, int] | None,
         changed: set[SumKey],
     ) -> None:
+        wanted, have, ready = counts or (0, 0, 0)
+        former_wanted, former_have, former_ready = before or (0, 0, 0)
         for key in self.keys_of(name):
             one = self.sums.setdefault(key, ReplicaSum())
-            one.wanted += counts[0] - before[0]
-            one.have += counts[1] - before[1]
-            one.ready += counts[2] - before[2]
-            one.workloads += workloads
+            one.wanted += wanted - former_wanted
+            one.have += have - former_have
+            one.ready += ready - former_ready
+            one.workloads += (counts is not None) - (before is not None)
             if not one.workloads:
                 del self.sums[key]
             changed.add(key)

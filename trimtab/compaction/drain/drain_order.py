@@ -22,7 +22,7 @@ def order_drains(view: ClusterView) -> list[tuple[NodeInfo, DrainAnnotation | Un
         move.uid for _, annotation in drains if isinstance(annotation, DrainAnnotation) for move in annotation.moves
     ]
     largest: dict[str, tuple[int, int]] = {}
-    for pod in [pod for uid in uids if (pod := view.inventory.pods_by_uid.get(uid)) is not None]:
+    for pod in [pod for uid in uids if (pod := view.inventory.pod_index.by_uid.get(uid)) is not None]:
         requests = pod.requirements.requests
         if not isinstance(requests, Unreadable):
             amounts = (requests.get("cpu", 0), requests.get("memory", 0))

@@ -58,7 +58,7 @@ class MovesByOthers:
         cordoned = {name for name, node in nodes.items() if node.is_cordoned and name not in view.annotations.ours}
         if not ends and not cordoned:
             return
-        present = view.inventory.pods_by_uid
+        present = view.inventory.pod_index.by_uid
         for pod in self.previous.pods:
             # From a node that is only cordoned, pods need not go.
             if pod.node in ends or (pod.node in cordoned and not _stays(present.get(pod.uid))):
@@ -75,7 +75,7 @@ def _find_successors(view: ClusterView, departures: Mapping[OwnerKey, Departure]
     young: dict[OwnerKey, list[tuple[Seconds, str]]] = {}
     remaining: dict[OwnerKey, int] = {}
     for owner, departure in departures.items():
-        for pod in view.inventory.pods_by_owner.get(owner, ()):
+        for pod in view.inventory.pod_index.by_owner.get(owner, ()):
             if pod.uid in departure.uids:
                 remaining[owner] = remaining.get(owner, 0) + (pod.deletion_requested_at is None)
             elif pod.created is not None and pod.created >= departure.since:

@@ -17,7 +17,7 @@ from msgspec.structs import replace as change
 from trimtab.cluster.format_count import format_count
 from trimtab.cluster.node import CANDIDATE_TAINT, NodeInfo, describe_scale_up
 from trimtab.cluster.pdb import PdbIndex
-from trimtab.cluster.pod import CRITICAL_PRIORITY, FINISHED_PHASES, PodInfo
+from trimtab.cluster.pod import CRITICAL_PRIORITY, PodInfo
 from trimtab.cluster.pool import KEEP_ANNOTATION, RENAMED_KEEP, Pool, Precedence
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.timestamps import Seconds
@@ -79,7 +79,7 @@ class DrainPlanner:
     pending_pods: PendingPods = field(init=False)
     pdb_index: PdbIndex = field(init=False)
     eviction_checker: EvictionChecker = field(init=False)
-    pods_on_node: dict[str, list[PodInfo]] = field(init=False)
+    pods_on_node: Mapping[str, Sequence[PodInfo]] = field(init=False)
     """Node → its pods that have not finished."""
     deletions: Mapping[str, str] = field(init=False)
     """Node → pool, for nodes that the autoscaler is removing from pools with `autoscaler: lead`."""
@@ -94,17 +94,14 @@ class DrainPlanner:
     """Drained node → the pod for which it is uncordoned; computed once for all drains."""
 
     def __post_init__(self) -> None:
-        self.workloads = Workloads.count_pods(self.view)
+        self.workloads = Workloads(self.view)
         self.pending_pods = PendingPods(self.view, self.timeouts)
         self.eviction_checker = EvictionChecker.for_inventory(self.view.inventory, self.view.now, self.view.autoscaler)
         self.pdb_index = self.eviction_checker.pdb_index
-        self.pods_on_node = on_node = {node.name: [] for node in self.view.inventory.nodes}
+        self.pods_on_node = self.view.inventory.pod_index.by_node
         self.critical_moves = CriticalMoves(self.view, self.workloads, self.pods_on_node)
         self.spent_disruptions = Counter()
         self.deletions = self.view.autoscaler_deletions
-        for pod in self.view.inventory.pods:
-            if pod.node in on_node and pod.phase not in FINISHED_PHASES:
-                on_node[pod.node].append(pod)
         evicted = self.view.evicted_uids
         for pod in self.view.inventory.pods if evicted or self.deletions else ():
             if pod.deletion_requested_at is None and (pod.uid in evicted or self._is_evicted_soon(pod)):

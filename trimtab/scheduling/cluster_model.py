@@ -180,7 +180,9 @@ def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Ag
     every node has the same ones.
     """
     assumed = inventory.assumed_requests
-    if not assumed or not any(_assumed_resources(pod, assumed) for pod in inventory.pods):
+    # The pods of a workload share their requirements.
+    different = {(id(pod.requirements), pod.is_daemon, pod.is_static): pod for pod in inventory.pods} if assumed else {}
+    if not any(_assumed_resources(pod, assumed) for pod in different.values()):
         return readmitted_requests
 
     def expected(pod: PodInfo) -> Amounts | Unreadable | None:

@@ -23,7 +23,7 @@ from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.pdb import Pdb
+from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
@@ -423,8 +423,13 @@ class ChurnCluster:
     @property
     def budgets(self) -> tuple[Pdb, ...]:
         """The budgets in the order of their names."""
+        return self.budget_index.pdbs
+
+    @property
+    def budget_index(self) -> PdbIndex:
+        """The budgets by what they select."""
         present = map(self._budget_of, (self.workloads[name] for name in sorted(self.workloads)))
-        return tuple(budget for budget in present if budget is not None)
+        return PdbIndex.from_pdbs(budget for budget in present if budget is not None)
 
     def pods_on(self, node: str) -> list[PodInfo]:
         """Returns the pods on the node."""
@@ -438,18 +443,17 @@ class ChurnCluster:
     def read_inventory(self) -> Inventory:
         """Returns the cluster as a planner reads it."""
         if self._inventory is None or self._inventory[0] != self.version:
+            budgets, before = self.budget_index, self._inventory
             inventory = replace(
                 self.base,
                 nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
                 pods=tuple([self.pods[uid] for uid in self._uids]),
-                pdbs=self.budgets,
+                pdbs=budgets.pdbs,
                 owners={**self.base.owners, **self._count_replicas()},
             )
-            if self._inventory is not None:
-                changes = {uid: self.pods.get(uid) for uid in self._changed}
-                inventory.with_pod_index(self._inventory[1].pod_index.with_changes(changes))
-            self._changed.clear()
-            self._inventory = self.version, inventory
+            changes, self._changed = {uid: self.pods.get(uid) for uid in self._changed}, {}
+            pods = None if before is None else before[1].pod_index.with_changes(changes)
+            self._inventory = self.version, inventory.with_indexes(pods, budgets)
         return self._inventory[1]
 
     def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:

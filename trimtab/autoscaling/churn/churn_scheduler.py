@@ -45,6 +45,10 @@ class ChurnScheduler:
     """Node → (by how much its taints raise its rank, its allocatable amounts of the main resources, at least 1)."""
     _ranks: list[int] = field(default_factory=list)
     """Node → its rank as it is; the lowest comes first (see `_rank_of`). No pod gives it a lower one."""
+    _grown: list[int] = field(default_factory=list)
+    """The nodes that may have got room since the capacity was counted, in the order of time."""
+    _full_since: dict[int, int] = field(default_factory=dict)
+    """Number of a class for which no node had room → how long `_grown` was then."""
 
     def know(self, pod: PodInfo) -> None:
         """Adds what this pod requests to what is known."""
@@ -68,6 +72,8 @@ class ChurnScheduler:
                 capacity.add_pod(class_of(pod), numbers[pod.node])
         self._shapes = [self._shape_of(node) for node in range(len(model.nodes))]
         self._ranks = [self._rank_of(node) for node in range(len(model.nodes))]
+        self._grown.clear()
+        self._full_since.clear()
         self.is_outdated = False
 
     def replace_node(self, before: NodeInfo | None, node: NodeInfo) -> None:
@@ -80,6 +86,7 @@ class ChurnScheduler:
         else:
             self.capacity.replace_node(number, node)
             self._shapes[number] = self._shape_of(number)
+            self._grown.append(number)
             self._ranks[number] = self._rank_of(number)
 
     def class_of(self, pod: PodInfo) -> PodClass:
@@ -89,18 +96,25 @@ class ChurnScheduler:
     def choose_node(self, pod: PodInfo) -> str:
         """Returns the node that the pod gets, and counts the pod there; "" if it fits on none."""
         capacity, pod_class = self.capacity, self.class_of(pod)
-        best, best_rank = -1, NO_RANK
-        for number, least_rank in enumerate(self._ranks):
+        best, best_rank, ranks = -1, NO_RANK, self._ranks
+        for number in self._nodes_to_try(pod_class):
             # Nearly all nodes are ruled out by the rank that they would have without the pod.
-            if least_rank < best_rank:
+            if ranks[number] < best_rank:
                 rank = self._rank_of(number, pod_class.major, pod_class.minor)
                 if rank < best_rank and fits_on_node(capacity, pod_class, number):
                     best, best_rank = number, rank
         if best < 0:
+            self._full_since[pod_class.number] = len(self._grown)
             return ""
         capacity.add_pod(pod_class, best)
-        self._ranks[best] = best_rank
+        ranks[best] = best_rank
         return capacity.world.nodes[best].name
+
+    def _nodes_to_try(self, pod_class: PodClass) -> Iterable[int]:
+        """Returns the nodes that may have room, in their order. Where no node had room for the class before, only what
+        has changed since does, unless other pods decide, too."""
+        since = None if pod_class.has_constraints else self._full_since.get(pod_class.number)
+        return range(len(self._ranks)) if since is None else sorted({*self._grown[since:]})
 
     def remove_pod(self, pod: PodInfo) -> None:
         """Frees what the pod requests on its node."""
@@ -108,6 +122,7 @@ class ChurnScheduler:
         if number is not None:
             self.capacity.remove_pod(self.class_of(pod), number)
             self._ranks[number] = self._rank_of(number)
+            self._grown.append(number)
 
     def _rank_of(self, number: int, major: int = 0, minor: int = 0) -> int:
         """Returns the rank of a node once a pod that requests these amounts is on it: fewer PreferNoSchedule taints

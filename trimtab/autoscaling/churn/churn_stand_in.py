@@ -20,7 +20,6 @@ from trimtab.autoscaling.churn.stand_in_view import (
 )
 from trimtab.cluster.autoscaler_flags import DELAY_AFTER_ADD, UNNEEDED_TIME
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
-from trimtab.cluster.pdb import PdbIndex
 
 MAX_GROUP_SIZE = 10_000
 
@@ -43,7 +42,7 @@ class ChurnStandIn:
             class_of=scheduler.class_of,
             pods_on={name: cluster.pods_on(name) for name in cluster.nodes},
             waiting=cluster.waiting,
-            pdbs=PdbIndex.from_pdbs(cluster.budgets),
+            pdbs=cluster.budget_index,
             coming=tuple(cluster.templates[group] for group in cluster.coming),
         )
         scan = scan_cluster(self.state, view, self.flags, cluster.templates)

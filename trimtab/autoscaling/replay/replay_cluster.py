@@ -217,11 +217,6 @@ class ReplayCluster(ChurnCluster):
         pass
 
     @property
-    def budgets(self) -> tuple[Pdb, ...]:
-        """The budgets in the order of their names."""
-        return self.budget_index.pdbs
-
-    @property
     def budget_index(self) -> PdbIndex:
         """The budgets, with what they select."""
         self._count_changes()

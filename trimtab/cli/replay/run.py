@@ -124,23 +124,46 @@ def _replay_stretch(
     on_second: Callable[[int], None],
     times: ClusterTimes,
 ) -> None:
-    variant = result.variant
+    cluster = start_cluster(world, stretch, result.variant, times)
+    run_cluster(cluster, result.variant, steps, on_second)
+    add_history(result.outcome, cluster.history, stretch.begin, stretch.end, cluster.group_of_node)
+    result.evicted += cluster.count_evictions()
+
+
+def start_cluster(
+    world: ReplayWorld,
+    stretch: Stretch,
+    variant: ReplayVariant,
+    times: ClusterTimes = ClusterTimes(),  # noqa: B008  a frozen value
+    cluster_type: type[ReplayCluster] = ReplayCluster,
+    scheduler_type: type[ReplayScheduler] = ReplayScheduler,
+) -> ReplayCluster:
+    """Returns the cluster at the beginning of the stretch."""
     pods = [*stretch.samples.values(), *(daemon for daemons in stretch.daemons.values() for daemon in daemons)]
-    cluster = ReplayCluster(
+    return cluster_type(
         Churn(options=ChurnOptions(), workloads=(), events=list_events(stretch, world.top_owners)),
         times,
         epoch=stretch.begin,
         naming=variant.repeat,
-        scheduler=ReplayScheduler(base=world.base, ignores_labels=can_ignore_labels(pods)),
+        scheduler=scheduler_type(base=world.base, ignores_labels=can_ignore_labels(pods)),
         stretch=stretch,
         base=replace(world.base, missing_daemons=()),
         recorded_top_owners=world.top_owners,
         prices=world.prices,
     )
+
+
+def run_cluster(
+    cluster: ReplayCluster,
+    variant: ReplayVariant,
+    steps: ReplaySteps,
+    on_second: Callable[[int], None] = lambda second: None,
+) -> None:
+    """Lets the autoscaler, and the compactor if the variant has one, act until the end of the stretch."""
     stand_in = ChurnStandIn(cluster, StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan))
     actuator = InMemoryActuator(cluster, stand_in.describe_autoscaler, variant.pools)
     loop = build_loop(actuator, plan_seconds=steps.plan, recheck_seconds=20, poll_seconds=steps.poll)
-    end = stretch.end - stretch.begin
+    end = cluster.stretch.end - cluster.stretch.begin
     next_scan, next_round = steps.scan, 0 if variant.pools else end
     scanned_version = -1
     while (second := min(next_scan, next_round)) < end:
@@ -155,5 +178,3 @@ def _replay_stretch(
             next_scan = second + steps.scan
             on_second(second)
     cluster.advance_to(end)
-    add_history(result.outcome, cluster.history, stretch.begin, stretch.end, cluster.group_of_node)
-    result.evicted += cluster.count_evictions()

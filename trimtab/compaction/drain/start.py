@@ -131,11 +131,7 @@ def steps_to_start(
 def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> DrainAnnotation:
     """Returns the annotation for the node of the step; `unit` is the unit of the step's saving."""
     by_uid = view.inventory.pod_index.by_uid
-    pods = {
-        move.uid: pod
-        for move in step.moves
-        if (pod := by_uid.get(move.uid)) is not None and pod.node == step.node
-    }
+    pods = {move.uid: pod for move in step.moves if (pod := by_uid.get(move.uid)) is not None and pod.node == step.node}
     workloads = Workloads(view)
     moves = tuple(
         _pod_to_evict(pods[move.uid], move.turn, workloads, step.groups.get(move.uid, ""))

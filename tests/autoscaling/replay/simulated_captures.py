@@ -1,6 +1,8 @@
 """Captures of a simulated churn: the objects that an API server would list, as `trimtab capture` writes them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +26,16 @@ from trimtab.inputs.capture_series import SeriesFolder
 CLUSTER_UID = "0c7f4a1e-churn"
 
 
-def record_alone(churn: Churn, begin: int, every: int) -> Iterator[tuple[int, bytes]]:
-    """Yields (time, capture) of the churn with the stand-in for the cluster autoscaler alone, from `begin` on."""
-    cluster = ChurnCluster(churn)
-    stand_in = ChurnStandIn(cluster, StandInFlags())
-    scan, bound_at = int(stand_in.flags.scan_seconds), dict[str, int]()
+def record_alone(churn: Churn, begin: int, every: int, scan: int = 10) -> Iterator[tuple[int, bytes]]:
+    """Yields (time, capture) of the churn with the stand-in for the cluster autoscaler alone, from `begin` on. `scan`:
+    the seconds between two of its scans."""
+    cluster, encoder = ChurnCluster(churn), PodEncoder()
+    stand_in, bound_at = ChurnStandIn(cluster, StandInFlags(scan_seconds=scan)), dict[str, int]()
     for second in range(scan, churn.seconds + 1, scan):
         cluster.advance_to(second)
         bound_at = {uid: bound_at.get(uid, EPOCH + second) for uid, pod in cluster.pods.items() if pod.node}
         if second >= begin and (second - begin) % every == 0:
-            yield EPOCH + second, encode_capture_file(list_objects(cluster, bound_at))
+            yield EPOCH + second, encode_capture_file(list_objects(cluster), encoder.encode_pods(cluster, bound_at))
         stand_in.run_scan()
 
 
@@ -55,20 +57,38 @@ def run_alone(churn: Churn) -> list[ChurnRecord]:
     return cluster.history
 
 
-def encode_capture_file(objects: list[dict[str, Any]]) -> bytes:
-    """Returns the objects as a capture file."""
-    body = b",\n".join(msgspec.json.encode(one) for one in objects)
+def encode_capture_file(objects: list[dict[str, Any]], texts: list[bytes] | None = None) -> bytes:
+    """Returns the objects, and the texts of others, as a capture file."""
+    body = b",\n".join([*map(msgspec.json.encode, objects), *(texts or ())])
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + body + b"\n]}\n"
 
 
-def list_objects(cluster: ChurnCluster, bound_at: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Returns the objects of the cluster in memory as an API server lists them. `bound_at`: uid of a pod → when it got
-    its node."""
+@dataclass(slots=True)
+class PodEncoder:
+    """Encodes the pods of the cluster in memory, and those that did not change only once."""
+
+    texts: dict[str, tuple[PodInfo, bytes]] = field(default_factory=dict)
+    """Uid → the pod, and its text."""
+
+    def encode_pods(self, cluster: ChurnCluster, bound_at: Mapping[str, int]) -> list[bytes]:
+        """Returns the text of each pod. `bound_at`: uid of a pod → when it got its node."""
+        before = self.texts
+        self.texts = {
+            uid: before[uid]
+            if uid in before and before[uid][0] is pod
+            else (pod, msgspec.json.encode(pod_object(pod, bound_at.get(uid))))
+            for uid, pod in cluster.pods.items()
+        }
+        return [text for _, text in self.texts.values()]
+
+
+def list_objects(cluster: ChurnCluster) -> list[dict[str, Any]]:
+    """Returns the objects of the cluster in memory, but for its pods, as an API server lists them."""
+    replicas = Counter(pod.owner for pod in cluster.pods.values())
     objects = [
         namespace_object("kube-system", CLUSTER_UID),
         namespace_object(NAMESPACE, "churn"),
         *(node_object(node) for node in cluster.nodes.values()),
-        *(pod_object(pod, bound_at.get(pod.uid)) for pod in cluster.pods.values()),
         *(budget_object(budget) for budget in cluster.budgets),
     ]
     for owner, top in cluster.top_owners.items():
@@ -81,7 +101,7 @@ def list_objects(cluster: ChurnCluster, bound_at: Mapping[str, int]) -> list[dic
                     "name": owner.name,
                     "ownerReferences": [owner_reference("apps/v1", "Deployment", top.name)],
                 },
-                "spec": {"replicas": sum(pod.owner == owner for pod in cluster.pods.values())},
+                "spec": {"replicas": replicas[owner]},
             }
         )
     return objects

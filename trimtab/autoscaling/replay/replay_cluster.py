@@ -79,6 +79,7 @@ class ReplayCluster(ChurnCluster):
                 self._create_pod(self._workload(pod.slot), pod.node if pod.node in self.nodes else "")
         for workload in self.workloads.values():
             workload.wanted = len(workload.pods)
+        self._changed_workloads.update(dict.fromkeys(self.workloads))
         self.settle()
 
     # ── the demand ───────────────────────────────────────────────────────────────────────────────────
@@ -108,12 +109,14 @@ class ReplayCluster(ChurnCluster):
     def _workload(self, slot: str) -> ChurningWorkload:
         workload = self.workloads.get(slot)
         if workload is None:
+            # A former workload of the slot counted for the budgets of its time.
+            self._count_changes()
             sample = self.stretch.samples[slot]
             is_job = sample.owner is not None and sample.owner.kind == JOB
             workload = self.workloads[slot] = ChurningWorkload(
                 slot, sample.requirements, len(self._budgets_of), wanted=0, is_job=is_job
             )
-            self._budgets_of[slot] = self._find_budgets(sample)
+            self._budgets_of[slot] = _find_budgets(self._rule_index, sample)
         return workload
 
     def _create_pod(self, workload: ChurningWorkload, node: str = "") -> None:
@@ -189,29 +192,34 @@ class ReplayCluster(ChurnCluster):
     # ── budgets ──────────────────────────────────────────────────────────────────────────────────────
     def _take_budgets(self) -> None:
         """Takes over what budgets said until now."""
-        changes, has_changed = self.stretch.budgets, False
+        changes, changed = self.stretch.budgets, dict[str, Pdb | None]()
         while self._next_budget < len(changes) and changes[self._next_budget][0] <= self.timestamp:
-            _, key, budget = changes[self._next_budget]
+            _, key, changed[key] = changes[self._next_budget]
             self._next_budget += 1
-            has_changed = True
-            if budget is None:
-                self._rules.pop(key, None)
-            else:
-                self._rules[key] = budget
-        if has_changed:
+        if changed:
             self.version += 1
-            rules = [self._rules[key] for key in sorted(self._rules)]
-            self._rule_index = PdbIndex.from_pdbs(rules)
-            self._budgets_of = {slot: self._find_budgets(self.stretch.samples[slot]) for slot in self._budgets_of}
-            self._sums, self._budgets = ReplicaSums(self._keys_of), None
-            self._counted_budgets = {rule.key: with_counts(rule, expected=0, ready=0) for rule in rules}
-            self._counted_owners.clear()
-            self._changed_workloads.update(dict.fromkeys(self.workloads))
+            self._count_changes()
+            self._change_rules(changed)
 
-    def _find_budgets(self, sample: PodInfo) -> tuple[str, ...]:
-        index = self._rule_index
-        numbers = index.matching_numbers(sample.namespace, sample.requirements.labels)
-        return tuple(index.pdbs[number].key for number in numbers)
+    def _change_rules(self, changed: Mapping[str, Pdb | None]) -> None:
+        """Takes over new rules, key → budget, or None for one that is gone."""
+        rules = {key: rule for key, rule in {**self._rules, **changed}.items() if rule is not None}
+        self._rules = {key: rules[key] for key in sorted(rules)}
+        self._rule_index, self._budgets = PdbIndex.from_pdbs(self._rules.values()), None
+        new = PdbIndex.from_pdbs([rule for rule in changed.values() if rule is not None])
+        for slot in self.workloads:
+            before = self._budgets_of[slot]
+            others = [key for key in before if key not in changed]
+            present = (*others, *_find_budgets(new, self.stretch.samples[slot]))
+            if present != before:
+                self._sums.forget_workload(slot)
+                self._budgets_of[slot] = present
+                self._changed_workloads[slot] = None
+        for key, rule in changed.items():
+            self._counted_budgets.pop(key, None)
+            if rule is not None:
+                one = self._sums.sums.get(key, NO_PODS)
+                self._counted_budgets[key] = with_counts(rule, expected=one.wanted, ready=one.ready)
 
     def _see_budget(self, workload: ChurningWorkload) -> None:
         pass
@@ -246,7 +254,7 @@ class ReplayCluster(ChurnCluster):
                 wanted = None if key.kind == JOB else one.wanted
                 self._counted_owners[key] = ReplicaCounts(wanted=wanted, have=one.have, ready=one.ready)
             else:
-                del self._counted_owners[key]
+                self._counted_owners.pop(key, None)
         self._changed_workloads.clear()
 
     def _keys_of(self, slot: str) -> Iterator[SumKey]:
@@ -281,6 +289,10 @@ class ReplayCluster(ChurnCluster):
                 seen.add(record.uid)
                 evicted[describe_slot(self.stretch, record.workload, self.recorded_top_owners)] += 1
         return evicted
+
+
+def _find_budgets(index: PdbIndex, sample: PodInfo) -> tuple[str, ...]:
+    return tuple(index.pdbs[n].key for n in index.matching_numbers(sample.namespace, sample.requirements.labels))
 
 
 def describe_slot(stretch: Stretch, slot: str, top_owners: Mapping[OwnerKey, OwnerKey]) -> str:

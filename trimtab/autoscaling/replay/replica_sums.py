@@ -45,6 +45,12 @@ class ReplicaSums:
                 self._add(name, counted.get(name), before, changed)
         return changed
 
+    def forget_workload(self, name: str) -> None:
+        """Counts the workload no longer, until it is counted again."""
+        before = self._counted.pop(name, None)
+        if before is not None:
+            self._add(name, None, before, set())
+
     def _add(
         self,
         name: str,

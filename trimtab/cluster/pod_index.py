@@ -21,7 +21,7 @@ class PodIndex:
     by_owner: dict[OwnerKey, list[PodInfo]] = field(default_factory=dict)
     """Owner → its pods; pods without an owner are left out."""
     by_node: dict[str, list[PodInfo]] = field(default_factory=dict)
-    """Node → its pods that have not finished; pods without a node are left out."""
+    """Node → its pods that have not finished; "" → those that have no node."""
 
     @classmethod
     def from_pods(cls, pods: Iterable[PodInfo]) -> PodIndex:
@@ -31,12 +31,14 @@ class PodIndex:
         by_owner, by_node = index.by_owner, index.by_node
         last, siblings = None, list[PodInfo]()
         for pod in pods:
+            owner = pod.owner
             # Pods are sorted by name, so those of one owner follow each other.
-            if pod.owner is not last and (last := pod.owner) is not None:
-                siblings = by_owner.setdefault(last, [])
-            if last is not None:
+            if owner is not last and owner is not None:
+                siblings = by_owner.setdefault(owner, [])
+            last = owner
+            if owner is not None:
                 siblings.append(pod)
-            if pod.node and pod.phase not in FINISHED_PHASES:
+            if pod.phase not in FINISHED_PHASES:
                 on_node = by_node.get(pod.node)
                 if on_node is None:
                     by_node[pod.node] = [pod]
@@ -62,7 +64,6 @@ class PodIndex:
                     owners.setdefault(pod.owner, []).append(pod)
                 if pod.phase not in FINISHED_PHASES:
                     nodes.setdefault(pod.node, []).append(pod)
-        nodes.pop("", None)
         _replace_pods(index.by_owner, changes, owners)
         _replace_pods(index.by_node, changes, nodes)
         return index

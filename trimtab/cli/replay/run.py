@@ -16,6 +16,7 @@ from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replay_cluster import ReplayCluster
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pool import Pool
 from trimtab.compactor.in_memory import InMemoryActuator, build_loop
@@ -153,6 +154,7 @@ def start_cluster(
     )
 
 
+@without_garbage_collection()
 def run_cluster(
     cluster: ReplayCluster,
     variant: ReplayVariant,

@@ -12,8 +12,8 @@ of four hours takes half an hour. A run is kept in build/bench-replay, and not r
 
 Last, a week of 300 nodes is recorded, with a capture every five minutes, and `trimtab replay` runs with all its
 variants: how long that takes, and the time of the cpu of all its processes. Because this depends on the machine, a day
-of one variant is also divided by what reading a day takes (`week_day_ratio`). `BENCH_REPLAY_PARTS` names the parts to
-measure; `BENCH_REPLAY_WEEK` a folder with captures, in place of a recorded week.
+of one variant is also divided by what reading a day takes (`week_day_ratio`). The week is kept in build/bench-replay,
+too. `BENCH_REPLAY_PARTS` names the parts to measure.
 
 It ends with `RESULT saved_error=… eviction_error=… single_saved_error=… single_eviction_error=… run_spread=…
 pod_states=… read_s=… read_mib=… week_s=… week_cpu_s=… week_day_ratio=… week_mib=…` and more of the week, where errors
@@ -35,7 +35,7 @@ import msgspec
 
 from tests.autoscaling.replay.simulated_captures import CLUSTER_UID, encode_capture_file, namespace_object
 from tests.bench.replay_error import ReplayError, measure_error
-from tests.bench.replay_week import measure_week, write_week
+from tests.bench.replay_week import measure_week, record_week
 from tests.bench.results import choose_parts, choose_size, read_knob, report_result
 from trimtab.autoscaling.churn.churn_script import ChurnOptions, draw_churn
 from trimtab.autoscaling.churn.pod_shapes import generate_shapes
@@ -52,7 +52,6 @@ ROUNDS, PODS, NODES = choose_size((100, 5000, 300), (10, 5000, 300))
 """Captures, pods in each of them, nodes: each pod is another one in each capture."""
 PARTS = choose_parts("BENCH_REPLAY_PARTS", "error,read,week")
 WEEK_HOURS = choose_size(168.5, 6.5)
-WEEK_FOLDER = read_knob("BENCH_REPLAY_WEEK", "")
 MAX_SAVED_ERROR, MAX_EVICTION_ERROR, MAX_READ_MIB = 0.10, 0.20, 1024
 
 
@@ -95,11 +94,7 @@ def _add_reading(figures: list[str], broken: dict[str, object]) -> None:
 
 
 def _add_week(figures: list[str], broken: dict[str, object]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(WEEK_FOLDER or folder)
-        if not WEEK_FOLDER:
-            write_week(path, WEEK_HOURS)
-        cost = measure_week(path)
+    cost = measure_week(record_week(WEEK_HOURS))
     figures.append(
         f"week_days={cost.days:.1f} week_nodes={cost.nodes:.0f} week_pod_states={cost.pod_states} "
         f"week_s={cost.wall_seconds:.0f} week_cpu_s={cost.cpu_seconds:.0f} week_read_cpu_s={cost.read_cpu_seconds:.1f} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -10,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.autoscaling.replay.simulated_captures import record_alone
+from tests.bench.results import ROOT
 from trimtab.autoscaling.churn.churn_script import ChurnOptions, draw_churn
 from trimtab.autoscaling.churn.pod_shapes import generate_shapes
 from trimtab.cli.replay.recorded_world import read_recording
 from trimtab.inputs.capture_series import SeriesFolder, find_series_files
 from trimtab.machines.prices import PriceFile
 
+FOLDER = ROOT / "build" / "bench-replay"
 EVERY_SECONDS = 300
 BEGIN_SECONDS = 1800
 CORES = 2450.0
@@ -48,12 +51,19 @@ class WeekCost:
         return (self.cpu_seconds - self.read_cpu_seconds) / VARIANTS / self.read_cpu_seconds
 
 
-def write_week(path: Path, hours: float) -> None:
-    """Writes captures of a churn of so many hours, one every five minutes."""
-    folder = SeriesFolder(path, EVERY_SECONDS)
+def record_week(hours: float) -> Path:
+    """Returns the folder with captures of a churn of so many hours, one every five minutes. It is written if it is not
+    there yet."""
+    path = FOLDER / f"week-{hours:g}-hours"
+    if path.is_dir():
+        return path
+    unfinished = path.with_name(f"{path.name}-unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    folder = SeriesFolder(unfinished, EVERY_SECONDS)
     churn = draw_churn(ChurnOptions(hours=hours, cores=CORES, wave_hours=24.0, seed=3), generate_shapes())
     for at, content in record_alone(churn, BEGIN_SECONDS, EVERY_SECONDS, SCAN_SECONDS):
         folder.append_round(at, content)
+    return unfinished.rename(path)
 
 
 def measure_week(path: Path) -> WeekCost:

@@ -54,6 +54,17 @@ def test_a_new_pod_gets_the_place_of_the_scheduler_and_not_the_recorded_one() ->
     assert places(cluster) == ["a", "b"]
 
 
+def test_a_pod_that_found_no_node_gets_one_that_is_uncordoned() -> None:
+    first = [node("a"), pod("p1", "a")]
+    cluster = replay(first, [*first, pod("p2", "a", created=100)])
+    cluster.set_node(replace(cluster.nodes["a"], is_cordoned=True))
+    cluster.advance_to(200)
+    assert places(cluster) == ["", "a"]
+    cluster.set_node(replace(cluster.nodes["a"], is_cordoned=False))
+    cluster.settle()
+    assert places(cluster) == ["a", "a"]
+
+
 def test_each_node_has_its_daemons_and_a_new_node_those_of_its_group() -> None:
     cluster = replay([node("a"), pod("p1", "a"), pod("log", "a", owner=("DaemonSet", "log"))])
     cluster.order_node("web")

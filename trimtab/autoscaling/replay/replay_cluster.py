@@ -16,12 +16,13 @@ from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.cluster.api.meta import change
 from trimtab.cluster.cluster_state import ReplicaCounts
-from trimtab.cluster.kinds import JOB
-from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, NodeInfo
+from trimtab.cluster.kinds import DEPLOYMENT, JOB
+from trimtab.cluster.node import AUTOSCALER_TAINTS, CANDIDATE_TAINT, HOSTNAME_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.timestamps import Seconds
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class ReplayCluster(ChurnCluster):
     _budgets_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Slot → the budgets that select its pods."""
     _next_budget: int = 0
+    _known_workloads: int = 0
+    """How many workloads there were: two of them never share a number, because pods with equal ones count as alike."""
     _daemon_requirements: dict[OwnerKey | str, SchedulingRequirements] = field(default_factory=dict)
     _group_daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
     _recorded_names: dict[str, list[str]] = field(default_factory=dict)
@@ -84,8 +87,10 @@ class ReplayCluster(ChurnCluster):
             self._happen_to_node(event)
 
     def _choose_node(self, event: ChurnEvent) -> str:
-        """Returns the node to which it happens: the recorded one, or another one of its group that takes pods."""
-        if event.workload in self.nodes:
+        """Returns the node to which it happens: the recorded one, or another one of its group that takes pods. A node
+        that another one empties is not cordoned: the end of that cordon would give it back."""
+        recorded = self.nodes.get(event.workload)
+        if recorded is not None and (recorded.is_staying or event.kind is not ChurnKind.CORDON):
             return event.workload
         group = next((life.group for life in self.stretch.nodes if life.node.name == event.workload), "")
         alike = [
@@ -101,8 +106,9 @@ class ReplayCluster(ChurnCluster):
             sample = self.stretch.samples[slot]
             is_job = sample.owner is not None and sample.owner.kind == JOB
             workload = self.workloads[slot] = ChurningWorkload(
-                slot, sample.requirements, len(self._budgets_of), wanted=0, is_job=is_job
+                slot, sample.requirements, self._known_workloads, wanted=0, is_job=is_job
             )
+            self._known_workloads += 1
             self._budgets_of[slot] = self._find_budgets(sample)
         return workload
 
@@ -225,9 +231,24 @@ class ReplayCluster(ChurnCluster):
             budget.allows_eviction(pod_is_ready=pod.is_ready) for budget in self.budgets if budget.key in keys
         )
 
-    def scale_workload(self, name: str, before: int, replicas: int) -> bool:
-        """Returns False: only the recording decides how many replicas there are."""
-        return False
+    def scale_workload(self, deployment: str, before: int, replicas: int) -> bool:
+        """Gives the Deployment (namespace/name) this number of replicas until the recording gives it another one;
+        returns False if its present number is not `before`. The number of its largest ReplicaSet changes."""
+        slots = [
+            workload for workload in self.workloads.values() if workload.wanted and self._is_of(workload, deployment)
+        ]
+        largest = max(slots, key=lambda workload: (workload.wanted, workload.number), default=None)
+        if largest is None or sum(workload.wanted for workload in slots) != before:
+            return False
+        largest.wanted = max(0, largest.wanted + replicas - before)
+        self._reconcile(largest.name)
+        self.settle()
+        return True
+
+    def _is_of(self, workload: ChurningWorkload, deployment: str) -> bool:
+        owner = self.stretch.samples[workload.name].owner
+        top = self.recorded_top_owners.get(owner) if owner is not None else None
+        return top is not None and top.kind == DEPLOYMENT and f"{top.namespace}/{top.name}" == deployment
 
     # ── what others see ──────────────────────────────────────────────────────────────────────────────
     def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
@@ -302,6 +323,18 @@ def _share_of(amount: int | str, whole: int) -> int:
 def make_templates(stretch: Stretch) -> dict[str, NodeInfo]:
     """Returns group → a new node of it: like the latest one that was seen, without what it got later."""
     return {life.group: _as_new(life.first, life.group) for life in sorted(stretch.nodes, key=lambda one: one.begin)}
+
+
+def list_unneeded(stretch: Stretch) -> dict[str, Seconds]:
+    """Returns node → since when the recorded autoscaler had not needed it when the stretch began. The value of its soft
+    taint is that time; where it says none, the stretch's beginning counts."""
+    unneeded: dict[str, Seconds] = {}
+    for life in stretch.nodes:
+        taint = next((taint for taint in life.first.taints if taint.key == CANDIDATE_TAINT), None)
+        if life.is_initial and taint is not None:
+            since = int(taint.value) if taint.value.isdecimal() else stretch.begin
+            unneeded[life.node.name] = min(since, stretch.begin)
+    return unneeded
 
 
 def _as_found(node: NodeInfo, group: str) -> NodeInfo:

@@ -10,10 +10,11 @@ from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
+from trimtab.autoscaling.churn.stand_in_view import StandInState
 from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history, average_outcomes
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster
+from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, list_unneeded
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.owner import OwnerKey
@@ -133,11 +134,14 @@ def _replay_stretch(
         naming=variant.repeat,
         scheduler=ReplayScheduler(base=world.base, ignores_labels=can_ignore_labels(pods)),
         stretch=stretch,
-        base=replace(world.base, missing_daemons=()),
+        # The recording says when an autoscaler changed a count; while the replay gives a Deployment a second pod, none
+        # answers, so the count itself is raised.
+        base=replace(world.base, missing_daemons=(), deployments=replace(world.base.deployments, autoscalers=())),
         recorded_top_owners=world.top_owners,
         prices=world.prices,
     )
-    stand_in = ChurnStandIn(cluster, StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan))
+    flags = StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan)
+    stand_in = ChurnStandIn(cluster, flags, StandInState(unneeded=list_unneeded(stretch)))
     actuator = InMemoryActuator(cluster, stand_in.describe_autoscaler, variant.pools)
     loop = build_loop(actuator, plan_seconds=steps.plan, recheck_seconds=20, poll_seconds=steps.poll)
     end = stretch.end - stretch.begin
@@ -148,8 +152,11 @@ def _replay_stretch(
         if second == next_round:
             next_round = second + max(1, round(loop.run_round()))
         if second == next_scan:
-            # Nothing follows from a scan of the same cluster but that time passes, which matters to unneeded nodes.
-            if cluster.version != scanned_version or stand_in.state.unneeded or stand_in.state.unremovable:
+            # Nothing follows from a scan of the same cluster but that time passes, which matters to unneeded nodes,
+            # to drains, and to new pods, for which no node is bought in their first seconds.
+            state = stand_in.state
+            is_timed = state.unneeded or state.unremovable or state.draining or cluster.waiting
+            if cluster.version != scanned_version or is_timed:
                 stand_in.run_scan()
                 scanned_version = cluster.version
             next_scan = second + steps.scan

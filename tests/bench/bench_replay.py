@@ -1,4 +1,4 @@
-"""How far is a replay from a run, and what does it cost to read a week? `make bench-replay`, 40 minutes of a core.
+"""How far is a replay from a run, and what does it cost to read a week? `make bench-replay`, 15 minutes of a core.
 
 The same churn is simulated without and with Trimtab. A replay from captures of the run without, one each minute,
 predicts what the run with Trimtab saves and evicts. A run is chaotic: which of two equal nodes a pod gets decides, an
@@ -41,9 +41,12 @@ from trimtab.cli.replay.recorded_world import read_recording
 from trimtab.inputs.capture_series import SeriesFolder, find_series_files
 from trimtab.machines.prices import PriceFile
 
-HOURS, EVERY_SECONDS = choose_size(10.0, 2.0), 60
+HOURS, EVERY_SECONDS = choose_size(20.0, 2.0), 60
+STEP_SECONDS, WAVE_HOURS = 20, 10.0
+"""One thing changes every 20 seconds, in days of ten hours. With the churn's default, which is twice as fast, a pair of
+runs of the same CPU time says a third as much: what Trimtab saves is less, and luck is more."""
 SEEDS = tuple(map(int, read_knob("BENCH_REPLAY_SEEDS", choose_size("1,2,3", "1")).split(",")))
-REPEATS = int(read_knob("BENCH_REPLAY_REPEATS", choose_size("24", "2")))
+REPEATS = int(read_knob("BENCH_REPLAY_REPEATS", choose_size("4", "2")))
 PROCESSES = int(os.environ.get("BENCH_REPLAY_PROCESSES", "2"))
 """How many repeats run at a time."""
 IS_LIVE = read_knob("BENCH_REPLAY_LIVE", "0") != "0"
@@ -51,8 +54,8 @@ LIVE_HOURS = float(read_knob("BENCH_REPLAY_LIVE_HOURS", choose_size("4", "1")))
 ROUNDS, PODS, NODES = choose_size((100, 5000, 300), (10, 5000, 300))
 """Captures, pods in each of them, nodes: each pod is another one in each capture."""
 MAX_SAVED_ERROR, MAX_EVICTION_ERROR, MAX_READ_MIB = 0.10, 0.20, 1024
-MAX_NOISE = 0.05
-"""With a larger standard error, the bounds of the errors would be a matter of luck."""
+MAX_NOISE = 0.5
+"""The largest standard error of an error, as a share of its bound: with a larger one, luck decides."""
 
 
 def main() -> None:
@@ -65,13 +68,14 @@ def main() -> None:
         line = [sys.executable, "-m", "tests.bench.bench_replay", "read", folder]
         cost = json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
     spread = max(one.run_spread for one in errors)
-    noise = max(max(one.saved_noise, one.eviction_noise) for one in errors)
+    saved_noise, eviction_noise = max(one.saved_noise for one in errors), max(one.eviction_noise for one in errors)
+    noise = max(saved_noise / MAX_SAVED_ERROR, eviction_noise / MAX_EVICTION_ERROR)
     saved = max(abs(one.saved_error) for one in errors)
     evictions = max(abs(one.eviction_error) for one in errors)
     report_result(
         "replay",
-        f"saved_error={saved:.3f} saved_noise={max(one.saved_noise for one in errors):.3f} "
-        f"eviction_error={evictions:.3f} eviction_noise={max(one.eviction_noise for one in errors):.3f} "
+        f"saved_error={saved:.3f} saved_noise={saved_noise:.3f} "
+        f"eviction_error={evictions:.3f} eviction_noise={eviction_noise:.3f} "
         f"single_saved_error={max(one.single_saved_error for one in errors):.3f} "
         f"single_eviction_error={max(one.single_eviction_error for one in errors):.3f} "
         f"run_spread={spread:.3f} pod_states={cost['states']} "
@@ -93,7 +97,8 @@ def _measure_seed(seed: int) -> ReplayError:
         options = ChurnOptions(seed=seed, hours=LIVE_HOURS, warm_up_seconds=300, rest_seconds=600)
         one = measure_live_error(draw_churn(options, generate_shapes()), EVERY_SECONDS, FOLDER, REPEATS)
     else:
-        one = _repeat_runs(draw_churn(ChurnOptions(seed=seed, hours=HOURS), generate_shapes()))
+        options = ChurnOptions(seed=seed, hours=HOURS, step_seconds=STEP_SECONDS, wave_hours=WAVE_HOURS)
+        one = _repeat_runs(draw_churn(options, generate_shapes()))
     print(
         f"seed {seed}: {one.saved:.1f} of {one.core_hours:.0f} core hours saved, {one.predicted:.1f} predicted "
         f"({one.saved_error:+.1%} ± {one.saved_noise:.1%}); {one.evictions:.0f} evictions, "

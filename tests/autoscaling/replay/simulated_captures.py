@@ -10,7 +10,7 @@ import msgspec
 
 from trimtab.autoscaling.churn.churn_cluster import EPOCH, ChurnCluster
 from trimtab.autoscaling.churn.churn_history import ChurnRecord
-from trimtab.autoscaling.churn.churn_objects import NAMESPACE
+from trimtab.autoscaling.churn.churn_objects import NAMESPACE, ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions, draw_churn
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.pod_shapes import generate_shapes
@@ -128,7 +128,19 @@ def list_other_objects(cluster: ChurnCluster) -> list[dict[str, Any]]:
                 "spec": {"replicas": replicas[owner]},
             }
         )
-    return objects
+    return [*objects, *(deployment_object(one) for one in cluster.workloads.values() if not one.is_job)]
+
+
+def deployment_object(workload: ChurningWorkload) -> dict[str, Any]:
+    """Returns a Deployment of the churn. Its status counts pods of the present template as updated."""
+    updated = sum(generation == workload.generation for generation in workload.pods.values())
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": NAMESPACE, "name": workload.name, "generation": 1},
+        "spec": {"replicas": workload.wanted},
+        "status": {"observedGeneration": 1, "replicas": len(workload.pods), "updatedReplicas": updated},
+    }
 
 
 def namespace_object(name: str, uid: str) -> dict[str, Any]:

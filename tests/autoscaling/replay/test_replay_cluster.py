@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from tests.autoscaling.replay.simulated_captures import owner_reference
@@ -11,11 +12,20 @@ from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, list_unneeded, make_templates, with_counts
+from trimtab.autoscaling.replay.replay_cluster import (
+    ReplayCluster,
+    list_unneeded,
+    make_templates,
+    settle_deployments,
+    with_counts,
+)
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import read_documents
 
 BUDGET = Pdb(
     namespace="shop",
@@ -220,3 +230,42 @@ def test_a_node_that_is_being_emptied_is_not_cordoned_by_a_user() -> None:
     assert cluster.nodes["a"].is_cordoned
     cluster.advance_to(700)
     assert cluster.nodes["a"].is_cordoned
+
+
+def deployment(name: str, replicas: int, *, updated: int = 0) -> Object:
+    return {
+        "kind": "Deployment",
+        "metadata": {"namespace": "shop", "name": name, "generation": 3},
+        "spec": {"replicas": replicas},
+        "status": {"observedGeneration": 2, "replicas": replicas + 1, "updatedReplicas": updated},
+    }
+
+
+def budget(name: str) -> Object:
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"namespace": "shop", "name": name},
+        "spec": {"selector": {}, "maxUnavailable": 1},
+    }
+
+
+def test_a_budget_expects_what_the_deployment_wants_while_a_rollout_adds_pods() -> None:
+    new = pod("p3", "a", owner=("ReplicaSet", "web-2"))
+    sets = [replica_set("web-1", "web"), replica_set("web-2", "web")]
+    recorder = record([node("a"), pod("p1", "a"), pod("p2", "a"), new, *sets, deployment("web", 2), budget("web")])
+    cluster = start(recorder.stretches[0], recorder.top_owners)
+    (one,) = cluster.budgets
+    assert (one.expected, one.healthy, one.allowed) == (2, 3, 2)
+    assert cluster.read_inventory().owners[OwnerKey("shop", "Deployment", "web")].wanted == 2
+
+
+def test_a_deployment_is_not_for_ever_in_the_rollout_with_which_the_recording_ends() -> None:
+    recorder = record([node("a"), pod("p1", "a"), replica_set("web-1", "web"), deployment("web", 2, updated=1)])
+    documents = read_documents("captures", msgspec.json.encode({"kind": "List", "items": [deployment("web", 2)]}))
+    last = snapshot_inventory(build_snapshot(list(documents.documents)).snapshot, ()).deployments
+    key = OwnerKey("shop", "Deployment", "web")
+    before, after = last.find(key), settle_deployments(last).find(key)
+    assert before is not None
+    assert after is not None
+    assert (before.is_rolling, after.is_rolling, after.available) == (True, False, 2)
+    assert [count for _, _, count in recorder.stretches[0].counts] == [2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from zlib import crc32
@@ -14,7 +14,7 @@ from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.cluster.api.meta import change
+from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.cluster_state import ReplicaCounts
 from trimtab.cluster.kinds import DEPLOYMENT, JOB
 from trimtab.cluster.node import AUTOSCALER_TAINTS, CANDIDATE_TAINT, HOSTNAME_LABEL, NodeInfo
@@ -22,6 +22,7 @@ from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.scalable_deployments import ScalableDeployments
 from trimtab.cluster.timestamps import Seconds
 
 
@@ -42,6 +43,9 @@ class ReplayCluster(ChurnCluster):
     _budgets_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Slot → the budgets that select its pods."""
     _next_budget: int = 0
+    _next_count: int = 0
+    _counts: dict[OwnerKey, int] = field(default_factory=dict)
+    """Deployment → how many pods the recording says that it wants now."""
     _known_workloads: int = 0
     """How many workloads there were: two of them never share a number, because pods with equal ones count as alike."""
     _daemon_requirements: dict[OwnerKey | str, SchedulingRequirements] = field(default_factory=dict)
@@ -185,6 +189,11 @@ class ReplayCluster(ChurnCluster):
     # ── budgets ──────────────────────────────────────────────────────────────────────────────────────
     def _take_budgets(self) -> None:
         """Takes over what budgets said until now."""
+        counts = self.stretch.counts
+        while self._next_count < len(counts) and counts[self._next_count][0] <= self.timestamp:
+            _, deployment, count = counts[self._next_count]
+            self._next_count += 1
+            self._counts[deployment] = count
         changes, has_changed = self.stretch.budgets, False
         while self._next_budget < len(changes) and changes[self._next_budget][0] <= self.timestamp:
             _, key, budget = changes[self._next_budget]
@@ -218,9 +227,25 @@ class ReplayCluster(ChurnCluster):
                 for key in keys:
                     expected[key] += workload.wanted
                     ready[key] += healthy
+        for _, slot, excess in self._list_rollouts():
+            for key in self._budgets_of.get(slot, ()):
+                expected[key] -= excess
         return tuple(
             with_counts(self._rules[key], expected=expected[key], ready=ready[key]) for key in sorted(self._rules)
         )
+
+    def _list_rollouts(self) -> Iterator[tuple[OwnerKey, str, int]]:
+        """Yields the Deployments of which a rollout is in progress: (Deployment, one of its slots, how many pods the
+        slots want beyond what the Deployment does). The disruption controller counts what the Deployment wants."""
+        slots: dict[OwnerKey, list[str]] = defaultdict(list)
+        for slot, workload in self.workloads.items():
+            deployment = self._deployment_of(slot) if workload.wanted else None
+            if deployment is not None and deployment in self._counts:
+                slots[deployment].append(slot)
+        for deployment, own in slots.items():
+            excess = sum(self.workloads[slot].wanted for slot in own) - self._counts[deployment]
+            if len(own) > 1 and excess > 0:
+                yield deployment, own[0], excess
 
     def _allows_eviction(self, pod: PodInfo, workload: str) -> bool:
         keys = self._budgets_of.get(workload, ())
@@ -234,21 +259,22 @@ class ReplayCluster(ChurnCluster):
     def scale_workload(self, deployment: str, before: int, replicas: int) -> bool:
         """Gives the Deployment (namespace/name) this number of replicas until the recording gives it another one;
         returns False if its present number is not `before`. The number of its largest ReplicaSet changes."""
-        slots = [
-            workload for workload in self.workloads.values() if workload.wanted and self._is_of(workload, deployment)
-        ]
+        namespace, _, name = deployment.partition("/")
+        key = OwnerKey(namespace, DEPLOYMENT, name)
+        slots = [workload for slot, workload in self.workloads.items() if self._deployment_of(slot) == key]
         largest = max(slots, key=lambda workload: (workload.wanted, workload.number), default=None)
-        if largest is None or sum(workload.wanted for workload in slots) != before:
+        if largest is None or self._count_replicas()[key].wanted != before:
             return False
         largest.wanted = max(0, largest.wanted + replicas - before)
         self._reconcile(largest.name)
         self.settle()
         return True
 
-    def _is_of(self, workload: ChurningWorkload, deployment: str) -> bool:
-        owner = self.stretch.samples[workload.name].owner
+    def _deployment_of(self, slot: str) -> OwnerKey | None:
+        """Returns the Deployment that the slot, a ReplicaSet, belongs to; None if it belongs to none."""
+        owner = self.stretch.samples[slot].owner
         top = self.recorded_top_owners.get(owner) if owner is not None else None
-        return top is not None and top.kind == DEPLOYMENT and f"{top.namespace}/{top.name}" == deployment
+        return top if top is not None and top.kind == DEPLOYMENT else None
 
     # ── what others see ──────────────────────────────────────────────────────────────────────────────
     def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
@@ -266,6 +292,8 @@ class ReplayCluster(ChurnCluster):
                     counts[0] += workload.wanted
                     counts[1] += len(workload.pods)
                     counts[2] += ready
+        for deployment, _, excess in self._list_rollouts():
+            amounts[deployment][0] -= excess
         return {
             key: ReplicaCounts(wanted=None if job_owners[key] else wanted, have=have, ready=ready)
             for key, (wanted, have, ready) in amounts.items()
@@ -335,6 +363,26 @@ def list_unneeded(stretch: Stretch) -> dict[str, Seconds]:
             since = int(taint.value) if taint.value.isdecimal() else stretch.begin
             unneeded[life.node.name] = min(since, stretch.begin)
     return unneeded
+
+
+def settle_deployments(deployments: ScalableDeployments) -> ScalableDeployments:
+    """Returns the Deployments between two rollouts, and without autoscalers.
+
+    They are known as they were last, which says nothing about an earlier time. The recording says when an autoscaler
+    changed a count; while the replay gives a Deployment a second pod, none answers, so the count itself is raised.
+    """
+    settled = []
+    for shape in deployments.deployments:
+        wanted = value_or(shape.spec.replicas, 1)
+        status = change(
+            shape.status,
+            replicas=wanted,
+            updated_replicas=wanted,
+            available_replicas=wanted,
+            observed_generation=shape.metadata.generation,
+        )
+        settled.append(change(shape, status=status))
+    return replace(deployments, deployments=settled, autoscalers=())
 
 
 def _as_found(node: NodeInfo, group: str) -> NodeInfo:

@@ -14,7 +14,7 @@ from trimtab.autoscaling.churn.stand_in_view import StandInState
 from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history, average_outcomes
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, list_unneeded
+from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, list_unneeded, settle_deployments
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.owner import OwnerKey
@@ -134,9 +134,7 @@ def _replay_stretch(
         naming=variant.repeat,
         scheduler=ReplayScheduler(base=world.base, ignores_labels=can_ignore_labels(pods)),
         stretch=stretch,
-        # The recording says when an autoscaler changed a count; while the replay gives a Deployment a second pod, none
-        # answers, so the count itself is raised.
-        base=replace(world.base, missing_daemons=(), deployments=replace(world.base.deployments, autoscalers=())),
+        base=replace(world.base, missing_daemons=(), deployments=settle_deployments(world.base.deployments)),
         recorded_top_owners=world.top_owners,
         prices=world.prices,
     )

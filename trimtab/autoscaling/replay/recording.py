@@ -100,12 +100,12 @@ class Stretch:
     nodes: list[NodeLife] = field(default_factory=list)
     budgets: list[tuple[Seconds, str, Pdb | None]] = field(default_factory=list)
     """(since when, namespace/name, the budget; None: it is gone)."""
-    counts: list[tuple[Seconds, OwnerKey, int]] = field(default_factory=list)
-    """(since when, Deployment, how many pods it wants)."""
     samples: dict[str, PodInfo] = field(default_factory=dict)
     """Slot → one of its pods, on no node."""
     daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
     """Node → its pods that every node has, or that its kubelet runs by itself."""
+    counts: list[tuple[Seconds, OwnerKey, int]] = field(default_factory=list)
+    """(since when, Deployment, how many pods it wants)."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """A replay that counts everything again whenever it is asked, to compare with a replay that counts what has changed."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, with_counts
@@ -48,9 +49,25 @@ class PlainCluster(ReplayCluster):
             for key in self._budgets_of.get(workload.name, ()):
                 expected[key] += workload.wanted
                 ready[key] += sum(self.pods[uid].is_ready for uid in workload.pods)
+        for _, slot, excess in self._list_rollouts():
+            for key in self._budgets_of.get(slot, ()):
+                expected[key] -= excess
         return PdbIndex.from_pdbs(
             with_counts(self._rules[key], expected=expected[key], ready=ready[key]) for key in sorted(self._rules)
         )
+
+    def _list_rollouts(self) -> Iterator[tuple[OwnerKey, str, int]]:
+        """Yields the Deployments of which a rollout is in progress: (Deployment, one of its slots, how many pods the
+        slots want beyond what the Deployment does). The disruption controller counts what the Deployment wants."""
+        slots: dict[OwnerKey, list[str]] = defaultdict(list)
+        for slot, workload in self.workloads.items():
+            deployment = self._deployment_of(slot) if workload.wanted else None
+            if deployment is not None and deployment in self._counts:
+                slots[deployment].append(slot)
+        for deployment, own in slots.items():
+            excess = sum(self.workloads[slot].wanted for slot in own) - self._counts[deployment]
+            if len(own) > 1 and excess > 0:
+                yield deployment, own[0], excess
 
     def _allows_eviction(self, pod: PodInfo, workload: str) -> bool:
         keys = self._budgets_of.get(workload, ())
@@ -79,4 +96,6 @@ class PlainCluster(ReplayCluster):
                         have=before.have + len(workload.pods),
                         ready=before.ready + sum(self.pods[uid].is_ready for uid in workload.pods),
                     )
+        for deployment, _, excess in self._list_rollouts():
+            owners[deployment] = replace(owners[deployment], wanted=(owners[deployment].wanted or 0) - excess)
         return owners

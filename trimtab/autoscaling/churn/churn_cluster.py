@@ -382,13 +382,14 @@ class ChurnCluster:
         for uid in list(self._pods_on.pop(name)):
             self._remove_pod(uid)
 
-    def scale_workload(self, name: str, before: int, replicas: int) -> bool:
-        """Gives the workload this number of replicas; returns False if its present number is not `before`."""
-        workload = self.workloads.get(name)
+    def scale_workload(self, deployment: str, before: int, replicas: int) -> bool:
+        """Gives the Deployment (namespace/name) this number of replicas; returns False if its present number is not
+        `before`."""
+        workload = self.workloads.get(deployment.partition("/")[2])
         if workload is None or workload.wanted != before:
             return False
         workload.wanted = replicas
-        self._reconcile(name)
+        self._reconcile(workload.name)
         self.settle()
         return True
 

@@ -71,11 +71,11 @@ class ChurningWorkload:
 
 
 def name_node(group: str, number: int, naming: int) -> str:
-    """Returns the name of a node of this group: in the order of the groups and of time for the naming 0, and in an
-    order of its own for another."""
+    """Returns the name of a node of this group. Within a group, names are in the order of time for the naming 0, and in
+    an order of their own for another. The order of the groups stays: their nodes are not equal."""
     if not naming:
         return f"{group}-{number:04d}"
-    return f"{crc32(f'{naming} {group} {number}'.encode()):08x}-{group}-{number:04d}"
+    return f"{group}-{crc32(f'{naming} {group} {number}'.encode()):08x}-{number:04d}"
 
 
 def create_node(machine: ChurnMachine, name: str, created: Seconds) -> NodeInfo:

@@ -18,6 +18,7 @@ from trimtab.autoscaling.churn.stand_in_view import (
     StandInState,
     StandInView,
 )
+from trimtab.cluster.api.meta import change
 from trimtab.cluster.autoscaler_flags import DELAY_AFTER_ADD, UNNEEDED_TIME
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
 
@@ -87,7 +88,8 @@ class ChurnStandIn:
                 for _ in range(count):
                     cluster.order_node(group)
             case MarkCandidate(name, is_candidate):
-                cluster.set_node(objects.with_taint(cluster.nodes[name], objects.CANDIDATE, present=is_candidate))
+                taint = change(objects.CANDIDATE, value=str(cluster.timestamp))
+                cluster.set_node(objects.with_taint(cluster.nodes[name], taint, present=is_candidate))
             case BeginRemoval(name):
                 node = objects.with_taint(cluster.nodes[name], objects.CANDIDATE, present=False)
                 node = objects.with_taint(node, objects.DELETION_TAINT, present=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from zlib import crc32
@@ -15,16 +15,31 @@ from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replica_sums import ReplicaSum, ReplicaSums, SumKey
-from trimtab.cluster.api.meta import change
+from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.cluster_state import ReplicaCounts
-from trimtab.cluster.kinds import JOB
-from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, NodeInfo
+from trimtab.cluster.kinds import DEPLOYMENT, JOB
+from trimtab.cluster.node import AUTOSCALER_TAINTS, CANDIDATE_TAINT, HOSTNAME_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.scalable_deployments import ScalableDeployments
+from trimtab.cluster.timestamps import Seconds
 
 NO_PODS = ReplicaSum()
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A rollout of a Deployment in progress."""
+
+    counted_for: tuple[SumKey, ...] = ()
+    """The Deployment, and the budgets that select its pods."""
+    excess: int = 0
+    """How many pods its ReplicaSets want beyond what the Deployment does."""
+
+
+NO_ROLLOUT = Rollout()
 
 
 @dataclass(slots=True)
@@ -44,12 +59,24 @@ class ReplayCluster(ChurnCluster):
     _budgets_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Slot → the budgets that select its pods."""
     _next_budget: int = 0
+    _next_count: int = 0
+    _counts: dict[OwnerKey, int] = field(default_factory=dict)
+    """Deployment → how many pods the recording says that it wants now."""
+    _changed_counts: dict[OwnerKey, None] = field(default_factory=dict)
+    """The Deployments of which that has changed since it was last counted."""
+    _slots_of: dict[OwnerKey, list[str]] = field(default_factory=dict)
+    """Deployment → its slots."""
     _sums: ReplicaSums = field(init=False)
+    _rollouts: dict[OwnerKey, Rollout] = field(default_factory=dict)
+    _excess: Counter[SumKey] = field(default_factory=Counter)
+    """How many pods less than its workloads an owner or a budget wants, because of rollouts."""
     _counted_budgets: dict[str, Pdb] = field(default_factory=dict)
     """Key → the budget with its status."""
     _counted_owners: dict[OwnerKey, ReplicaCounts] = field(default_factory=dict)
     _budgets: PdbIndex | None = None
     """All budgets with their statuses; None if one has changed since."""
+    _known_workloads: int = 0
+    """How many workloads there were: two of them never share a number, because pods with equal ones count as alike."""
     _daemon_requirements: dict[OwnerKey | str, SchedulingRequirements] = field(default_factory=dict)
     _group_daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
     _recorded_names: dict[str, list[str]] = field(default_factory=dict)
@@ -58,6 +85,10 @@ class ReplayCluster(ChurnCluster):
     def __post_init__(self) -> None:
         stretch = self.stretch
         self._sums = ReplicaSums(self._keys_of)
+        for slot in stretch.samples:
+            deployment = self._deployment_of(slot)
+            if deployment is not None:
+                self._slots_of.setdefault(deployment, []).append(slot)
         self.templates = make_templates(stretch)
         for life in stretch.nodes:
             if life.is_initial and life.node.name not in self.nodes:
@@ -95,8 +126,10 @@ class ReplayCluster(ChurnCluster):
             self._happen_to_node(event)
 
     def _choose_node(self, event: ChurnEvent) -> str:
-        """Returns the node to which it happens: the recorded one, or another one of its group that takes pods."""
-        if event.workload in self.nodes:
+        """Returns the node to which it happens: the recorded one, or another one of its group that takes pods. A node
+        that another one empties is not cordoned: the end of that cordon would give it back."""
+        recorded = self.nodes.get(event.workload)
+        if recorded is not None and (recorded.is_staying or event.kind is not ChurnKind.CORDON):
             return event.workload
         group = next((life.group for life in self.stretch.nodes if life.node.name == event.workload), "")
         alike = [
@@ -114,8 +147,9 @@ class ReplayCluster(ChurnCluster):
             sample = self.stretch.samples[slot]
             is_job = sample.owner is not None and sample.owner.kind == JOB
             workload = self.workloads[slot] = ChurningWorkload(
-                slot, sample.requirements, len(self._budgets_of), wanted=0, is_job=is_job
+                slot, sample.requirements, self._known_workloads, wanted=0, is_job=is_job
             )
+            self._known_workloads += 1
             self._budgets_of[slot] = _find_budgets(self._rule_index, sample)
         return workload
 
@@ -192,6 +226,12 @@ class ReplayCluster(ChurnCluster):
     # ── budgets ──────────────────────────────────────────────────────────────────────────────────────
     def _take_budgets(self) -> None:
         """Takes over what budgets said until now."""
+        counts = self.stretch.counts
+        while self._next_count < len(counts) and counts[self._next_count][0] <= self.timestamp:
+            _, deployment, count = counts[self._next_count]
+            self._counts[deployment] = count
+            self._changed_counts[deployment] = None
+            self._next_count += 1
         changes, changed = self.stretch.budgets, dict[str, Pdb | None]()
         while self._next_budget < len(changes) and changes[self._next_budget][0] <= self.timestamp:
             _, key, changed[key] = changes[self._next_budget]
@@ -218,8 +258,7 @@ class ReplayCluster(ChurnCluster):
         for key, rule in changed.items():
             self._counted_budgets.pop(key, None)
             if rule is not None:
-                one = self._sums.sums.get(key, NO_PODS)
-                self._counted_budgets[key] = with_counts(rule, expected=one.wanted, ready=one.ready)
+                self._count_budget(key, rule)
 
     def _see_budget(self, workload: ChurningWorkload) -> None:
         pass
@@ -244,18 +283,49 @@ class ReplayCluster(ChurnCluster):
 
     def _count_changes(self) -> None:
         """Brings the counts of owners and budgets up to date."""
-        sums = self._sums
-        for key in sums.count_changes(self.workloads, self._changed_workloads):
-            one = sums.sums.get(key, NO_PODS)
-            if isinstance(key, str):
-                self._counted_budgets[key] = with_counts(self._rules[key], expected=one.wanted, ready=one.ready)
+        changed = self._sums.count_changes(self.workloads, self._changed_workloads)
+        deployments = dict(self._changed_counts)
+        for slot in self._changed_workloads:
+            if (deployment := self._deployment_of(slot)) is not None:
+                deployments[deployment] = None
+        for deployment in deployments:
+            changed.update(self._count_rollout(deployment))
+        for key in changed:
+            if isinstance(key, OwnerKey):
+                self._count_owner(key)
+            elif key in self._rules:
+                self._count_budget(key, self._rules[key])
                 self._budgets = None
-            elif one.workloads:
-                wanted = None if key.kind == JOB else one.wanted
-                self._counted_owners[key] = ReplicaCounts(wanted=wanted, have=one.have, ready=one.ready)
-            else:
-                self._counted_owners.pop(key, None)
         self._changed_workloads.clear()
+        self._changed_counts.clear()
+
+    def _count_owner(self, key: OwnerKey) -> None:
+        one = self._sums.sums.get(key)
+        if one is None:
+            self._counted_owners.pop(key, None)
+            return
+        wanted = None if key.kind == JOB else one.wanted - self._excess[key]
+        self._counted_owners[key] = ReplicaCounts(wanted=wanted, have=one.have, ready=one.ready)
+
+    def _count_budget(self, key: str, rule: Pdb) -> None:
+        one = self._sums.sums.get(key, NO_PODS)
+        self._counted_budgets[key] = with_counts(rule, expected=one.wanted - self._excess[key], ready=one.ready)
+
+    def _count_rollout(self, deployment: OwnerKey) -> Iterable[SumKey]:
+        """Returns the keys whose counts change because a rollout of the Deployment began, went on or ended. The
+        disruption controller counts what a Deployment wants; its ReplicaSets want more while a rollout adds pods."""
+        present = [self.workloads[slot] for slot in self._slots_of.get(deployment, ()) if slot in self.workloads]
+        own = sorted((one for one in present if one.wanted), key=lambda one: one.number)
+        excess = sum(one.wanted for one in own) - self._counts.get(deployment, 0)
+        before, rollout = self._rollouts.pop(deployment, NO_ROLLOUT), NO_ROLLOUT
+        if len(own) > 1 and excess > 0 and deployment in self._counts:
+            rollout = self._rollouts[deployment] = Rollout((deployment, *self._budgets_of[own[0].name]), excess)
+        if rollout == before:
+            return ()
+        for one, sign in ((before, -1), (rollout, 1)):
+            for key in one.counted_for:
+                self._excess[key] += sign * one.excess
+        return (*before.counted_for, *rollout.counted_for)
 
     def _keys_of(self, slot: str) -> Iterator[SumKey]:
         """Yields the owners and the budgets for which the pods of the slot count."""
@@ -266,9 +336,25 @@ class ReplayCluster(ChurnCluster):
             if owner in self.recorded_top_owners:
                 yield self.recorded_top_owners[owner]
 
-    def scale_workload(self, name: str, before: int, replicas: int) -> bool:
-        """Returns False: only the recording decides how many replicas there are."""
-        return False
+    def scale_workload(self, deployment: str, before: int, replicas: int) -> bool:
+        """Gives the Deployment (namespace/name) this number of replicas until the recording gives it another one;
+        returns False if its present number is not `before`. The number of its largest ReplicaSet changes."""
+        namespace, _, name = deployment.partition("/")
+        key = OwnerKey(namespace, DEPLOYMENT, name)
+        slots = [workload for slot, workload in self.workloads.items() if self._deployment_of(slot) == key]
+        largest = max(slots, key=lambda workload: (workload.wanted, workload.number), default=None)
+        if largest is None or self._count_replicas()[key].wanted != before:
+            return False
+        largest.wanted = max(0, largest.wanted + replicas - before)
+        self._reconcile(largest.name)
+        self.settle()
+        return True
+
+    def _deployment_of(self, slot: str) -> OwnerKey | None:
+        """Returns the Deployment that the slot, a ReplicaSet, belongs to; None if it belongs to none."""
+        sample = self.stretch.samples.get(slot)
+        top = self.recorded_top_owners.get(sample.owner) if sample is not None and sample.owner is not None else None
+        return top if top is not None and top.kind == DEPLOYMENT else None
 
     # ── what others see ──────────────────────────────────────────────────────────────────────────────
     def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
@@ -331,6 +417,38 @@ def _share_of(amount: int | str, whole: int) -> int:
 def make_templates(stretch: Stretch) -> dict[str, NodeInfo]:
     """Returns group → a new node of it: like the latest one that was seen, without what it got later."""
     return {life.group: _as_new(life.first, life.group) for life in sorted(stretch.nodes, key=lambda one: one.begin)}
+
+
+def list_unneeded(stretch: Stretch) -> dict[str, Seconds]:
+    """Returns node → since when the recorded autoscaler had not needed it when the stretch began. The value of its soft
+    taint is that time; where it says none, the stretch's beginning counts."""
+    unneeded: dict[str, Seconds] = {}
+    for life in stretch.nodes:
+        taint = next((taint for taint in life.first.taints if taint.key == CANDIDATE_TAINT), None)
+        if life.is_initial and taint is not None:
+            since = int(taint.value) if taint.value.isdecimal() else stretch.begin
+            unneeded[life.node.name] = min(since, stretch.begin)
+    return unneeded
+
+
+def settle_deployments(deployments: ScalableDeployments) -> ScalableDeployments:
+    """Returns the Deployments between two rollouts, and without autoscalers.
+
+    They are known as they were last, which says nothing about an earlier time. The recording says when an autoscaler
+    changed a count; while the replay gives a Deployment a second pod, none answers, so the count itself is raised.
+    """
+    settled = []
+    for shape in deployments.deployments:
+        wanted = value_or(shape.spec.replicas, 1)
+        status = change(
+            shape.status,
+            replicas=wanted,
+            updated_replicas=wanted,
+            available_replicas=wanted,
+            observed_generation=shape.metadata.generation,
+        )
+        settled.append(change(shape, status=status))
+    return replace(deployments, deployments=settled, autoscalers=())
 
 
 def _as_found(node: NodeInfo, group: str) -> NodeInfo:

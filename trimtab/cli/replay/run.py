@@ -10,10 +10,11 @@ from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
+from trimtab.autoscaling.churn.stand_in_view import StandInState
 from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history, average_outcomes
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster
+from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, list_unneeded, settle_deployments
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -148,7 +149,7 @@ def start_cluster(
         naming=variant.repeat,
         scheduler=scheduler_type(base=world.base, ignores_labels=can_ignore_labels(pods)),
         stretch=stretch,
-        base=replace(world.base, missing_daemons=()),
+        base=replace(world.base, missing_daemons=(), deployments=settle_deployments(world.base.deployments)),
         recorded_top_owners=world.top_owners,
         prices=world.prices,
     )
@@ -162,7 +163,8 @@ def run_cluster(
     on_second: Callable[[int], None] = lambda second: None,
 ) -> None:
     """Lets the autoscaler, and the compactor if the variant has one, act until the end of the stretch."""
-    stand_in = ChurnStandIn(cluster, StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan))
+    flags = StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan)
+    stand_in = ChurnStandIn(cluster, flags, StandInState(unneeded=list_unneeded(cluster.stretch)))
     actuator = InMemoryActuator(cluster, stand_in.describe_autoscaler, variant.pools)
     loop = build_loop(actuator, plan_seconds=steps.plan, recheck_seconds=20, poll_seconds=steps.poll)
     end = cluster.stretch.end - cluster.stretch.begin
@@ -173,8 +175,11 @@ def run_cluster(
         if second == next_round:
             next_round = second + max(1, round(loop.run_round()))
         if second == next_scan:
-            # Nothing follows from a scan of the same cluster but that time passes, which matters to unneeded nodes.
-            if cluster.version != scanned_version or stand_in.state.unneeded or stand_in.state.unremovable:
+            # Nothing follows from a scan of the same cluster but that time passes, which matters to unneeded nodes,
+            # to drains, and to new pods, for which no node is bought in their first seconds.
+            state = stand_in.state
+            is_timed = state.unneeded or state.unremovable or state.draining or cluster.waiting
+            if cluster.version != scanned_version or is_timed:
                 stand_in.run_scan()
                 scanned_version = cluster.version
             next_scan = second + steps.scan

@@ -2,19 +2,21 @@
 run without.
 
 A run is chaotic: which of two equal nodes a pod gets decides, an hour later, which machine is bought. So the runs are
-repeated with other names of nodes, by which ties fall, and so are the replays. The repeats differ in nothing else.
+repeated with other names of nodes, by which ties fall, and so are the replays. The repeats differ in nothing else, and
+from how far they are from each other follows how exactly the error is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, sqrt
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.autoscaling.replay.simulated_captures import record_alone
+from tests.autoscaling.replay.simulated_captures import record_cluster
 from trimtab.autoscaling.churn.churn_cluster import ChurnCluster
 from trimtab.autoscaling.churn.churn_history import ChurnRecord
 from trimtab.autoscaling.churn.churn_script import Churn
@@ -46,35 +48,64 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayError:
-    """One seed: what was saved and disturbed, in the runs and in the replays."""
+class ReplayedRun:
+    """One churn of one seed, run twice, and replayed."""
 
     without: Figures
     """The run of which captures were taken."""
-    runs: tuple[Figures, ...]
-    """The runs with Trimtab."""
-    replays: tuple[tuple[Figures, Figures], ...]
-    """(without Trimtab, with it) of each replay."""
+    run: Figures
+    """The run with Trimtab."""
+    replay_without: Figures
+    replay: Figures
+    """The replay with Trimtab."""
+
+    @property
+    def saved(self) -> float:
+        """The core hours that the run with Trimtab saved."""
+        return self.without.core_hours - self.run.core_hours
+
+    @property
+    def predicted(self) -> float:
+        """The core hours that the replay with Trimtab saved."""
+        return self.replay_without.core_hours - self.replay.core_hours
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayError:
+    """One seed: what was saved and disturbed, in the runs and in the replays."""
+
+    pairs: tuple[ReplayedRun, ...]
+    """The repeats, which differ in the names of nodes alone."""
+
+    @property
+    def core_hours(self) -> float:
+        """The core hours of the runs without Trimtab, on average."""
+        return mean(one.without.core_hours for one in self.pairs)
+
+    @property
+    def model_error(self) -> float:
+        """The core hours of the replays without Trimtab divided by those of the runs without it, less 1."""
+        return mean(one.replay_without.core_hours for one in self.pairs) / self.core_hours - 1
 
     @property
     def saved(self) -> float:
         """The core hours that the runs with Trimtab save on average."""
-        return self.without.core_hours - mean(one.core_hours for one in self.runs)
+        return mean(one.saved for one in self.pairs)
 
     @property
     def predicted(self) -> float:
         """The core hours that the replays save on average."""
-        return mean(alone.core_hours - one.core_hours for alone, one in self.replays)
+        return mean(one.predicted for one in self.pairs)
 
     @property
     def evictions(self) -> float:
         """The evictions of the runs with Trimtab, on average."""
-        return mean(one.evictions for one in self.runs)
+        return mean(one.run.evictions for one in self.pairs)
 
     @property
     def predicted_evictions(self) -> float:
         """The evictions of the replays with Trimtab, on average."""
-        return mean(one.evictions for _, one in self.replays)
+        return mean(one.replay.evictions for one in self.pairs)
 
     @property
     def saved_error(self) -> float:
@@ -87,43 +118,62 @@ class ReplayError:
         return self.predicted_evictions / self.evictions - 1
 
     @property
+    def saved_noise(self) -> float:
+        """The standard error of `saved_error`: by so much it differs between bench runs that differ in the names of
+        nodes alone."""
+        return _standard_error([one.predicted - one.saved * (1 + self.saved_error) for one in self.pairs]) / self.saved
+
+    @property
+    def eviction_noise(self) -> float:
+        """The standard error of `eviction_error`."""
+        factor = 1 + self.eviction_error
+        rests = [one.replay.evictions - one.run.evictions * factor for one in self.pairs]
+        return _standard_error(rests) / self.evictions
+
+    @property
     def single_saved_error(self) -> float:
-        """How much more one of the replays saves than the runs on average, at most."""
-        return max(alone.core_hours - one.core_hours for alone, one in self.replays) / self.saved - 1
+        """By which share the saving of one replay differs from that of the runs on average, at most."""
+        return max(abs(one.predicted / self.saved - 1) for one in self.pairs)
 
     @property
     def single_eviction_error(self) -> float:
-        """How many more evictions one of the replays has than the runs on average, at most, as a share."""
-        return max(one.evictions for _, one in self.replays) / self.evictions - 1
+        """By which share the evictions of one replay differ from those of the runs on average, at most."""
+        return max(abs(one.replay.evictions / self.evictions - 1) for one in self.pairs)
 
     @property
     def run_spread(self) -> float:
         """How far the saving of one of the runs is from their average, at most."""
-        return max(abs(self.without.core_hours - one.core_hours - self.saved) for one in self.runs) / self.saved
+        return max(abs(one.saved / self.saved - 1) for one in self.pairs)
 
 
-def measure_error(churn: Churn, every: int, repeats: int) -> ReplayError:
-    """Returns the error of replays from captures of this interval, in seconds."""
+def _standard_error(amounts: Sequence[float]) -> float:
+    """Returns the standard error of the mean of these amounts; infinite for a single one."""
+    return stdev(amounts) / sqrt(len(amounts)) if len(amounts) > 1 else inf
+
+
+def replay_run(churn: Churn, every: int, naming: int) -> ReplayedRun:
+    """Returns a pair of runs, without Trimtab and with it, and one replay of captures of the run without. `every`: the
+    seconds between two captures; `naming`: which names nodes get."""
+    cluster = ChurnCluster(churn, naming=naming)
     with TemporaryDirectory() as path:
         folder = SeriesFolder(Path(path), every)
-        for at, content in record_alone(churn, BEGIN, every):
+        for at, content in record_cluster(cluster, BEGIN, every):
             folder.append_round(at, content)
         recorded = read_recording(find_series_files([path]), PriceFile({}, {}))
-    return ReplayError(
-        without=Figures.of(judge(run_churn(churn, with_trimtab=False), churn)),
-        runs=tuple(Figures.of(judge(run_churn(churn, naming), churn)) for naming in range(repeats)),
-        replays=repeat_replay(recorded, repeats),
+    replay_without, replay = repeat_replay(recorded, naming)
+    return ReplayedRun(
+        without=Figures.of(judge(cluster.history, churn)),
+        run=Figures.of(judge(run_churn(churn, naming), churn)),
+        replay_without=replay_without,
+        replay=replay,
     )
 
 
-def repeat_replay(recorded: RecordedWorld, repeats: int) -> tuple[tuple[Figures, Figures], ...]:
-    """Returns (without Trimtab, with it) of each replay."""
-    return tuple(
-        (
-            Figures.of(_replay(recorded, ReplayVariant(name="alone", repeat=naming))),
-            Figures.of(_replay(recorded, ReplayVariant(name="with", pools=(POOL,), repeat=naming))),
-        )
-        for naming in range(repeats)
+def repeat_replay(recorded: RecordedWorld, naming: int) -> tuple[Figures, Figures]:
+    """Returns (without Trimtab, with it) of one replay."""
+    return (
+        Figures.of(_replay(recorded, ReplayVariant(name="alone", repeat=naming))),
+        Figures.of(_replay(recorded, ReplayVariant(name="with", pools=(POOL,), repeat=naming))),
     )
 
 
@@ -144,8 +194,8 @@ def _shift(record: ChurnRecord, begin: float) -> Any:
     return type(record)(**{**values, "at": max(0.0, record.at - begin)})
 
 
-def run_churn(churn: Churn, naming: int = 0, *, with_trimtab: bool = True) -> list[ChurnRecord]:
-    """Returns the history of the churn with the stand-in, and with the compactor in addition."""
+def run_churn(churn: Churn, naming: int = 0) -> list[ChurnRecord]:
+    """Returns the history of the churn with the stand-in and the compactor."""
     cluster = ChurnCluster(churn, naming=naming)
     stand_in, times = ChurnStandIn(cluster, StandInFlags()), CompactorTimes()
     loop = build_loop(
@@ -154,7 +204,7 @@ def run_churn(churn: Churn, naming: int = 0, *, with_trimtab: bool = True) -> li
         recheck_seconds=times.recheck,
         poll_seconds=times.poll,
     )
-    next_scan, next_round = 10, BEGIN if with_trimtab else churn.seconds + 1
+    next_scan, next_round = 10, BEGIN
     while (second := min(next_scan, next_round)) <= churn.seconds:
         cluster.advance_to(second)
         if second == next_round:

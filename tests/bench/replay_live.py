@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.bench_churn import SPEED, run_live
-from tests.bench.replay_error import Figures, ReplayError, judge, repeat_replay
+from tests.bench.replay_error import Figures, ReplayedRun, ReplayError, judge, repeat_replay
 from tests.bench.results import ROOT
 from trimtab.autoscaling.churn.churn_script import Churn
 from trimtab.autoscaling.replay.recording import NodeLife, PodLife, Stretch
@@ -39,9 +39,15 @@ def measure_live_error(churn: Churn, every: int, folder: Path, repeats: int) -> 
     stretched = stretch_recording(recorded, SPEED)
     with_trimtab = _run_once(captures.with_suffix(".follow.json"), churn, None, every, begin=without["begin"])
     return ReplayError(
-        without=Figures(without["core_hours"], without["evictions"]),
-        runs=(Figures(with_trimtab["core_hours"], with_trimtab["evictions"]),),
-        replays=repeat_replay(stretched, repeats),
+        tuple(
+            ReplayedRun(
+                without=Figures(without["core_hours"], without["evictions"]),
+                run=Figures(with_trimtab["core_hours"], with_trimtab["evictions"]),
+                replay_without=replay_without,
+                replay=replay,
+            )
+            for replay_without, replay in (repeat_replay(stretched, naming) for naming in range(repeats))
+        )
     )
 
 

@@ -6,7 +6,7 @@ from tests.autoscaling.replay.simulated_captures import record_alone
 from trimtab.autoscaling.churn.churn_script import ChurnOptions, draw_churn
 from trimtab.autoscaling.churn.pod_shapes import generate_shapes
 from trimtab.cli.replay import parallel
-from trimtab.cli.replay.parallel import choose_processes, replay_variants
+from trimtab.cli.replay.parallel import choose_processes, order_by_work, replay_variants
 from trimtab.cli.replay.recorded_world import RecordedWorld, read_recording
 from trimtab.cli.replay.replay_captures import list_variants
 from trimtab.cli.replay.run import ReplaySteps
@@ -48,6 +48,12 @@ def test_without_further_processes_all_happens_in_this_one(
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", refuse)
     variants = list(list_variants(recorded, ("careful",), (0.5,)))
     assert [one.variant for one in replay_variants(recorded.world, variants, STEPS, 2)] == variants
+
+
+def test_what_is_most_work_begins_first(recorded: RecordedWorld) -> None:
+    variants = list(list_variants(recorded, ("careful", "keen"), (0.5, 0.7)))
+    names = [variants[number].name for number in order_by_work(variants)]
+    assert names == ["Trimtab keen", "Trimtab careful", "autoscaler at 70 %", "autoscaler at 50 %"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
+from typing import Self
 
 from trimtab.cluster import node as nodes
 from trimtab.cluster import pdb as budgets
@@ -36,9 +37,10 @@ from trimtab.cluster.job_failures import fails_by_eviction
 from trimtab.cluster.kinds import DAEMON_SET, JOB, POD, GroupKind
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey, controller_key, reference_to
-from trimtab.cluster.pdb import Pdb
+from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pod_groups import PodLeaders
+from trimtab.cluster.pod_index import PodIndex
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.resources import Amounts
 from trimtab.cluster.scalable_deployments import ScalableDeployments
@@ -246,6 +248,28 @@ class Inventory:
     """The DaemonSets that are about to create further pods."""
     notes: tuple[str, ...] = ()
     """Sentences about what is unusual in the snapshot."""
+    _pod_indexes: list[PodIndex] = field(init=False, default_factory=list, repr=False)
+    _pdb_indexes: list[PdbIndex] = field(init=False, default_factory=list, repr=False)
+
+    @property
+    def pod_index(self) -> PodIndex:
+        """The pods by uid, by owner and by node. It is made when it is first needed."""
+        if not self._pod_indexes:
+            self._pod_indexes.append(PodIndex.from_pods(self.pods))
+        return self._pod_indexes[0]
+
+    @property
+    def pdb_index(self) -> PdbIndex:
+        """The budgets by what they select. It is made when it is first needed."""
+        if not self._pdb_indexes:
+            self._pdb_indexes.append(PdbIndex.from_pdbs(self.pdbs))
+        return self._pdb_indexes[0]
+
+    def with_indexes(self, pods: PodIndex | None, pdbs: PdbIndex | None) -> Self:
+        """Returns this inventory, with the indexes that its pods and budgets are known to have; None: not known."""
+        self._pod_indexes[:] = [] if pods is None else [pods]
+        self._pdb_indexes[:] = [] if pdbs is None else [pdbs]
+        return self
 
     @property
     def machines(self) -> tuple[NodeInfo, ...]:

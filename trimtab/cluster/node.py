@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from trimtab.cluster.api.core import Node as Shape
 from trimtab.cluster.api.core import RuntimeHandlerFeatures, Taint
@@ -288,10 +289,15 @@ def _short_name(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2].lower()
 
 
+@lru_cache(maxsize=1_000)
+def _gce_machine_of(group: str) -> re.Pattern[str]:
+    return re.compile(re.escape(group.removesuffix("-grp")) + GCE_MACHINE_SUFFIX)
+
+
 def _names_group(node: NodeInfo, name: str) -> bool:
     if not name:
         return False
-    machine = re.compile(re.escape(name.removesuffix("-grp")) + GCE_MACHINE_SUFFIX)
+    machine = _gce_machine_of(name)
     address = node.provider_id.lower().split("/")
     if name in address or any(machine.fullmatch(part) for part in address):
         return True

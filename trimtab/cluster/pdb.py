@@ -125,6 +125,10 @@ class PdbIndex:
                 index.by_namespace[budget.namespace].append(number)
         return index
 
+    def with_statuses(self, budgets: tuple[Pdb, ...]) -> PdbIndex:
+        """Returns an index of the same budgets with other statuses, in the same order."""
+        return PdbIndex(budgets, self.by_label, self.by_namespace)
+
     def matching_numbers(self, namespace: str, labels: Labels) -> tuple[int, ...]:
         """Returns the numbers of the budgets that select a pod with these labels. An invalid selector counts as
         selecting every pod, so that its pods are not evicted by mistake."""

@@ -111,7 +111,7 @@ class EvictionChecker:
         """Returns the checker for an inventory. `now` is None if the time is unknown; rules that need the time are then
         skipped."""
         rules = RulesOfNodes(inventory.nodes, autoscaler)
-        return cls(inventory, PdbIndex.from_pdbs(inventory.pdbs), now, rules, ledger, pools)
+        return cls(inventory, inventory.pdb_index, now, rules, ledger, pools)
 
     def count_replicas(self, pod: PodInfo) -> int:
         """Returns the number of existing pods of the pod's owner. It is used for owners that are not in the

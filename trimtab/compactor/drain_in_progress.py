@@ -51,7 +51,8 @@ class DrainInProgress:
         if not self.is_emptying:
             return True
         leaving = {move.uid for move in self.annotation.moves}
-        return not any(pod.uid in leaving and not pod.is_finished for pod in self.view.inventory.pods)
+        pods = self.view.inventory.pod_index.by_uid
+        return all(uid not in pods or pods[uid].is_finished for uid in leaving)
 
     def surges_in(self, state: PoolState) -> tuple[str, ...]:
         """Returns the Deployments to which this drain has given a second replica, or was about to give one."""

@@ -85,7 +85,7 @@ class Drainer:
         """Returns the drains in progress, according to the annotations on the nodes."""
         active = [drain for drain in drains_in(view) if self._is_known(drain)]
         emptying = [drain for drain in active if drain.is_emptying]
-        pods = {pod.uid: pod for pod in view.inventory.pods if pod.node}
+        pods = view.inventory.pod_index.by_uid
         stopping = frozenset(
             drain.node.name
             for drain in emptying
@@ -94,9 +94,6 @@ class Drainer:
             )
         )
         ordered = drains_of_orders(self.pool_states.state_of(ORDERS).orders, view)
-        # Pool → the number of pods that its drains still have to evict.
-        is_moving = bool(emptying or ordered)
-        uids = {pod.uid for pod in view.inventory.pods if not is_gone(pod, view)} if is_moving else set()
         annotations = [*(drain.annotation for drain in emptying), *ordered.values()]
         return ActiveDrains(
             emptying={
@@ -106,7 +103,12 @@ class Drainer:
             stopping=stopping,
             emptied={drain.node.name: drain.pool for drain in active if not drain.is_emptying},
             deleted=view.autoscaler_deletions,
-            owed=Counter(one.pool for one in annotations for move in (*one.moves, *one.companions) if move.uid in uids),
+            owed=Counter(
+                one.pool
+                for one in annotations
+                for move in (*one.moves, *one.companions)
+                if (pod := pods.get(move.uid)) is not None and not is_gone(pod, view)
+            ),
         )
 
     def executed_seconds(self, view: ClusterView, now: float) -> dict[str, float]:
@@ -126,10 +128,11 @@ class Drainer:
 
     def settle_flight(self, view: ClusterView, now: float) -> frozenset[str]:
         """Returns the uids of evicted pods that the view still shows unchanged, and forgets the other evicted pods."""
-        existing = {pod.uid for pod in view.inventory.pods if pod.deletion_requested_at is None}
-        self.evicted_at = {
-            uid: at for uid, at in self.evicted_at.items() if uid in existing and now - at < self.unobserved_seconds
-        }
+        pods = view.inventory.pod_index.by_uid
+        evicted = {uid: at for uid, at in self.evicted_at.items() if now - at < self.unobserved_seconds}
+        uids = evicted.keys() | self.rejected_uids
+        existing = {uid for uid in uids if uid in pods and pods[uid].deletion_requested_at is None}
+        self.evicted_at = {uid: at for uid, at in evicted.items() if uid in existing}
         self.steps.forget_past_waits(now)
         self.rejected_uids &= existing
         return frozenset(self.evicted_at)

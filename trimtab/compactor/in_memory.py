@@ -65,8 +65,8 @@ class ClusterInMemory(Protocol):
     def evict_pod(self, uid: str) -> bool:
         """Evicts the pod; returns False if a budget refuses it."""
 
-    def scale_workload(self, name: str, before: int, replicas: int) -> bool:
-        """Gives the workload this number of replicas; returns False if it did not."""
+    def scale_workload(self, deployment: str, before: int, replicas: int) -> bool:
+        """Gives the Deployment (namespace/name) this number of replicas; returns False if it did not."""
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class InMemoryActuator:
         return EvictionResponse(became=EvictionResult.EVICTED)
 
     def scale_deployment(self, deployment: str, before: int, replicas: int) -> bool:
-        return self.cluster.scale_workload(deployment.partition("/")[2], before, replicas)
+        return self.cluster.scale_workload(deployment, before, replicas)
 
     def set_min_replicas(self, autoscaler: str, before: int, minimum: int) -> bool:
         return False

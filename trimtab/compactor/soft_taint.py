@@ -69,7 +69,12 @@ class SoftTaints:
         """
         collector = ErrorCollector()
         existing = [node for node in view.inventory.nodes if node.removal_taint is None]
-        differing = [node for node in existing if _own_keys(node, view.namespace) != self._wanted_keys(node, view)]
+        chosen = self.planned_nodes | self.reserved_nodes
+        differing = [
+            node
+            for node in existing
+            if (node.taints or node.name in chosen) and _own_keys(node, view.namespace) != self._wanted_keys(node, view)
+        ]
         # First the nodes that pods may use again, then those that are drained, which have the most taints.
         differing.sort(key=lambda node: _WRITE_ORDER.index(self._wanted_keys(node, view)))
         for node in differing[:MAX_WRITES]:

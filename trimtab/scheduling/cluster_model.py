@@ -5,7 +5,7 @@ finished; pods without a node are listed separately. `FreeCapacity` is the only 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from trimtab.cluster.cluster_state import DaemonPods, Inventory, ReservedPods
@@ -180,7 +180,9 @@ def _with_assumed(inventory: Inventory, readmitted_requests: Again | None) -> Ag
     every node has the same ones.
     """
     assumed = inventory.assumed_requests
-    if not assumed or not any(_assumed_resources(pod, assumed) for pod in inventory.pods):
+    # The pods of a workload share their requirements.
+    different = {(id(pod.requirements), pod.is_daemon, pod.is_static): pod for pod in inventory.pods} if assumed else {}
+    if not any(_assumed_resources(pod, assumed) for pod in different.values()):
         return readmitted_requests
 
     def expected(pod: PodInfo) -> Amounts | Unreadable | None:
@@ -312,6 +314,16 @@ def _close_nodes(model: ClusterModel) -> None:
         model.closed_nodes[number] = 1
 
 
+def with_node(model: ClusterModel, number: int, node: NodeInfo) -> ClusterModel:
+    """Returns the model with this node in the place of one that differs from it at most in whether it receives pods,
+    and in what decides nothing about pods (see `is_alike_to_pods`)."""
+    nodes, closed_nodes = list(model.nodes), bytearray(model.closed_nodes)
+    nodes[number] = node
+    closed_nodes[number] = not node.is_staying or number in model.unreadable_nodes
+    inventory = replace(model.inventory, nodes=tuple(nodes))
+    return replace(model, inventory=inventory, nodes=inventory.nodes, closed_nodes=closed_nodes)
+
+
 class SavedCapacity(NamedTuple):
     """A copy of everything in a `FreeCapacity` that can change."""
 
@@ -352,6 +364,11 @@ class FreeCapacity:
         self.draining_nodes: set[int] = set()
         """Nodes that the plan cordons: they stay domains, except for spreads with nodeTaintsPolicy Honor."""
         self._domains = [g.domain_of if not g.is_counted_per_node else range(len(model.nodes)) for g in model.groups]
+
+    def replace_node(self, number: int, node: NodeInfo) -> None:
+        """Takes over a node in the place of a similar one, as `with_node` does."""
+        self.world = with_node(self.world, number, node)
+        self.closed_nodes[number] = self.world.closed_nodes[number]
 
     def reserve_growth(self) -> None:
         """Subtracts from the free capacity the amounts by which the requests of pods that stay may grow."""

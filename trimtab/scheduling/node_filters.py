@@ -10,13 +10,14 @@ Two more functions check pods for what these filters cannot judge:
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import LabelSelector, SelectorRequirement, UnsetType, value_or
 from trimtab.cluster.api.pod import NodeSelector, NodeSelectorTerm, Toleration
 from trimtab.cluster.claims import Claim
 from trimtab.cluster.cluster_state import Inventory
-from trimtab.cluster.node import NodeInfo
+from trimtab.cluster.node import DELETION_TAINTS, NodeInfo
 from trimtab.cluster.pod import COPIED_LABELS, SchedulingRequirements
 from trimtab.cluster.reason import Reason
 from trimtab.cluster.selectors import requirement_matches
@@ -168,3 +169,20 @@ def shared_exclusive_claims(inventory: Inventory) -> Mapping[tuple[str, str], st
 
 def _is_exclusive(claim: Claim) -> bool:
     return claim.is_single_pod or claim.is_single_node
+
+
+_CHANGING_FIELDS = frozenset({"annotations", "is_cordoned", "nature", "price", "taints"})
+_LASTING_FIELDS = tuple(one.name for one in fields(NodeInfo) if one.name not in _CHANGING_FIELDS)
+
+
+def is_alike_to_pods(before: NodeInfo, after: NodeInfo) -> bool:
+    """Returns whether the node admits the same pods as before, as long as it receives pods at all. True if all of these
+    hold:
+
+    - nothing else differs than annotations, the price, the cordon and taints;
+    - the taints that reject pods are the same, or that of a node which is being removed was added."""
+    rejecting = [taint for taint in after.taints if taint.effect in REJECTING_EFFECTS]
+    former = [taint for taint in before.taints if taint.effect in REJECTING_EFFECTS]
+    return former == [taint for taint in rejecting if taint in former or taint.key not in DELETION_TAINTS] and all(
+        getattr(before, name) == getattr(after, name) for name in _LASTING_FIELDS
+    )

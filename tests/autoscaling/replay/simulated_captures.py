@@ -1,6 +1,8 @@
 """Captures of a simulated churn: the objects that an API server would list, as `trimtab capture` writes them."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import msgspec
 
 from trimtab.autoscaling.churn.churn_cluster import EPOCH, ChurnCluster
 from trimtab.autoscaling.churn.churn_history import ChurnRecord
-from trimtab.autoscaling.churn.churn_objects import NAMESPACE
+from trimtab.autoscaling.churn.churn_objects import NAMESPACE, ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions, draw_churn
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.pod_shapes import generate_shapes
@@ -24,17 +26,47 @@ from trimtab.inputs.capture_series import SeriesFolder
 CLUSTER_UID = "0c7f4a1e-churn"
 
 
-def record_alone(churn: Churn, begin: int, every: int) -> Iterator[tuple[int, bytes]]:
-    """Yields (time, capture) of the churn with the stand-in for the cluster autoscaler alone, from `begin` on."""
-    cluster = ChurnCluster(churn)
-    stand_in = ChurnStandIn(cluster, StandInFlags())
-    scan, bound_at = int(stand_in.flags.scan_seconds), dict[str, int]()
-    for second in range(scan, churn.seconds + 1, scan):
+def record_alone(churn: Churn, begin: int, every: int, scan: int = 10) -> Iterator[tuple[int, bytes]]:
+    """Yields (time, capture) of the churn with the stand-in for the cluster autoscaler alone, from `begin` on. `scan`:
+    the seconds between two of its scans."""
+    yield from record_cluster(ChurnCluster(churn), begin, every, scan)
+
+
+def record_cluster(cluster: ChurnCluster, begin: int, every: int, scan: int = 10) -> Iterator[tuple[int, bytes]]:
+    """Yields (time, capture) of the churn of this cluster, which is at its beginning, with the stand-in alone. Then the
+    history of the cluster is that of the whole churn. `scan`: the seconds between two scans of the stand-in."""
+    stand_in = ChurnStandIn(cluster, StandInFlags(scan_seconds=scan))
+    bound_at, encoder = dict[str, int](), _TextCache()
+    for second in range(scan, cluster.churn.seconds + 1, scan):
         cluster.advance_to(second)
         bound_at = {uid: bound_at.get(uid, EPOCH + second) for uid, pod in cluster.pods.items() if pod.node}
         if second >= begin and (second - begin) % every == 0:
-            yield EPOCH + second, encode_capture_file(list_objects(cluster, bound_at))
+            yield EPOCH + second, join_capture_file(encoder.encode_objects(cluster, bound_at))
         stand_in.run_scan()
+
+
+@dataclass(slots=True)
+class _TextCache:
+    """Encodes the objects of a cluster in memory; those that have not changed since, only once."""
+
+    texts: dict[str, tuple[object, bytes]] = field(default_factory=dict)
+    """Key → the value that was encoded last, and its text."""
+
+    def encode_objects(self, cluster: ChurnCluster, bound_at: Mapping[str, int]) -> list[bytes]:
+        """Returns the text of each object that an API server lists."""
+        former, self.texts = self.texts, {}
+        for node in cluster.nodes.values():
+            self._take(f"node {node.name}", node, former, lambda node=node: node_object(node))  # type: ignore[misc]
+        for pod in cluster.pods.values():
+            self._take(pod.uid, pod, former, lambda pod=pod: pod_object(pod, bound_at.get(pod.uid)))  # type: ignore[misc]
+        return [*(text for _, text in self.texts.values()), *map(msgspec.json.encode, list_other_objects(cluster))]
+
+    def _take(
+        self, key: str, value: object, former: Mapping[str, tuple[object, bytes]], describe: Callable[[], Any]
+    ) -> None:
+        known = former.get(key)
+        is_known = known is not None and known[0] is value
+        self.texts[key] = known if known is not None and is_known else (value, msgspec.json.encode(describe()))
 
 
 def record_captures(path: Path, hours: float = 1.5, every: int = 60) -> None:
@@ -57,20 +89,33 @@ def run_alone(churn: Churn) -> list[ChurnRecord]:
 
 def encode_capture_file(objects: list[dict[str, Any]]) -> bytes:
     """Returns the objects as a capture file."""
-    body = b",\n".join(msgspec.json.encode(one) for one in objects)
+    return join_capture_file(map(msgspec.json.encode, objects))
+
+
+def join_capture_file(texts: Iterable[bytes]) -> bytes:
+    """Returns the encoded objects as a capture file."""
+    body = b",\n".join(texts)
     return b'{"apiVersion":"v1","kind":"List","items":[\n' + body + b"\n]}\n"
 
 
 def list_objects(cluster: ChurnCluster, bound_at: Mapping[str, int]) -> list[dict[str, Any]]:
     """Returns the objects of the cluster in memory as an API server lists them. `bound_at`: uid of a pod → when it got
     its node."""
+    return [
+        *(node_object(node) for node in cluster.nodes.values()),
+        *(pod_object(pod, bound_at.get(pod.uid)) for pod in cluster.pods.values()),
+        *list_other_objects(cluster),
+    ]
+
+
+def list_other_objects(cluster: ChurnCluster) -> list[dict[str, Any]]:
+    """Returns the objects of the cluster that are neither nodes nor pods."""
     objects = [
         namespace_object("kube-system", CLUSTER_UID),
         namespace_object(NAMESPACE, "churn"),
-        *(node_object(node) for node in cluster.nodes.values()),
-        *(pod_object(pod, bound_at.get(pod.uid)) for pod in cluster.pods.values()),
-        *(budget_object(budget) for budget in cluster.budgets),
+        *map(budget_object, cluster.budgets),
     ]
+    replicas = Counter(pod.owner for pod in cluster.pods.values())
     for owner, top in cluster.top_owners.items():
         objects.append(
             {
@@ -81,10 +126,22 @@ def list_objects(cluster: ChurnCluster, bound_at: Mapping[str, int]) -> list[dic
                     "name": owner.name,
                     "ownerReferences": [owner_reference("apps/v1", "Deployment", top.name)],
                 },
-                "spec": {"replicas": sum(pod.owner == owner for pod in cluster.pods.values())},
+                "spec": {"replicas": replicas[owner]},
             }
         )
-    return objects
+    return [*objects, *(deployment_object(one) for one in cluster.workloads.values() if not one.is_job)]
+
+
+def deployment_object(workload: ChurningWorkload) -> dict[str, Any]:
+    """Returns a Deployment of the churn. Its status counts pods of the present template as updated."""
+    updated = sum(generation == workload.generation for generation in workload.pods.values())
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": NAMESPACE, "name": workload.name, "generation": 1},
+        "spec": {"replicas": workload.wanted},
+        "status": {"observedGeneration": 1, "replicas": len(workload.pods), "updatedReplicas": updated},
+    }
 
 
 def namespace_object(name: str, uid: str) -> dict[str, Any]:
@@ -112,7 +169,7 @@ def node_object(node: NodeInfo) -> dict[str, Any]:
         "spec": {
             "providerID": node.provider_id,
             "unschedulable": node.is_cordoned,
-            "taints": [{"key": taint.key, "effect": taint.effect} for taint in node.taints],
+            "taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints],
         },
         "status": {
             "allocatable": amounts,

@@ -1,18 +1,31 @@
 """The cluster in memory of a replay, at its beginning and when something happens."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+import msgspec
 import pytest
 
+from tests.autoscaling.replay.simulated_captures import owner_reference
 from tests.autoscaling.replay.test_recording import MONDAY, Object, node, pod, record
 from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, make_templates, with_counts
+from trimtab.autoscaling.replay.replay_cluster import (
+    ReplayCluster,
+    list_unneeded,
+    make_templates,
+    settle_deployments,
+    with_counts,
+)
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.cluster_state import snapshot_inventory
+from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb
+from trimtab.cluster.snapshot import build_snapshot
+from trimtab.cluster.yaml_documents import read_documents
 
 BUDGET = Pdb(
     namespace="shop",
@@ -32,9 +45,15 @@ def replay(*rounds: list[Object]) -> ReplayCluster:
     return start(stretch)
 
 
-def start(stretch: Stretch) -> ReplayCluster:
-    churn = Churn(options=ChurnOptions(), workloads=(), events=list_events(stretch))
-    return ReplayCluster(churn, ClusterTimes(), epoch=stretch.begin, scheduler=ReplayScheduler(), stretch=stretch)
+def start(stretch: Stretch, top_owners: Mapping[OwnerKey, OwnerKey] | None = None) -> ReplayCluster:
+    return ReplayCluster(
+        Churn(options=ChurnOptions(), workloads=(), events=list_events(stretch, top_owners)),
+        ClusterTimes(),
+        epoch=stretch.begin,
+        scheduler=ReplayScheduler(),
+        stretch=stretch,
+        recorded_top_owners=top_owners or {},
+    )
 
 
 def places(cluster: ReplayCluster) -> list[str]:
@@ -52,6 +71,17 @@ def test_a_new_pod_gets_the_place_of_the_scheduler_and_not_the_recorded_one() ->
     cluster = replay(first, [*first, pod("p2", "a", created=100)])
     cluster.advance_to(200)
     assert places(cluster) == ["a", "b"]
+
+
+def test_a_pod_that_found_no_node_gets_one_that_is_uncordoned() -> None:
+    first = [node("a"), pod("p1", "a")]
+    cluster = replay(first, [*first, pod("p2", "a", created=100)])
+    cluster.set_node(replace(cluster.nodes["a"], is_cordoned=True))
+    cluster.advance_to(200)
+    assert places(cluster) == ["", "a"]
+    cluster.set_node(replace(cluster.nodes["a"], is_cordoned=False))
+    cluster.settle()
+    assert places(cluster) == ["a", "a"]
 
 
 def test_each_node_has_its_daemons_and_a_new_node_those_of_its_group() -> None:
@@ -145,3 +175,108 @@ def test_labels_decide_nothing_unless_a_pod_asks_for_others() -> None:
         places_of[ignores] = places(cluster)
     assert places_of[True] == places_of[False]
     assert can_ignore_labels(stretch.samples.values())
+
+
+def replica_set(name: str, deployment: str) -> Object:
+    return {
+        "kind": "ReplicaSet",
+        "metadata": {
+            "namespace": "shop",
+            "name": name,
+            "ownerReferences": [owner_reference("apps/v1", "Deployment", deployment)],
+        },
+    }
+
+
+def test_the_only_replica_of_a_deployment_gets_a_second_one_for_a_while() -> None:
+    recorder = record([node("a"), node("b"), pod("p1", "a"), replica_set("web-1", "web")])
+    cluster = start(recorder.stretches[0], recorder.top_owners)
+    assert cluster.scale_workload("shop/web", 1, 2)
+    cluster.advance_to(60)
+    assert places(cluster) == ["a", "b"]
+    counts = cluster.read_inventory().owners[OwnerKey("shop", "Deployment", "web")]
+    assert (counts.wanted, counts.ready) == (2, 2)
+    assert cluster.scale_workload("shop/web", 2, 1)
+    cluster.advance_to(120)
+    assert len(places(cluster)) == 1
+
+
+@pytest.mark.parametrize(("deployment", "before"), [("shop/web", 3), ("shop/other", 1), ("else/web", 1)])
+def test_a_count_that_is_not_the_present_one_is_not_changed(deployment: str, before: int) -> None:
+    recorder = record([node("a"), pod("p1", "a"), replica_set("web-1", "web")])
+    cluster = start(recorder.stretches[0], recorder.top_owners)
+    assert not cluster.scale_workload(deployment, before, 2)
+    assert len(cluster.pods) == 1
+
+
+def test_a_workload_that_comes_back_shares_its_number_with_no_other_one() -> None:
+    first, second = [node("a"), pod("p1", "a")], [node("a"), pod("p1", "a"), pod("q", "a", owner=("ReplicaSet", "b"))]
+    third = [node("a"), pod("p1", "a"), pod("r", "a", created=700, owner=("ReplicaSet", "c"))]
+    fourth = [*third, pod("q2", "a", created=1000, owner=("ReplicaSet", "b"))]
+    fifth = [*fourth, pod("s", "a", created=1300, owner=("ReplicaSet", "d"))]
+    cluster = replay(first, second, third, fourth, fifth)
+    cluster.advance_to(1199)
+    assert len({one.likeness for one in cluster.pods.values()}) == 3
+    cluster.advance_to(1499)
+    assert len({one.likeness for one in cluster.pods.values()}) == 4
+
+
+def candidate(name: str, since: str) -> Object:
+    one = node(name)
+    taint = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule", "value": since}
+    return {**one, "spec": {**one["spec"], "taints": [taint]}}
+
+
+def test_a_node_has_been_unneeded_since_the_recorded_autoscaler_marked_it() -> None:
+    later = [node("a"), candidate("d", str(MONDAY + 200))]
+    recorded = record([node("a"), candidate("b", str(MONDAY - 500)), candidate("c", "")], later)
+    assert list_unneeded(recorded.stretches[0]) == {"b": MONDAY - 500, "c": MONDAY}
+
+
+def test_a_node_that_is_being_emptied_is_not_cordoned_by_a_user() -> None:
+    cordoned = [node("a", cordoned=True), node("b"), pod("p1", "a")]
+    cluster = replay([node("a"), node("b"), pod("p1", "a")], cordoned, [node("a"), node("b"), pod("p1", "a")])
+    cluster.set_node(replace(cluster.nodes["a"], is_cordoned=True))
+    cluster.advance_to(599)
+    assert cluster.nodes["a"].is_cordoned
+    cluster.advance_to(700)
+    assert cluster.nodes["a"].is_cordoned
+
+
+def deployment(name: str, replicas: int, *, updated: int = 0) -> Object:
+    return {
+        "kind": "Deployment",
+        "metadata": {"namespace": "shop", "name": name, "generation": 3},
+        "spec": {"replicas": replicas},
+        "status": {"observedGeneration": 2, "replicas": replicas + 1, "updatedReplicas": updated},
+    }
+
+
+def budget(name: str) -> Object:
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"namespace": "shop", "name": name},
+        "spec": {"selector": {}, "maxUnavailable": 1},
+    }
+
+
+def test_a_budget_expects_what_the_deployment_wants_while_a_rollout_adds_pods() -> None:
+    new = pod("p3", "a", owner=("ReplicaSet", "web-2"))
+    sets = [replica_set("web-1", "web"), replica_set("web-2", "web")]
+    recorder = record([node("a"), pod("p1", "a"), pod("p2", "a"), new, *sets, deployment("web", 2), budget("web")])
+    cluster = start(recorder.stretches[0], recorder.top_owners)
+    (one,) = cluster.budgets
+    assert (one.expected, one.healthy, one.allowed) == (2, 3, 2)
+    assert cluster.read_inventory().owners[OwnerKey("shop", "Deployment", "web")].wanted == 2
+
+
+def test_a_deployment_is_not_for_ever_in_the_rollout_with_which_the_recording_ends() -> None:
+    recorder = record([node("a"), pod("p1", "a"), replica_set("web-1", "web"), deployment("web", 2, updated=1)])
+    documents = read_documents("captures", msgspec.json.encode({"kind": "List", "items": [deployment("web", 2)]}))
+    last = snapshot_inventory(build_snapshot(list(documents.documents)).snapshot, ()).deployments
+    key = OwnerKey("shop", "Deployment", "web")
+    before, after = last.find(key), settle_deployments(last).find(key)
+    assert before is not None
+    assert after is not None
+    assert (before.is_rolling, after.is_rolling, after.available) == (True, False, 2)
+    assert [count for _, _, count in recorder.stretches[0].counts] == [2]

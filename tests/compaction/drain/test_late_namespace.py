@@ -63,4 +63,4 @@ def test_the_drain_waits_for(left: list[Item], turns: tuple[int, int], late: str
         drain="d", pool="all", since=NOW - 60, home="x", moves=(move("a/a-1", turns[0]), move("b/b-1", turns[1]))
     )
     on_node = {pod.uid: pod for pod in view.inventory.pods if pod.node == "n1"}
-    assert find_late_namespace(note, on_node, Workloads.count_pods(view)) == late
+    assert find_late_namespace(note, on_node, Workloads(view)) == late

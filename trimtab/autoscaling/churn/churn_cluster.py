@@ -6,7 +6,8 @@ show it. What empties nodes and what buys them acts from outside, by the methods
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import ceil
@@ -22,7 +23,7 @@ from trimtab.cluster.cluster_state import Inventory, ReplicaCounts
 from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.owner import OwnerKey
-from trimtab.cluster.pdb import Pdb
+from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.timestamps import Seconds
@@ -72,6 +73,12 @@ class ChurnCluster:
     version: int = 0
     """Grows with each change."""
     _waiting: dict[str, None] = field(default_factory=dict)
+    _uids: list[str] = field(default_factory=list)
+    """The uids of the pods, sorted."""
+    _changed: dict[str, None] = field(default_factory=dict)
+    """The uids of the pods that have changed since the inventory was read."""
+    _changed_workloads: dict[str, None] = field(default_factory=dict)
+    """The workloads that may have changed since they were counted."""
     _pods_on: dict[str, dict[str, None]] = field(default_factory=dict)
     _timers: list[tuple[int, int, Callable[[str], None], str]] = field(default_factory=list)
     _timer_count: int = 0
@@ -206,6 +213,7 @@ class ChurnCluster:
     # ── controllers ──────────────────────────────────────────────────────────────────────────────────
     def _reconcile(self, name: str) -> None:
         """Creates and deletes pods of the workload, as the Deployment and Job controllers do."""
+        self._changed_workloads[name] = None
         workload = self.workloads.get(name)
         if workload is None:
             return
@@ -213,9 +221,8 @@ class ChurnCluster:
         new_count, surge = len(workload.pods) - len(old), 0
         if old:
             surge, unavailable = ceil(workload.wanted * SURGE_SHARE), int(workload.wanted * SURGE_SHARE)
-            ready = self._count_ready(workload)
-            spare = ready - (workload.wanted - unavailable)
-            for uid in self._deletion_order(old):
+            spare = workload.ready - (workload.wanted - unavailable)
+            for uid in objects.order_deletions([self.pods[uid] for uid in old]):
                 is_ready = self.pods[uid].is_ready
                 if not is_ready or spare > 0:
                     spare -= is_ready
@@ -225,25 +232,12 @@ class ChurnCluster:
             self._create_pod(workload)
         excess = len(workload.pods) - workload.wanted if not old else new_count - workload.wanted
         if excess > 0:
-            new = [uid for uid, generation in workload.pods.items() if generation == workload.generation]
-            for uid in self._deletion_order(new)[:excess]:
+            new = [self.pods[uid] for uid, number in workload.pods.items() if number == workload.generation]
+            for uid in objects.order_deletions(new)[:excess]:
                 self._delete_pod(uid)
         self._see_budget(workload)
         if workload.is_job and not workload.wanted and not workload.pods:
             del self.workloads[name]
-
-    def _deletion_order(self, uids: list[str]) -> list[str]:
-        """Pods without a node first, then pods that are not ready, then those on nodes with most of them, then the
-        youngest (controller.ActivePodsWithRanks)."""
-        on_node: dict[str, int] = {}
-        for uid in uids:
-            on_node[self.pods[uid].node] = on_node.get(self.pods[uid].node, 0) + 1
-
-        def rank(uid: str) -> tuple[bool, bool, int, int, str]:
-            pod = self.pods[uid]
-            return bool(pod.node), pod.is_ready, -on_node[pod.node], -(pod.created or 0), uid
-
-        return sorted(uids, key=rank)
 
     def _create_pod(self, workload: ChurningWorkload) -> None:
         self._created += 1
@@ -273,7 +267,7 @@ class ChurnCluster:
         pod = self.pods[uid]
         name = self._workload_of(pod)
         if name in self.workloads:
-            self.workloads[name].pods.pop(uid, None)
+            self.workloads[name].forget_pod(pod)
         self._set_pod(
             change(pod, deletion_requested_at=self.timestamp, is_ready=False, likeness=-1), is_evicted=is_evicted
         )
@@ -286,6 +280,8 @@ class ChurnCluster:
         pod = self.pods.pop(uid, None)
         if pod is None:
             return
+        del self._uids[bisect_left(self._uids, uid)]
+        self._changed[uid] = None
         self.version += 1
         self._waiting.pop(uid, None)
         if pod.node:
@@ -293,9 +289,10 @@ class ChurnCluster:
             self._pods_on.get(pod.node, {}).pop(uid, None)
             self._has_room = True
         name = self._workload_of(pod)
+        self._changed_workloads[name] = None
         self.history.append(PodGone(self.now, uid))
         # A pod that was asked to go no longer counts; one that goes with its node does.
-        if name in self.workloads and self.workloads[name].pods.pop(uid, None) is not None:
+        if name in self.workloads and self.workloads[name].forget_pod(pod):
             self._reconcile(name)
 
     def _workload_of(self, pod: PodInfo) -> str:
@@ -303,18 +300,31 @@ class ChurnCluster:
 
     def _set_pod(self, pod: PodInfo, *, is_evicted: bool = False) -> None:
         self.version += 1
-        self.pods[pod.uid] = pod
+        name, was_ready = self._workload_of(pod), self._store_pod(pod)
+        workload = self.workloads.get(name)
+        self._changed_workloads[name] = None
+        if workload is not None and pod.uid in workload.pods:
+            workload.ready += pod.is_ready - was_ready
         self.history.append(
             PodSeen(
                 self.now,
                 pod.uid,
-                self._workload_of(pod),
+                name,
                 node=pod.node,
                 is_ready=pod.is_ready,
                 is_evicted=is_evicted,
                 is_leaving=pod.deletion_requested_at is not None,
             )
         )
+
+    def _store_pod(self, pod: PodInfo) -> bool:
+        """Replaces the pod of this uid, and returns whether that one was ready."""
+        before = self.pods.get(pod.uid)
+        if before is None:
+            insort(self._uids, pod.uid)
+        self.pods[pod.uid] = pod
+        self._changed[pod.uid] = None
+        return before is not None and before.is_ready
 
     def _see_budget(self, workload: ChurningWorkload) -> None:
         if not workload.is_job:
@@ -326,14 +336,14 @@ class ChurnCluster:
     def set_node(self, node: NodeInfo) -> None:
         """Replaces a node of the same name."""
         self.version += 1
+        self.scheduler.replace_node(self.nodes.get(node.name), node)
         self.nodes[node.name] = node
-        self.scheduler.is_outdated = self._has_room = True
-        allocatable = {} if isinstance(node.allocatable, Unreadable) else node.allocatable
+        self._has_room = True
         self.history.append(
             NodeSeen(
                 self.now,
                 node.name,
-                allocatable.get("cpu", 0),
+                0 if isinstance(node.allocatable, Unreadable) else node.allocatable.get("cpu", 0),
                 self._price_of(node),
                 is_cordoned=node.is_cordoned,
                 is_cordoned_by_user=node.name in self._user_cordons,
@@ -372,13 +382,14 @@ class ChurnCluster:
         for uid in list(self._pods_on.pop(name)):
             self._remove_pod(uid)
 
-    def scale_workload(self, name: str, before: int, replicas: int) -> bool:
-        """Gives the workload this number of replicas; returns False if its present number is not `before`."""
-        workload = self.workloads.get(name)
+    def scale_workload(self, deployment: str, before: int, replicas: int) -> bool:
+        """Gives the Deployment (namespace/name) this number of replicas; returns False if its present number is not
+        `before`."""
+        workload = self.workloads.get(deployment.partition("/")[2])
         if workload is None or workload.wanted != before:
             return False
         workload.wanted = replicas
-        self._reconcile(name)
+        self._reconcile(workload.name)
         self.settle()
         return True
 
@@ -406,18 +417,20 @@ class ChurnCluster:
         return objects.create_budget(
             workload.name,
             wanted=workload.wanted,
-            ready=self._count_ready(workload),
+            ready=workload.ready,
             max_unavailable=workload.max_unavailable,
         )
-
-    def _count_ready(self, workload: ChurningWorkload) -> int:
-        return sum(self.pods[uid].is_ready for uid in workload.pods)
 
     @property
     def budgets(self) -> tuple[Pdb, ...]:
         """The budgets in the order of their names."""
+        return self.budget_index.pdbs
+
+    @property
+    def budget_index(self) -> PdbIndex:
+        """The budgets by what they select."""
         present = map(self._budget_of, (self.workloads[name] for name in sorted(self.workloads)))
-        return tuple(budget for budget in present if budget is not None)
+        return PdbIndex.from_pdbs(budget for budget in present if budget is not None)
 
     def pods_on(self, node: str) -> list[PodInfo]:
         """Returns the pods on the node."""
@@ -431,14 +444,17 @@ class ChurnCluster:
     def read_inventory(self) -> Inventory:
         """Returns the cluster as a planner reads it."""
         if self._inventory is None or self._inventory[0] != self.version:
+            budgets, before = self.budget_index, self._inventory
             inventory = replace(
                 self.base,
                 nodes=tuple(self.nodes[name] for name in sorted(self.nodes)),
-                pods=tuple(self.pods[uid] for uid in sorted(self.pods)),
-                pdbs=self.budgets,
+                pods=tuple([self.pods[uid] for uid in self._uids]),
+                pdbs=budgets.pdbs,
                 owners={**self.base.owners, **self._count_replicas()},
             )
-            self._inventory = (self.version, inventory)
+            changes, self._changed = {uid: self.pods.get(uid) for uid in self._changed}, {}
+            pods = None if before is None else before[1].pod_index.with_changes(changes)
+            self._inventory = self.version, inventory.with_indexes(pods, budgets)
         return self._inventory[1]
 
     def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
@@ -447,26 +463,15 @@ class ChurnCluster:
             counts = ReplicaCounts(
                 wanted=None if workload.is_job else workload.wanted,
                 have=len(workload.pods),
-                ready=self._count_ready(workload),
+                ready=workload.ready,
             )
             if not workload.is_job:
                 owners[OwnerKey(NAMESPACE, DEPLOYMENT, workload.name)] = counts
-            owners |= self._replica_sets(workload, counts)
+            owners |= workload.count_replica_sets(counts, self.pods)
         return owners
 
-    def _replica_sets(self, workload: ChurningWorkload, counts: ReplicaCounts) -> dict[OwnerKey, ReplicaCounts]:
-        generations = set(workload.pods.values())
-        if len(generations) <= 1:
-            return {workload.owner(workload.generation): counts}
-        result: dict[OwnerKey, ReplicaCounts] = {}
-        for generation in generations:
-            uids = [uid for uid, number in workload.pods.items() if number == generation]
-            ready = sum(self.pods[uid].is_ready for uid in uids)
-            result[workload.owner(generation)] = ReplicaCounts(wanted=len(uids), have=len(uids), ready=ready)
-        return result
-
     @property
-    def top_owners(self) -> dict[OwnerKey, OwnerKey]:
+    def top_owners(self) -> Mapping[OwnerKey, OwnerKey]:
         """ReplicaSet → Deployment."""
         return {
             workload.owner(generation): OwnerKey(NAMESPACE, DEPLOYMENT, workload.name)

@@ -1,5 +1,7 @@
 """Objects of the churn as the product reads them: nodes, pods and budgets of the cluster in memory."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
@@ -8,6 +10,7 @@ from trimtab.autoscaling.churn.pod_shapes import ChurnPodShape
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.cluster.api.core import Taint
 from trimtab.cluster.api.meta import LabelSelector
+from trimtab.cluster.cluster_state import ReplicaCounts
 from trimtab.cluster.kinds import JOB, REPLICA_SET
 from trimtab.cluster.node import CANDIDATE_TAINT, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
@@ -37,6 +40,15 @@ class ChurningWorkload:
     generation: int = 0
     pods: dict[str, int] = field(default_factory=dict)
     """Uid of each pod that is not being deleted → its generation."""
+    ready: int = 0
+    """How many of the pods are ready."""
+
+    def forget_pod(self, pod: PodInfo) -> bool:
+        """Counts the pod no longer, and returns whether it was counted."""
+        if self.pods.pop(pod.uid, None) is None:
+            return False
+        self.ready -= pod.is_ready
+        return True
 
     def owner(self, generation: int) -> OwnerKey:
         """Returns the object that creates the pods of a generation."""
@@ -44,13 +56,26 @@ class ChurningWorkload:
             return OwnerKey(NAMESPACE, JOB, self.name)
         return OwnerKey(NAMESPACE, REPLICA_SET, f"{self.name}-{generation}")
 
+    def count_replica_sets(self, counts: ReplicaCounts, pods: Mapping[str, PodInfo]) -> dict[OwnerKey, ReplicaCounts]:
+        """Returns each object that creates pods of the workload, with its pods. `counts`: those of all; `pods`: by
+        uid."""
+        generations = set(self.pods.values())
+        if len(generations) <= 1:
+            return {self.owner(self.generation): counts}
+        result: dict[OwnerKey, ReplicaCounts] = {}
+        for generation in generations:
+            uids = [uid for uid, number in self.pods.items() if number == generation]
+            ready = sum(pods[uid].is_ready for uid in uids)
+            result[self.owner(generation)] = ReplicaCounts(wanted=len(uids), have=len(uids), ready=ready)
+        return result
+
 
 def name_node(group: str, number: int, naming: int) -> str:
-    """Returns the name of a node of this group: in the order of the groups and of time for the naming 0, and in an
-    order of its own for another."""
+    """Returns the name of a node of this group. Within a group, names are in the order of time for the naming 0, and in
+    an order of their own for another. The order of the groups stays: their nodes are not equal."""
     if not naming:
         return f"{group}-{number:04d}"
-    return f"{crc32(f'{naming} {group} {number}'.encode()):08x}-{group}-{number:04d}"
+    return f"{group}-{crc32(f'{naming} {group} {number}'.encode()):08x}-{number:04d}"
 
 
 def create_node(machine: ChurnMachine, name: str, created: Seconds) -> NodeInfo:
@@ -134,6 +159,18 @@ def create_pod(
         has_device_claims=False,
         likeness=likeness,
     )
+
+
+def order_deletions(pods: Sequence[PodInfo]) -> list[str]:
+    """Returns the uids of the pods of one workload in the order in which a controller deletes them: pods without a node
+    first, then pods that are not ready, then those on nodes with most of them, then the youngest
+    (controller.ActivePodsWithRanks)."""
+    on_node = Counter(pod.node for pod in pods)
+
+    def rank(pod: PodInfo) -> tuple[bool, bool, int, int, str]:
+        return bool(pod.node), pod.is_ready, -on_node[pod.node], -(pod.created or 0), pod.uid
+
+    return [pod.uid for pod in sorted(pods, key=rank)]
 
 
 def create_budget(name: str, *, wanted: int, ready: int, max_unavailable: int) -> Pdb:

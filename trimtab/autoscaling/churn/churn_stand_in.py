@@ -18,9 +18,9 @@ from trimtab.autoscaling.churn.stand_in_view import (
     StandInState,
     StandInView,
 )
+from trimtab.cluster.api.meta import change
 from trimtab.cluster.autoscaler_flags import DELAY_AFTER_ADD, UNNEEDED_TIME
 from trimtab.cluster.cluster_autoscaler import Autoscaler, NodeGroupStatus
-from trimtab.cluster.pdb import PdbIndex
 
 MAX_GROUP_SIZE = 10_000
 
@@ -40,10 +40,10 @@ class ChurnStandIn:
         view = StandInView(
             now=cluster.timestamp,
             capacity=capacity,
-            class_of={pod.uid: scheduler.class_of(pod) for pod in cluster.pods.values()},
+            class_of=scheduler.class_of,
             pods_on={name: cluster.pods_on(name) for name in cluster.nodes},
             waiting=cluster.waiting,
-            pdbs=PdbIndex.from_pdbs(cluster.budgets),
+            pdbs=cluster.budget_index,
             coming=tuple(cluster.templates[group] for group in cluster.coming),
         )
         scan = scan_cluster(self.state, view, self.flags, cluster.templates)
@@ -88,7 +88,8 @@ class ChurnStandIn:
                 for _ in range(count):
                     cluster.order_node(group)
             case MarkCandidate(name, is_candidate):
-                cluster.set_node(objects.with_taint(cluster.nodes[name], objects.CANDIDATE, present=is_candidate))
+                taint = change(objects.CANDIDATE, value=str(cluster.timestamp))
+                cluster.set_node(objects.with_taint(cluster.nodes[name], taint, present=is_candidate))
             case BeginRemoval(name):
                 node = objects.with_taint(cluster.nodes[name], objects.CANDIDATE, present=False)
                 node = objects.with_taint(node, objects.DELETION_TAINT, present=True)

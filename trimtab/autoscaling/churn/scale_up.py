@@ -53,7 +53,7 @@ def _pods_without_place(view: StandInView) -> list[PodInfo]:
     # The order in which a new node is filled is the scheduler's: first fit is as good as any.
     bins = [dict(node.allocatable) for node in view.coming if not isinstance(node.allocatable, Unreadable)]
     for pod in view.waiting:
-        pod_class = view.class_of[pod.uid]
+        pod_class = view.class_of(pod)
         place = next((n for n in range(len(view.nodes)) if fits_on_node(capacity, pod_class, n)), None)
         if place is not None:
             capacity.add_pod(pod_class, place)

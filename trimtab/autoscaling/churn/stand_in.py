@@ -148,7 +148,7 @@ class _Removals:
         own = view.numbers[node.name]
         placed: list[tuple[PodClass, int]] = []
         for pod in pods:
-            pod_class = view.class_of[pod.uid]
+            pod_class = view.class_of(pod)
             target = next(
                 (n for n in self.destinations if n != own and fits_on_node(view.capacity, pod_class, n)), None
             )
@@ -168,17 +168,17 @@ class _Removals:
 def utilization_of(node: NodeInfo, pods: Sequence[PodInfo]) -> float:
     """Returns the larger of the requested shares of cpu and memory, DaemonSets included; 1.0 if the node or a pod
     cannot be read."""
-    shares = []
-    for resource in ("cpu", "memory"):
-        total = 0
-        for pod in pods:
-            if isinstance(pod.requirements.requests, Unreadable):
-                return 1.0
-            total += pod.requirements.requests.get(resource, 0)
-        if isinstance(node.allocatable, Unreadable) or not node.allocatable.get(resource):
+    allocatable = node.allocatable
+    if isinstance(allocatable, Unreadable) or not (allocatable.get("cpu") and allocatable.get("memory")):
+        return 1.0
+    cpu = memory = 0
+    for pod in pods:
+        requests = pod.requirements.requests
+        if isinstance(requests, Unreadable):
             return 1.0
-        shares.append(total / node.allocatable[resource])
-    return max(shares)
+        cpu += requests.get("cpu", 0)
+        memory += requests.get("memory", 0)
+    return max(cpu / allocatable["cpu"], memory / allocatable["memory"])
 
 
 def _begin_removals(

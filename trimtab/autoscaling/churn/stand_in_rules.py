@@ -123,7 +123,8 @@ RULES = (
     ),
     StandInRule(
         "soft-taint",
-        "In a scan that removes no node, unneeded nodes get a PreferNoSchedule taint, and others lose it, ten at most.",
+        "In a scan that removes no node, unneeded nodes get a PreferNoSchedule taint with the time as its value, and "
+        "others lose it, ten at most.",
         "core/scaledown/actuation/softtaint.go",
         "UpdateSoftDeletionTaints",
     ),

@@ -1,7 +1,7 @@
 """What one scan of the stand-in reads, and what it decides."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trimtab.cluster.cluster_state import Inventory
@@ -86,8 +86,8 @@ class StandInView:
     now: float
     capacity: FreeCapacity
     """What is free on each node of the model, with all pods that are on nodes."""
-    class_of: Mapping[str, PodClass]
-    """Uid → class, for all pods that are on a node or wait for one."""
+    class_of: Callable[[PodInfo], PodClass]
+    """Returns the class of a pod that is on a node or waits for one."""
     pods_on: Mapping[str, Sequence[PodInfo]]
     """Node → its pods that have not finished."""
     waiting: Sequence[PodInfo]
@@ -125,14 +125,14 @@ def read_stand_in_view(inventory: Inventory, now: float, coming: Sequence[NodeIn
     pods_on: dict[str, list[PodInfo]] = {}
     for pod in model.pods:
         pods_on.setdefault(pod.node, []).append(pod)
-    class_of = {pod.uid: pod_class for pod, pod_class in zip(model.pods, model.class_of, strict=True)}
-    class_of |= {pod.uid: pod_class for pod, pod_class in model.pending_pods}
+    classes = {pod.uid: pod_class for pod, pod_class in zip(model.pods, model.class_of, strict=True)}
+    classes |= {pod.uid: pod_class for pod, pod_class in model.pending_pods}
     waiting = [pod for pod, _ in model.pending_pods if pod.is_unschedulable and pod.deletion_requested_at is None]
     budgets: tuple[Pdb, ...] = inventory.pdbs
     return StandInView(
         now=now,
         capacity=FreeCapacity(model),
-        class_of=class_of,
+        class_of=lambda pod: classes[pod.uid],
         pods_on=pods_on,
         waiting=sorted(waiting, key=lambda pod: (pod.created or 0, pod.key)),
         pdbs=PdbIndex.from_pdbs(budgets),

@@ -19,7 +19,7 @@ from trimtab.cluster.api.pod import MountingPod
 from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.workload import PodDisruptionBudget, Workload
 from trimtab.cluster.capture_series import ClusterChange, ObjectKey
-from trimtab.cluster.kinds import JOB, REPLICA_SET, STATEFUL_SET
+from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo, node_from_api
 from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pdb import Pdb, pdb_from_api
@@ -104,6 +104,8 @@ class Stretch:
     """Slot → one of its pods, on no node."""
     daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
     """Node → its pods that every node has, or that its kubelet runs by itself."""
+    counts: list[tuple[Seconds, OwnerKey, int]] = field(default_factory=list)
+    """(since when, Deployment, how many pods it wants)."""
 
 
 @dataclass(slots=True)
@@ -137,6 +139,7 @@ class SeriesRecorder:
     _pods: dict[ObjectKey, RecordedPod] = field(default_factory=dict)
     _nodes: dict[str, NodeLife] = field(default_factory=dict)
     _budgets: dict[str, Pdb] = field(default_factory=dict)
+    _counts: dict[OwnerKey, int] = field(default_factory=dict)
     _movable: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     _now: Seconds = 0
     _is_open: bool = False
@@ -201,6 +204,7 @@ class SeriesRecorder:
         for life in stretch.nodes:
             self._follow_cordon(life)
         stretch.budgets += [(stretch.begin, key, budget) for key, budget in self._budgets.items()]
+        stretch.counts += [(stretch.begin, key, count) for key, count in self._counts.items()]
         stretch.daemons = self._daemons_by_node()
 
     def _daemons_by_node(self) -> dict[str, tuple[PodInfo, ...]]:
@@ -332,6 +336,13 @@ class SeriesRecorder:
                 self._budgets[budget.key] = budget
                 if self._is_open and (previous is None or _rule_of(previous) != _rule_of(budget)):
                     self._stretch.budgets.append((self._now, budget.key, budget))
+        elif key[0] == DEPLOYMENT:
+            deployment, owner_key = self._decode(key, text, _OWNERS), OwnerKey(key[1], DEPLOYMENT, key[2])
+            count = value_or(deployment.spec.replicas, 1) if deployment is not None else None
+            if count is not None and self._counts.get(owner_key) != count:
+                self._counts[owner_key] = count
+                if self._is_open:
+                    self._stretch.counts.append((self._now, owner_key, count))
         elif key[0] == REPLICA_SET:
             owner_shape = self._decode(key, text, _OWNERS)
             if owner_shape is not None:
@@ -342,6 +353,8 @@ class SeriesRecorder:
 
     def _lose_object(self, key: ObjectKey) -> None:
         self.objects.pop(key, None)
+        if key[0] == DEPLOYMENT:
+            self._counts.pop(OwnerKey(key[1], DEPLOYMENT, key[2]), None)
         if key[0] == "PodDisruptionBudget":
             name = f"{key[1]}/{key[2]}"
             if self._budgets.pop(name, None) is not None and self._is_open:

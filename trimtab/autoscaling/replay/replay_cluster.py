@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from zlib import crc32
@@ -14,14 +14,32 @@ from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.cluster.api.meta import change
+from trimtab.autoscaling.replay.replica_sums import ReplicaSum, ReplicaSums, SumKey
+from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.cluster_state import ReplicaCounts
-from trimtab.cluster.kinds import JOB
-from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, NodeInfo
+from trimtab.cluster.kinds import DEPLOYMENT, JOB
+from trimtab.cluster.node import AUTOSCALER_TAINTS, CANDIDATE_TAINT, HOSTNAME_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
 from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.scalable_deployments import ScalableDeployments
+from trimtab.cluster.timestamps import Seconds
+
+NO_PODS = ReplicaSum()
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A rollout of a Deployment in progress."""
+
+    counted_for: tuple[SumKey, ...] = ()
+    """The Deployment, and the budgets that select its pods."""
+    excess: int = 0
+    """How many pods its ReplicaSets want beyond what the Deployment does."""
+
+
+NO_ROLLOUT = Rollout()
 
 
 @dataclass(slots=True)
@@ -41,6 +59,24 @@ class ReplayCluster(ChurnCluster):
     _budgets_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Slot → the budgets that select its pods."""
     _next_budget: int = 0
+    _next_count: int = 0
+    _counts: dict[OwnerKey, int] = field(default_factory=dict)
+    """Deployment → how many pods the recording says that it wants now."""
+    _changed_counts: dict[OwnerKey, None] = field(default_factory=dict)
+    """The Deployments of which that has changed since it was last counted."""
+    _slots_of: dict[OwnerKey, list[str]] = field(default_factory=dict)
+    """Deployment → its slots."""
+    _sums: ReplicaSums = field(init=False)
+    _rollouts: dict[OwnerKey, Rollout] = field(default_factory=dict)
+    _excess: Counter[SumKey] = field(default_factory=Counter)
+    """How many pods less than its workloads an owner or a budget wants, because of rollouts."""
+    _counted_budgets: dict[str, Pdb] = field(default_factory=dict)
+    """Key → the budget with its status."""
+    _counted_owners: dict[OwnerKey, ReplicaCounts] = field(default_factory=dict)
+    _budgets: PdbIndex | None = None
+    """All budgets with their statuses; None if one has changed since."""
+    _known_workloads: int = 0
+    """How many workloads there were: two of them never share a number, because pods with equal ones count as alike."""
     _daemon_requirements: dict[OwnerKey | str, SchedulingRequirements] = field(default_factory=dict)
     _group_daemons: dict[str, tuple[PodInfo, ...]] = field(default_factory=dict)
     _recorded_names: dict[str, list[str]] = field(default_factory=dict)
@@ -48,6 +84,11 @@ class ReplayCluster(ChurnCluster):
 
     def __post_init__(self) -> None:
         stretch = self.stretch
+        self._sums = ReplicaSums(self._keys_of)
+        for slot in stretch.samples:
+            deployment = self._deployment_of(slot)
+            if deployment is not None:
+                self._slots_of.setdefault(deployment, []).append(slot)
         self.templates = make_templates(stretch)
         for life in stretch.nodes:
             if life.is_initial and life.node.name not in self.nodes:
@@ -69,6 +110,7 @@ class ReplayCluster(ChurnCluster):
                 self._create_pod(self._workload(pod.slot), pod.node if pod.node in self.nodes else "")
         for workload in self.workloads.values():
             workload.wanted = len(workload.pods)
+        self._changed_workloads.update(dict.fromkeys(self.workloads))
         self.settle()
 
     # ── the demand ───────────────────────────────────────────────────────────────────────────────────
@@ -84,8 +126,10 @@ class ReplayCluster(ChurnCluster):
             self._happen_to_node(event)
 
     def _choose_node(self, event: ChurnEvent) -> str:
-        """Returns the node to which it happens: the recorded one, or another one of its group that takes pods."""
-        if event.workload in self.nodes:
+        """Returns the node to which it happens: the recorded one, or another one of its group that takes pods. A node
+        that another one empties is not cordoned: the end of that cordon would give it back."""
+        recorded = self.nodes.get(event.workload)
+        if recorded is not None and (recorded.is_staying or event.kind is not ChurnKind.CORDON):
             return event.workload
         group = next((life.group for life in self.stretch.nodes if life.node.name == event.workload), "")
         alike = [
@@ -98,12 +142,15 @@ class ReplayCluster(ChurnCluster):
     def _workload(self, slot: str) -> ChurningWorkload:
         workload = self.workloads.get(slot)
         if workload is None:
+            # A former workload of the slot counted for the budgets of its time.
+            self._count_changes()
             sample = self.stretch.samples[slot]
             is_job = sample.owner is not None and sample.owner.kind == JOB
             workload = self.workloads[slot] = ChurningWorkload(
-                slot, sample.requirements, len(self._budgets_of), wanted=0, is_job=is_job
+                slot, sample.requirements, self._known_workloads, wanted=0, is_job=is_job
             )
-            self._budgets_of[slot] = self._find_budgets(sample)
+            self._known_workloads += 1
+            self._budgets_of[slot] = _find_budgets(self._rule_index, sample)
         return workload
 
     def _create_pod(self, workload: ChurningWorkload, node: str = "") -> None:
@@ -168,7 +215,7 @@ class ReplayCluster(ChurnCluster):
             plain = change(daemon.requirements, node_affinity=None)
             requirements = self._daemon_requirements.setdefault(daemon.owner or daemon.key, plain)
             pod = change(daemon, name=f"{daemon.name}-{node}-{number}", uid=uid, node=node, requirements=requirements)
-            self.pods[uid] = pod
+            self._store_pod(pod)
             self._pods_on[node][uid] = None
             self.scheduler.know(pod)
         self.scheduler.is_outdated = True
@@ -179,81 +226,145 @@ class ReplayCluster(ChurnCluster):
     # ── budgets ──────────────────────────────────────────────────────────────────────────────────────
     def _take_budgets(self) -> None:
         """Takes over what budgets said until now."""
-        changes, has_changed = self.stretch.budgets, False
+        counts = self.stretch.counts
+        while self._next_count < len(counts) and counts[self._next_count][0] <= self.timestamp:
+            _, deployment, count = counts[self._next_count]
+            self._counts[deployment] = count
+            self._changed_counts[deployment] = None
+            self._next_count += 1
+        changes, changed = self.stretch.budgets, dict[str, Pdb | None]()
         while self._next_budget < len(changes) and changes[self._next_budget][0] <= self.timestamp:
-            _, key, budget = changes[self._next_budget]
+            _, key, changed[key] = changes[self._next_budget]
             self._next_budget += 1
-            has_changed = True
-            if budget is None:
-                self._rules.pop(key, None)
-            else:
-                self._rules[key] = budget
-        if has_changed:
+        if changed:
             self.version += 1
-            self._rule_index = PdbIndex.from_pdbs(self._rules.values())
-            self._budgets_of = {slot: self._find_budgets(self.stretch.samples[slot]) for slot in self._budgets_of}
+            self._count_changes()
+            self._change_rules(changed)
 
-    def _find_budgets(self, sample: PodInfo) -> tuple[str, ...]:
-        index = self._rule_index
-        numbers = index.matching_numbers(sample.namespace, sample.requirements.labels)
-        return tuple(index.pdbs[number].key for number in numbers)
+    def _change_rules(self, changed: Mapping[str, Pdb | None]) -> None:
+        """Takes over new rules, key → budget, or None for one that is gone."""
+        rules = {key: rule for key, rule in {**self._rules, **changed}.items() if rule is not None}
+        self._rules = {key: rules[key] for key in sorted(rules)}
+        self._rule_index, self._budgets = PdbIndex.from_pdbs(self._rules.values()), None
+        new = PdbIndex.from_pdbs([rule for rule in changed.values() if rule is not None])
+        for slot in self.workloads:
+            before = self._budgets_of[slot]
+            others = [key for key in before if key not in changed]
+            present = (*others, *_find_budgets(new, self.stretch.samples[slot]))
+            if present != before:
+                self._sums.forget_workload(slot)
+                self._budgets_of[slot] = present
+                self._changed_workloads[slot] = None
+        for key, rule in changed.items():
+            self._counted_budgets.pop(key, None)
+            if rule is not None:
+                self._count_budget(key, rule)
 
     def _see_budget(self, workload: ChurningWorkload) -> None:
         pass
 
     @property
-    def budgets(self) -> tuple[Pdb, ...]:
-        """The budgets in the order of their names."""
-        expected: Counter[str] = Counter()
-        ready: Counter[str] = Counter()
-        for workload in self.workloads.values():
-            if keys := self._budgets_of.get(workload.name, ()):
-                healthy = self._count_ready(workload)
-                for key in keys:
-                    expected[key] += workload.wanted
-                    ready[key] += healthy
-        return tuple(
-            with_counts(self._rules[key], expected=expected[key], ready=ready[key]) for key in sorted(self._rules)
-        )
+    def budget_index(self) -> PdbIndex:
+        """The budgets, with what they select."""
+        self._count_changes()
+        if self._budgets is None:
+            present = self._counted_budgets
+            pdbs = tuple([present[budget.key] for budget in self._rule_index.pdbs])
+            self._budgets = self._rule_index.with_statuses(pdbs)
+        return self._budgets
 
     def _allows_eviction(self, pod: PodInfo, workload: str) -> bool:
         keys = self._budgets_of.get(workload, ())
         if len(keys) > 1:
             # The eviction API answers 500 for a pod of several budgets.
             return False
-        return not keys or all(
-            budget.allows_eviction(pod_is_ready=pod.is_ready) for budget in self.budgets if budget.key in keys
-        )
+        self._count_changes()
+        return all(self._counted_budgets[key].allows_eviction(pod_is_ready=pod.is_ready) for key in keys)
 
-    def scale_workload(self, name: str, before: int, replicas: int) -> bool:
-        """Returns False: only the recording decides how many replicas there are."""
-        return False
+    def _count_changes(self) -> None:
+        """Brings the counts of owners and budgets up to date."""
+        changed = self._sums.count_changes(self.workloads, self._changed_workloads)
+        deployments = dict(self._changed_counts)
+        for slot in self._changed_workloads:
+            if (deployment := self._deployment_of(slot)) is not None:
+                deployments[deployment] = None
+        for deployment in deployments:
+            changed.update(self._count_rollout(deployment))
+        for key in changed:
+            if isinstance(key, OwnerKey):
+                self._count_owner(key)
+            elif key in self._rules:
+                self._count_budget(key, self._rules[key])
+                self._budgets = None
+        self._changed_workloads.clear()
+        self._changed_counts.clear()
+
+    def _count_owner(self, key: OwnerKey) -> None:
+        one = self._sums.sums.get(key)
+        if one is None:
+            self._counted_owners.pop(key, None)
+            return
+        wanted = None if key.kind == JOB else one.wanted - self._excess[key]
+        self._counted_owners[key] = ReplicaCounts(wanted=wanted, have=one.have, ready=one.ready)
+
+    def _count_budget(self, key: str, rule: Pdb) -> None:
+        one = self._sums.sums.get(key, NO_PODS)
+        self._counted_budgets[key] = with_counts(rule, expected=one.wanted - self._excess[key], ready=one.ready)
+
+    def _count_rollout(self, deployment: OwnerKey) -> Iterable[SumKey]:
+        """Returns the keys whose counts change because a rollout of the Deployment began, went on or ended. The
+        disruption controller counts what a Deployment wants; its ReplicaSets want more while a rollout adds pods."""
+        present = [self.workloads[slot] for slot in self._slots_of.get(deployment, ()) if slot in self.workloads]
+        own = sorted((one for one in present if one.wanted), key=lambda one: one.number)
+        excess = sum(one.wanted for one in own) - self._counts.get(deployment, 0)
+        before, rollout = self._rollouts.pop(deployment, NO_ROLLOUT), NO_ROLLOUT
+        if len(own) > 1 and excess > 0 and deployment in self._counts:
+            rollout = self._rollouts[deployment] = Rollout((deployment, *self._budgets_of[own[0].name]), excess)
+        if rollout == before:
+            return ()
+        for one, sign in ((before, -1), (rollout, 1)):
+            for key in one.counted_for:
+                self._excess[key] += sign * one.excess
+        return (*before.counted_for, *rollout.counted_for)
+
+    def _keys_of(self, slot: str) -> Iterator[SumKey]:
+        """Yields the owners and the budgets for which the pods of the slot count."""
+        yield from self._budgets_of[slot]
+        owner = self.stretch.samples[slot].owner
+        if owner is not None:
+            yield owner
+            if owner in self.recorded_top_owners:
+                yield self.recorded_top_owners[owner]
+
+    def scale_workload(self, deployment: str, before: int, replicas: int) -> bool:
+        """Gives the Deployment (namespace/name) this number of replicas until the recording gives it another one;
+        returns False if its present number is not `before`. The number of its largest ReplicaSet changes."""
+        namespace, _, name = deployment.partition("/")
+        key = OwnerKey(namespace, DEPLOYMENT, name)
+        slots = [workload for slot, workload in self.workloads.items() if self._deployment_of(slot) == key]
+        largest = max(slots, key=lambda workload: (workload.wanted, workload.number), default=None)
+        if largest is None or self._count_replicas()[key].wanted != before:
+            return False
+        largest.wanted = max(0, largest.wanted + replicas - before)
+        self._reconcile(largest.name)
+        self.settle()
+        return True
+
+    def _deployment_of(self, slot: str) -> OwnerKey | None:
+        """Returns the Deployment that the slot, a ReplicaSet, belongs to; None if it belongs to none."""
+        sample = self.stretch.samples.get(slot)
+        top = self.recorded_top_owners.get(sample.owner) if sample is not None and sample.owner is not None else None
+        return top if top is not None and top.kind == DEPLOYMENT else None
 
     # ── what others see ──────────────────────────────────────────────────────────────────────────────
     def _count_replicas(self) -> dict[OwnerKey, ReplicaCounts]:
-        amounts: dict[OwnerKey, list[int]] = defaultdict(lambda: [0, 0, 0])
-        job_owners: dict[OwnerKey, bool] = {}
-        for slot, workload in self.workloads.items():
-            owner = self.stretch.samples[slot].owner
-            if owner is None:
-                continue
-            ready = self._count_ready(workload)
-            for key in (owner, self.recorded_top_owners.get(owner)):
-                if key is not None:
-                    job_owners[key] = workload.is_job
-                    counts = amounts[key]
-                    counts[0] += workload.wanted
-                    counts[1] += len(workload.pods)
-                    counts[2] += ready
-        return {
-            key: ReplicaCounts(wanted=None if job_owners[key] else wanted, have=have, ready=ready)
-            for key, (wanted, have, ready) in amounts.items()
-        }
+        self._count_changes()
+        return self._counted_owners
 
     @property
-    def top_owners(self) -> dict[OwnerKey, OwnerKey]:
+    def top_owners(self) -> Mapping[OwnerKey, OwnerKey]:
         """ReplicaSet → Deployment."""
-        return dict(self.recorded_top_owners)
+        return self.recorded_top_owners
 
     def count_evictions(self) -> Counter[str]:
         """Returns workload → how many of its pods were evicted. A ReplicaSet counts for its Deployment."""
@@ -264,6 +375,10 @@ class ReplayCluster(ChurnCluster):
                 seen.add(record.uid)
                 evicted[describe_slot(self.stretch, record.workload, self.recorded_top_owners)] += 1
         return evicted
+
+
+def _find_budgets(index: PdbIndex, sample: PodInfo) -> tuple[str, ...]:
+    return tuple(index.pdbs[n].key for n in index.matching_numbers(sample.namespace, sample.requirements.labels))
 
 
 def describe_slot(stretch: Stretch, slot: str, top_owners: Mapping[OwnerKey, OwnerKey]) -> str:
@@ -302,6 +417,38 @@ def _share_of(amount: int | str, whole: int) -> int:
 def make_templates(stretch: Stretch) -> dict[str, NodeInfo]:
     """Returns group → a new node of it: like the latest one that was seen, without what it got later."""
     return {life.group: _as_new(life.first, life.group) for life in sorted(stretch.nodes, key=lambda one: one.begin)}
+
+
+def list_unneeded(stretch: Stretch) -> dict[str, Seconds]:
+    """Returns node → since when the recorded autoscaler had not needed it when the stretch began. The value of its soft
+    taint is that time; where it says none, the stretch's beginning counts."""
+    unneeded: dict[str, Seconds] = {}
+    for life in stretch.nodes:
+        taint = next((taint for taint in life.first.taints if taint.key == CANDIDATE_TAINT), None)
+        if life.is_initial and taint is not None:
+            since = int(taint.value) if taint.value.isdecimal() else stretch.begin
+            unneeded[life.node.name] = min(since, stretch.begin)
+    return unneeded
+
+
+def settle_deployments(deployments: ScalableDeployments) -> ScalableDeployments:
+    """Returns the Deployments between two rollouts, and without autoscalers.
+
+    They are known as they were last, which says nothing about an earlier time. The recording says when an autoscaler
+    changed a count; while the replay gives a Deployment a second pod, none answers, so the count itself is raised.
+    """
+    settled = []
+    for shape in deployments.deployments:
+        wanted = value_or(shape.spec.replicas, 1)
+        status = change(
+            shape.status,
+            replicas=wanted,
+            updated_replicas=wanted,
+            available_replicas=wanted,
+            observed_generation=shape.metadata.generation,
+        )
+        settled.append(change(shape, status=status))
+    return replace(deployments, deployments=settled, autoscalers=())
 
 
 def _as_found(node: NodeInfo, group: str) -> NodeInfo:

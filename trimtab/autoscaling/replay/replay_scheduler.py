@@ -58,12 +58,12 @@ class ReplayScheduler(ChurnScheduler):
             )
             model = build_cluster_model(inventory)
             self._class_of = {self._key_of(pod): pod_class for pod, pod_class in model.pending_pods}
-            self._taints = [sum(taint.effect == "PreferNoSchedule" for taint in node.taints) for node in model.nodes]
-            self.capacity = FreeCapacity(model)
-            for pod in pods:
-                if pod.node:
-                    self.capacity.add_pod(self.class_of(pod), model.node_numbers[pod.node])
-            self.is_outdated = False
+            self._count_capacity(model, pods)
+            self.follows_taints = any(
+                spread.node_taints_policy == "Honor"
+                for pod in first_pods.values()
+                for spread in pod.requirements.hard_spreads
+            )
         return self.capacity
 
     def class_of(self, pod: PodInfo) -> PodClass:

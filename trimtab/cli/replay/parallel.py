@@ -88,18 +88,24 @@ def _replay_apart(
     is_stopped = context.RawArray(ctypes.c_longlong, 1)
     shared = SharedReplay(world, steps, seconds, is_stopped)
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin_process, initargs=(shared,)) as pool:
-        futures = [pool.submit(_replay_number, number, variant) for number, variant in enumerate(variants)]
+        futures = {number: pool.submit(_replay_number, number, variants[number]) for number in order_by_work(variants)}
         try:
-            pending = set(futures)
+            pending = set(futures.values())
             while pending:
                 done, pending = wait(pending, SHOW_SECONDS, FIRST_EXCEPTION)
                 show(sum(seconds))
                 for future in done:
                     future.result()
-            return [future.result() for future in futures]
+            return [futures[number].result() for number in range(len(variants))]
         finally:
             is_stopped[0] = 1
             pool.shutdown(cancel_futures=True)
+
+
+def order_by_work(variants: Sequence[ReplayVariant]) -> list[int]:
+    """Returns the numbers of the variants in the order in which they are begun: the compactor is most work, and presets
+    are listed from the most careful one on. So no process is left with a long variant at the end."""
+    return sorted(range(len(variants)), key=lambda number: (not variants[number].pools, -number))
 
 
 def _begin_process(shared: SharedReplay) -> None:

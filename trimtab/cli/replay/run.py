@@ -10,12 +10,14 @@ from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
+from trimtab.autoscaling.churn.stand_in_view import StandInState
 from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history, average_outcomes
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster
+from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, list_unneeded, settle_deployments
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.cluster_state import Inventory
+from trimtab.cluster.garbage_collection import without_garbage_collection
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pool import Pool
 from trimtab.compactor.in_memory import InMemoryActuator, build_loop
@@ -124,23 +126,48 @@ def _replay_stretch(
     on_second: Callable[[int], None],
     times: ClusterTimes,
 ) -> None:
-    variant = result.variant
+    cluster = start_cluster(world, stretch, result.variant, times)
+    run_cluster(cluster, result.variant, steps, on_second)
+    add_history(result.outcome, cluster.history, stretch.begin, stretch.end, cluster.group_of_node)
+    result.evicted += cluster.count_evictions()
+
+
+def start_cluster(
+    world: ReplayWorld,
+    stretch: Stretch,
+    variant: ReplayVariant,
+    times: ClusterTimes = ClusterTimes(),  # noqa: B008  a frozen value
+    cluster_type: type[ReplayCluster] = ReplayCluster,
+    scheduler_type: type[ReplayScheduler] = ReplayScheduler,
+) -> ReplayCluster:
+    """Returns the cluster at the beginning of the stretch."""
     pods = [*stretch.samples.values(), *(daemon for daemons in stretch.daemons.values() for daemon in daemons)]
-    cluster = ReplayCluster(
+    return cluster_type(
         Churn(options=ChurnOptions(), workloads=(), events=list_events(stretch, world.top_owners)),
         times,
         epoch=stretch.begin,
         naming=variant.repeat,
-        scheduler=ReplayScheduler(base=world.base, ignores_labels=can_ignore_labels(pods)),
+        scheduler=scheduler_type(base=world.base, ignores_labels=can_ignore_labels(pods)),
         stretch=stretch,
-        base=replace(world.base, missing_daemons=()),
+        base=replace(world.base, missing_daemons=(), deployments=settle_deployments(world.base.deployments)),
         recorded_top_owners=world.top_owners,
         prices=world.prices,
     )
-    stand_in = ChurnStandIn(cluster, StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan))
+
+
+@without_garbage_collection()
+def run_cluster(
+    cluster: ReplayCluster,
+    variant: ReplayVariant,
+    steps: ReplaySteps,
+    on_second: Callable[[int], None] = lambda second: None,
+) -> None:
+    """Lets the autoscaler, and the compactor if the variant has one, act until the end of the stretch."""
+    flags = StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan)
+    stand_in = ChurnStandIn(cluster, flags, StandInState(unneeded=list_unneeded(cluster.stretch)))
     actuator = InMemoryActuator(cluster, stand_in.describe_autoscaler, variant.pools)
     loop = build_loop(actuator, plan_seconds=steps.plan, recheck_seconds=20, poll_seconds=steps.poll)
-    end = stretch.end - stretch.begin
+    end = cluster.stretch.end - cluster.stretch.begin
     next_scan, next_round = steps.scan, 0 if variant.pools else end
     scanned_version = -1
     while (second := min(next_scan, next_round)) < end:
@@ -148,12 +175,13 @@ def _replay_stretch(
         if second == next_round:
             next_round = second + max(1, round(loop.run_round()))
         if second == next_scan:
-            # Nothing follows from a scan of the same cluster but that time passes, which matters to unneeded nodes.
-            if cluster.version != scanned_version or stand_in.state.unneeded or stand_in.state.unremovable:
+            # Nothing follows from a scan of the same cluster but that time passes, which matters to unneeded nodes,
+            # to drains, and to new pods, for which no node is bought in their first seconds.
+            state = stand_in.state
+            is_timed = state.unneeded or state.unremovable or state.draining or cluster.waiting
+            if cluster.version != scanned_version or is_timed:
                 stand_in.run_scan()
                 scanned_version = cluster.version
             next_scan = second + steps.scan
             on_second(second)
     cluster.advance_to(end)
-    add_history(result.outcome, cluster.history, stretch.begin, stretch.end, cluster.group_of_node)
-    result.evicted += cluster.count_evictions()

@@ -175,7 +175,7 @@ def find_setbacks(view: ClusterView, emptied: Emptied, judged: Iterable[str]) ->
     judged_causes = set(judged)
     added = [(node, pods) for node, pods in _added_nodes(view) if node.name not in judged_causes]
     if added:
-        workloads = Workloads.count_pods(view)
+        workloads = Workloads(view)
         annotations = [
             annotation
             for node, annotation in view.annotated_nodes()

@@ -98,30 +98,39 @@ class ClusterView:
 
 @dataclass(slots=True)
 class Workloads:
-    """The ready and the missing pods of each workload. Pods with a deletion timestamp do not count."""
+    """The ready and the missing pods of each workload, counted when they are asked for. Pods with a deletion timestamp
+    do not count."""
 
     view: ClusterView
-    ready: dict[OwnerKey, int] = field(default_factory=dict)
-    unready: dict[OwnerKey, list[PodInfo]] = field(default_factory=dict)
-    all_ready: dict[OwnerKey, int] = field(default_factory=dict)
-    """Deployment → ready pods of all its ReplicaSets; any other owner → its own ready pods."""
+    _pods: dict[OwnerKey, tuple[int, list[PodInfo]]] = field(default_factory=dict)
+    """Owner → (its ready pods, those that are not ready)."""
+    _replica_sets: dict[OwnerKey, list[OwnerKey]] = field(default_factory=dict)
+    """Deployment → what owns its pods."""
 
-    @classmethod
-    def count_pods(cls, view: ClusterView) -> "Workloads":
-        """Returns the counts for the pods of the view."""
-        workloads = cls(view)
-        for pod in view.inventory.pods:
-            if pod.owner is None or pod.is_finished or is_gone(pod, view):
-                continue
-            key = pod.owner
-            if pod.is_ready:
-                workloads.ready[key] = workloads.ready.get(key, 0) + 1
-            else:
-                workloads.unready.setdefault(key, []).append(pod)
-        for key, count in workloads.ready.items():
-            top = workloads.top_owner(key)
-            workloads.all_ready[top] = workloads.all_ready.get(top, 0) + count
-        return workloads
+    def ready_count(self, key: OwnerKey) -> int:
+        """Returns how many pods of the owner are ready."""
+        return self._pods_of(key)[0]
+
+    def unready_pods(self, key: OwnerKey) -> list[PodInfo]:
+        """Returns the pods of the owner that are not ready."""
+        return self._pods_of(key)[1]
+
+    def all_ready_count(self, top: OwnerKey) -> int:
+        """Returns the ready pods of all ReplicaSets of a Deployment; for any other owner, its own ready pods."""
+        if not self._replica_sets:
+            for key in self.view.top_owners:
+                self._replica_sets.setdefault(self.top_owner(key), []).append(key)
+        own = [top] if self.top_owner(top) == top else []
+        return sum([self.ready_count(key) for key in {*own, *self._replica_sets.get(top, ())}])
+
+    def _pods_of(self, key: OwnerKey) -> tuple[int, list[PodInfo]]:
+        counted = self._pods.get(key)
+        if counted is None:
+            pods = self.view.inventory.pod_index.by_owner.get(key, ())
+            present = [pod for pod in pods if not (pod.is_finished or is_gone(pod, self.view))]
+            unready = [pod for pod in present if not pod.is_ready]
+            counted = self._pods[key] = len(present) - len(unready), unready
+        return counted
 
     def wanted_replicas(self, key: OwnerKey) -> int:
         """Returns how many replicas the owner wants; 0 if it no longer exists or has no such number."""
@@ -130,7 +139,7 @@ class Workloads:
 
     def missing_replicas(self, key: OwnerKey) -> int:
         """Returns how many wanted pods are not ready."""
-        return max(0, self.wanted_replicas(key) - self.ready.get(key, 0))
+        return max(0, self.wanted_replicas(key) - self.ready_count(key))
 
     def newly_missing(self, move: PodToEvict) -> int:
         """Returns how many more pods the owner of this pod lacks now than when the drain began."""
@@ -152,7 +161,7 @@ class Workloads:
         wanted = self.wanted_replicas(top)
         # In a rollout the pods of a Deployment have two ReplicaSets, and each of them alone looks complete.
         return max(wanted, self.wanted_replicas(key)), max(
-            self.missing_replicas(key), wanted - self.all_ready.get(top, 0)
+            self.missing_replicas(key), wanted - self.all_ready_count(top)
         )
 
 

@@ -18,13 +18,13 @@ def order_drains(view: ClusterView) -> list[tuple[NodeInfo, DrainAnnotation | Un
     largest pod to evict comes first: the one that requests most cpu, then most memory.
     """
     drains = view.annotated_nodes()
-    pods_to_evict = {
+    uids = [
         move.uid for _, annotation in drains if isinstance(annotation, DrainAnnotation) for move in annotation.moves
-    }
+    ]
     largest: dict[str, tuple[int, int]] = {}
-    for pod in view.inventory.pods if pods_to_evict else ():
+    for pod in [pod for uid in uids if (pod := view.inventory.pod_index.by_uid.get(uid)) is not None]:
         requests = pod.requirements.requests
-        if pod.uid in pods_to_evict and not isinstance(requests, Unreadable):
+        if not isinstance(requests, Unreadable):
             amounts = (requests.get("cpu", 0), requests.get("memory", 0))
             largest[pod.node] = max(largest.get(pod.node, (0, 0)), amounts)
 

@@ -58,11 +58,15 @@ class MovesByOthers:
         cordoned = {name for name, node in nodes.items() if node.is_cordoned and name not in view.annotations.ours}
         if not ends and not cordoned:
             return
-        staying = {pod.uid for pod in view.inventory.pods if pod.deletion_requested_at is None}
+        present = view.inventory.pod_index.by_uid
         for pod in self.previous.pods:
             # From a node that is only cordoned, pods need not go.
-            if pod.node in ends or (pod.node in cordoned and pod.uid not in staying):
+            if pod.node in ends or (pod.node in cordoned and not _stays(present.get(pod.uid))):
                 yield pod
+
+
+def _stays(pod: PodInfo | None) -> bool:
+    return pod is not None and pod.deletion_requested_at is None
 
 
 def _find_successors(view: ClusterView, departures: Mapping[OwnerKey, Departure]) -> dict[str, Seconds]:
@@ -70,14 +74,12 @@ def _find_successors(view: ClusterView, departures: Mapping[OwnerKey, Departure]
     of those that are gone or are stopping."""
     young: dict[OwnerKey, list[tuple[Seconds, str]]] = {}
     remaining: dict[OwnerKey, int] = {}
-    for pod in view.inventory.pods:
-        departure = departures.get(pod.owner) if pod.owner is not None else None
-        if departure is None or pod.owner is None:
-            continue
-        if pod.uid in departure.uids:
-            remaining[pod.owner] = remaining.get(pod.owner, 0) + (pod.deletion_requested_at is None)
-        elif pod.created is not None and pod.created >= departure.since:
-            young.setdefault(pod.owner, []).append((min(pod.created, view.now), pod.key))
+    for owner, departure in departures.items():
+        for pod in view.inventory.pod_index.by_owner.get(owner, ()):
+            if pod.uid in departure.uids:
+                remaining[owner] = remaining.get(owner, 0) + (pod.deletion_requested_at is None)
+            elif pod.created is not None and pod.created >= departure.since:
+                young.setdefault(owner, []).append((min(pod.created, view.now), pod.key))
     return {
         pod: created
         for owner, pods in young.items()

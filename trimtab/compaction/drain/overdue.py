@@ -127,7 +127,7 @@ def overdue_successor(
             return Release(
                 NOT_CREATED(f"{pod_class} {namespace}/{name} cannot create a successor: {failure}"), FailureCause.NODE
             )
-        for pod in workloads.unready.get(key, ()):
+        for pod in workloads.unready_pods(key):
             if pod.created is None or pod.created < annotation.since:
                 continue
             age = view.now - pod.created

@@ -31,11 +31,8 @@ def nodes_to_open(view: ClusterView, timeouts: DrainTimeouts) -> dict[str, str]:
     pods = (
         [
             pod
-            for pod in view.inventory.pods
-            if pod.needs_node
-            and not pod.is_finished
-            and pod.deletion_requested_at is None
-            and is_unplaced(pod, view.now, timeouts.pending)
+            for pod in view.inventory.pod_index.by_node.get("", ())
+            if pod.needs_node and pod.deletion_requested_at is None and is_unplaced(pod, view.now, timeouts.pending)
         ]
         if emptied
         else []

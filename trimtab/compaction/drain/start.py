@@ -130,8 +130,9 @@ def steps_to_start(
 
 def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> DrainAnnotation:
     """Returns the annotation for the node of the step; `unit` is the unit of the step's saving."""
-    pods = {pod.uid: pod for pod in view.inventory.pods if pod.node == step.node}
-    workloads = Workloads.count_pods(view)
+    by_uid = view.inventory.pod_index.by_uid
+    pods = {move.uid: pod for move in step.moves if (pod := by_uid.get(move.uid)) is not None and pod.node == step.node}
+    workloads = Workloads(view)
     moves = tuple(
         _pod_to_evict(pods[move.uid], move.turn, workloads, step.groups.get(move.uid, ""))
         for move in step.moves
@@ -139,7 +140,9 @@ def create_annotation(step: DrainStep, view: ClusterView, unit: str = "") -> Dra
     )
     uids = {companion.uid for companion in step.companions}
     companions = tuple(
-        _pod_to_evict(pod, 0, workloads, step.groups.get(pod.uid, "")) for pod in view.inventory.pods if pod.uid in uids
+        _pod_to_evict(pod, 0, workloads, step.groups.get(pod.uid, ""))
+        for pod in (view.inventory.pods if uids else ())
+        if pod.uid in uids
     )
     identity = "\0".join((step.node, str(view.now), *(move.uid for move in moves)))
     # Derived from the decision and not random: a repeated start of the same drain has the same name.
@@ -229,8 +232,9 @@ def find_successors(annotation: DrainAnnotation, view: ClusterView) -> dict[str,
     keys = {move.owner_key for move in moves if move.owner}
     return {
         pod.key: min(pod.created, view.now)
-        for pod in view.inventory.pods
-        if pod.owner in keys and pod.uid not in evicted and pod.created is not None and pod.created >= annotation.since
+        for key in keys
+        for pod in view.inventory.pod_index.by_owner.get(key, ())
+        if pod.uid not in evicted and pod.created is not None and pod.created >= annotation.since
     }
 
 

@@ -79,7 +79,7 @@ class DrainPlanner:
     pending_pods: PendingPods = field(init=False)
     pdb_index: PdbIndex = field(init=False)
     eviction_checker: EvictionChecker = field(init=False)
-    pods_on_node: dict[str, list[PodInfo]] = field(init=False)
+    pods_on_node: Mapping[str, Sequence[PodInfo]] = field(init=False)
     """Node → its pods that have not finished."""
     deletions: Mapping[str, str] = field(init=False)
     """Node → pool, for nodes that the autoscaler is removing from pools with `autoscaler: lead`."""
@@ -94,18 +94,17 @@ class DrainPlanner:
     """Drained node → the pod for which it is uncordoned; computed once for all drains."""
 
     def __post_init__(self) -> None:
-        self.workloads = Workloads.count_pods(self.view)
+        self.workloads = Workloads(self.view)
         self.pending_pods = PendingPods(self.view, self.timeouts)
         self.eviction_checker = EvictionChecker.for_inventory(self.view.inventory, self.view.now, self.view.autoscaler)
         self.pdb_index = self.eviction_checker.pdb_index
-        self.pods_on_node = {node.name: [] for node in self.view.inventory.nodes}
+        self.pods_on_node = self.view.inventory.pod_index.by_node
         self.critical_moves = CriticalMoves(self.view, self.workloads, self.pods_on_node)
         self.spent_disruptions = Counter()
         self.deletions = self.view.autoscaler_deletions
-        for pod in self.view.inventory.pods:
-            if pod.node in self.pods_on_node and not pod.is_finished:
-                self.pods_on_node[pod.node].append(pod)
-            if pod.deletion_requested_at is None and (pod.uid in self.view.evicted_uids or self._is_evicted_soon(pod)):
+        evicted = self.view.evicted_uids
+        for pod in self.view.inventory.pods if evicted or self.deletions else ():
+            if pod.deletion_requested_at is None and (pod.uid in evicted or self._is_evicted_soon(pod)):
                 self.spent_disruptions.update(self._budgets_of(pod))
 
     def next_actions(self, node: NodeInfo, annotation: DrainAnnotation) -> tuple[Action, ...]:

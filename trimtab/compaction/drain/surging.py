@@ -171,20 +171,21 @@ class DrainSurges:
         """
         moves = [move for move in self.annotation.moves if self.deployment_of(move) == name]
         missing = max((move.missing for move in moves), default=0)
-        if self.workloads.all_ready.get(deployment_key(name), 0) < self.annotation.surges[name] - missing:
+        if self.workloads.all_ready_count(deployment_key(name)) < self.annotation.surges[name] - missing:
             return False
         if name in self.annotation.floors and self._youngest_age(moves) < self._floor_seconds(name):
             return False
-        owners, ready = self.view.inventory.owners, self.workloads.ready
+        owners = self.view.inventory.owners
         return all(
-            (counts := owners.get(key)) is not None and counts.ready <= ready.get(key, 0)
+            (counts := owners.get(key)) is not None and counts.ready <= self.workloads.ready_count(key)
             for key in {move.owner_key for move in moves}
         )
 
     def _youngest_age(self, moves: Iterable[PodToEvict]) -> int:
         """Returns for how many seconds the youngest pod of these workloads has existed."""
         keys = {move.owner_key for move in moves}
-        created = [pod.created for pod in self.view.inventory.pods if pod.owner in keys and pod.created is not None]
+        by_owner = self.view.inventory.pod_index.by_owner
+        created = [pod.created or 0 for key in keys for pod in by_owner.get(key, ())]
         return self.view.now - max(created, default=0)
 
     def _floor_seconds(self, name: str) -> int:

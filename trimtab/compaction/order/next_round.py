@@ -161,7 +161,7 @@ class _RoundDecision:
         write: the pods decide."""
         if not node.is_cordoned:
             return OrderPhase.LEFT
-        for pod in self.planner.pods_on_node[node.name]:
+        for pod in self.planner.pods_on_node.get(node.name, ()):
             if isinstance(self.checker.judge_ordered(pod), (Evictable, Blocked)):
                 self.result.failures[node.name] = o.NOT_EMPTY(
                     f"the record of node {node.name} says that it is empty, but pod {pod.key} runs on it"
@@ -208,7 +208,7 @@ class _RoundDecision:
     def _denial_on(self, name: str) -> Reason | None:
         """Returns why a pod on the node cannot be evicted, as the API server said before; None if it said so of
         none."""
-        pods = self.planner.pods_on_node[name]
+        pods = self.planner.pods_on_node.get(name, ())
         uids = (pod.uid for pod in pods if pod.uid in self.denials and pod.deletion_requested_at is None)
         return next((self.denials[uid] for uid in uids), None)
 
@@ -257,7 +257,7 @@ class _RoundDecision:
             return
         moved_owners = {move.owner_key for move in drain.moves if move.owner}
         moved_uids = {move.uid for move in drain.moves}
-        for pod in self.planner.pods_on_node[name]:
+        for pod in self.planner.pods_on_node.get(name, ()):
             is_new = pod.uid not in moved_uids and pod.created is not None and pod.created > drain.since
             if is_new and pod.owner in moved_owners and not (pod.is_daemon or pod.is_static):
                 self.result.failures[name] = o.RETURNS(
@@ -343,7 +343,7 @@ class _RoundDecision:
         """Returns the pods of the node that are being deleted, whoever deleted them."""
         return [
             pod
-            for pod in self.planner.pods_on_node[name]
+            for pod in self.planner.pods_on_node.get(name, ())
             if pod.deletion_requested_at is not None and not (pod.is_daemon or pod.is_static)
         ]
 
@@ -352,7 +352,7 @@ class _RoundDecision:
         allow the eviction."""
         if reason.code is not NO_BUDGET:
             return reason
-        pod = next((pod for pod in self.planner.pods_on_node[name] if pod.key in reason.sentence.split()), None)
+        pod = next((pod for pod in self.planner.pods_on_node.get(name, ()) if pod.key in reason.sentence.split()), None)
         if pod is None or pod.is_ready:
             return reason
         return o.UNHEALTHY_POD(
@@ -366,7 +366,7 @@ class _RoundDecision:
         moved_uids = {move.uid for move in drain.moves}
         added = [
             pod
-            for pod in self.planner.pods_on_node[name]
+            for pod in self.planner.pods_on_node.get(name, ())
             if pod.uid not in moved_uids and isinstance(self.checker.judge_ordered(pod), Evictable)
         ]
         if not added:
@@ -401,7 +401,7 @@ class _RoundDecision:
 
     def _is_moving(self, name: str) -> bool:
         drain = self._drain_of(name)
-        pods = {pod.uid: pod for pod in self.planner.pods_on_node[name]}
+        pods = {pod.uid: pod for pod in self.planner.pods_on_node.get(name, ())}
         gone = [
             move
             for move in drain.moves

@@ -247,9 +247,13 @@ def missing_replicas(model: ClusterModel) -> list[tuple[str, PodClass, int]]:
         return []
     present = dict.fromkeys(wanted_counts, 0)
     class_of_owner: dict[OwnerKey, PodClass] = {}
+    name, last, is_wanted = NO_OWNER_KEY, None, False
     for pod, pod_class in (*zip(model.pods, model.successor_class_of, strict=True), *model.pending_pods):
-        name = pod.owner or NO_OWNER_KEY
-        if name in wanted_counts:
+        # Pods are sorted by name, so those of one owner follow each other.
+        if pod.owner is not last:
+            name, last = pod.owner or NO_OWNER_KEY, pod.owner
+            is_wanted = name in wanted_counts
+        if is_wanted:
             present[name] += pod.deletion_requested_at is None
             class_of_owner.setdefault(name, pod_class)
     return [

@@ -1,4 +1,4 @@
-"""How far is a replay from a run, and what does it cost to read a week? `make bench-replay`, 15 minutes of a core.
+"""How far is a replay from a run, and what does it cost to read a week? `make bench-replay`, 40 minutes of a core.
 
 The same churn is simulated without and with Trimtab. A replay from captures of the run without, one each minute,
 predicts what the run with Trimtab saves and evicts. A run is chaotic: which of two equal nodes a pod gets decides, an
@@ -53,7 +53,7 @@ STEP_SECONDS, WAVE_HOURS = 20, 10.0
 """One thing changes every 20 seconds, in days of ten hours. With the churn's default, which is twice as fast, a pair of
 runs of the same CPU time says a third as much: what Trimtab saves is less, and luck is more."""
 SEEDS = tuple(map(int, read_knob("BENCH_REPLAY_SEEDS", choose_size("1,2,3", "1")).split(",")))
-REPEATS = int(read_knob("BENCH_REPLAY_REPEATS", choose_size("4", "2")))
+REPEATS = int(read_knob("BENCH_REPLAY_REPEATS", choose_size("12", "2")))
 PROCESSES = int(os.environ.get("BENCH_REPLAY_PROCESSES", "2"))
 """How many repeats run at a time."""
 IS_LIVE = read_knob("BENCH_REPLAY_LIVE", "0") != "0"

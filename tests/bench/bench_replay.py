@@ -54,8 +54,6 @@ STEP_SECONDS, WAVE_HOURS = 20, 10.0
 runs of the same CPU time says a third as much: what Trimtab saves is less, and luck is more."""
 SEEDS = tuple(map(int, read_knob("BENCH_REPLAY_SEEDS", choose_size("1,2,3", "1")).split(",")))
 REPEATS = int(read_knob("BENCH_REPLAY_REPEATS", choose_size("12", "2")))
-PROCESSES = int(os.environ.get("BENCH_REPLAY_PROCESSES", "2"))
-"""How many repeats run at a time."""
 IS_LIVE = read_knob("BENCH_REPLAY_LIVE", "0") != "0"
 LIVE_HOURS = float(read_knob("BENCH_REPLAY_LIVE_HOURS", choose_size("4", "1")))
 ROUNDS, PODS, NODES = choose_size((100, 5000, 300), (10, 5000, 300))
@@ -141,7 +139,7 @@ def _measure_seed(seed: int) -> ReplayError:
 
 
 def _repeat_runs(churn: Churn) -> ReplayError:
-    with ProcessPoolExecutor(PROCESSES) as pool:
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
         pairs = pool.map(partial(replay_run, churn, EVERY_SECONDS), range(1, REPEATS + 1))
         return ReplayError(tuple(pairs))
 

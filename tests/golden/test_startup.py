@@ -37,12 +37,12 @@ BUDGETS: dict[str, tuple[tuple[str, ...], int, set[str]]] = {
     "--help": ((), 30, set()),
     "--version": ((), 30, set()),
     "explain": (("headroom",), 140, _PRINTED),
-    "machines rank": ((*_CLUSTER, "--pool", "batch", "--region", "us-east-1"), 286, _PRINTED),
-    "recommend": ((*_CLUSTER, "--usage", "usage.csv", *_TIMED), 331, _PRINTED),
+    "machines rank": ((*_CLUSTER, "--pool", "batch", "--region", "us-east-1"), 287, _PRINTED),
+    "recommend": ((*_CLUSTER, "--usage", "usage.csv", *_TIMED), 332, _PRINTED),
     "lint": (_CLUSTER, 355, {*_PRINTED, "pydantic"}),
     "admit": (("-f", "manifests.yaml", "--policies", "policies.yaml", *_CLUSTER), 361, {*_PRINTED, "pydantic"}),
-    "policies check": (("policies.yaml",), 431, {*_PRINTED, "pydantic"}),
-    "plan": ((*_CLUSTER, *_TIMED), 459, {*_PRINTED, "pydantic"}),
+    "policies check": (("policies.yaml",), 432, {*_PRINTED, "pydantic"}),
+    "plan": ((*_CLUSTER, *_TIMED), 460, {*_PRINTED, "pydantic"}),
     "simulate": ((*_CLUSTER, *_TIMED), 470, {*_PRINTED, "pydantic"}),
 }
 """Command → its arguments, how many modules it may import beside those of Python, and which heavy packages. The cluster

@@ -98,12 +98,9 @@ class ChurnCluster:
             self._add_node(group)
         for number, workload in enumerate(self.churn.workloads):
             requirements = objects.create_requirements(workload.name, workload.shape)
-            self.workloads[workload.name] = ChurningWorkload(
-                workload.name,
-                requirements,
-                number,
-                wanted=workload.replicas,
-                max_unavailable=workload.max_unavailable,
+            name, limit = workload.name, workload.max_unavailable
+            self.workloads[name] = ChurningWorkload(
+                name, requirements, number, wanted=workload.replicas, max_unavailable=limit
             )
             self._reconcile(workload.name)
         self.settle()

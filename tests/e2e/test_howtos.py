@@ -109,7 +109,7 @@ def test_read_a_refusal(desk: Desk) -> None:
     assert has_facts(offline, "policy removes", "limit")
     assert "shop/cart-5d4f-x2x7k" in why
     assert has_facts(running, "running pods lack")
-    assert "pod-must-stay" in explained
+    assert "pod-without-owner" in explained
     assert "shop/debug-shell" in explained
     assert {line.split()[1] for line in counted.splitlines()} <= {code.name for code in product_codes()}
 

@@ -6,7 +6,7 @@ hour later, which machine is bought. So both runs and the replay are repeated wi
 fall, and their averages are compared. From how far the repeats are from each other follows the standard error of the
 comparison (`noise`), and the bench fails if that is too large for its bounds.
 
-In a cluster of thirty nodes luck moves a tenth to a third of what is saved, in one of 150 nodes some per cent. The
+In a cluster of thirty nodes luck moves a tenth to a third of what is saved, in one of 170 nodes some per cent. The
 bounds are for the large one; of the small one, what luck does to a single run and to a single replay is measured: a
 user sees one of each. Then half a million states of pods are read in a process of their own, whose largest memory is
 measured.

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cli.recommending import kubeconfig as write_login
 from tests.cli.snapshots import trimtab
 from tests.golden.recorded_api import serve_objects
 from tests.golden.snapshots import pools_with_a_plan
@@ -18,17 +19,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The login to a server that has the objects of a snapshot."""
     snapshot = pools_with_a_plan()
     with serve_objects((*snapshot.objects, *snapshot.policies)) as url:
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "east",
-            "contexts": [{"name": "east", "context": {"cluster": "east", "user": "operator"}}],
-            "clusters": [{"name": "east", "cluster": {"server": url}}],
-            "users": [{"name": "operator", "user": {}}],
-        }
-        path = tmp_path_factory.mktemp("login") / "kubeconfig"
-        path.write_text(yaml.safe_dump(document))
-        yield str(path)
+        yield str(write_login(tmp_path_factory.mktemp("login"), url))
 
 
 def test_a_cluster_that_rests_is_written_once(kubeconfig: str, tmp_path: Path) -> None:
@@ -43,13 +34,7 @@ def test_a_cluster_that_rests_is_written_once(kubeconfig: str, tmp_path: Path) -
 
 
 def test_a_server_that_does_not_answer_at_first_is_a_failure(tmp_path: Path) -> None:
-    login = tmp_path / "kubeconfig"
-    cluster = {"name": "east", "cluster": {"server": "http://127.0.0.1:9"}}
-    user = {"name": "operator", "user": {}}
-    context = {"name": "east", "context": {"cluster": "east", "user": "operator"}}
-    login.write_text(
-        yaml.safe_dump({"current-context": "east", "contexts": [context], "clusters": [cluster], "users": [user]})
-    )
+    login = write_login(tmp_path, "http://127.0.0.1:9")
     words = ("capture", "--every", "1s", "--for", "2s", "-O", str(tmp_path / "series"), "--kubeconfig", str(login))
     assert trimtab(*words).exit_code == 3
 

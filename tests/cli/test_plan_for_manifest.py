@@ -284,8 +284,8 @@ def test_claims_of_templates_follow_their_pods(tmp_path: Path) -> None:
     assert [place["pod"] for place in report["places"]] == ["default/big-0", "default/big-1"]
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["2"]}]}]
     assert nodes_of(room(tmp_path, [*ZONES, storage_class(allowedTopologies=allowed)], own)) == ["b", "b"]
-    kept = [claim("data-big-0", volumeName="v"), volume("v", "1")]
-    places = room(tmp_path, [*ZONES, storage_class(allowedTopologies=allowed), *kept], own)["places"]
+    objects = [claim("data-big-0", volumeName="v"), volume("v", "1")]
+    places = room(tmp_path, [*ZONES, storage_class(allowedTopologies=allowed), *objects], own)["places"]
     assert [place["node"] for place in places] == ["a", "b"]
 
 

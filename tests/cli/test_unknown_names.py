@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 import pytest
-import yaml
 
+from tests.cli.recommending import kubeconfig
 from tests.cli.snapshots import trimtab
 from tests.golden.commands import ARGUMENTS
 from tests.golden.recorded_api import serve_objects
@@ -27,15 +27,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Gol
     folder = tmp_path_factory.mktemp("names")
     snapshot.write(folder)
     with serve_objects((*snapshot.objects, *snapshot.policies)) as url:
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "east",
-            "contexts": [{"name": "east", "context": {"cluster": "east", "user": "one"}}],
-            "clusters": [{"name": "east", "cluster": {"server": url}}],
-            "users": [{"name": "one", "user": {}}],
-        }
-        (folder / "kubeconfig").write_text(yaml.safe_dump(config))
+        kubeconfig(folder, url)
         yield folder, snapshot
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from click.testing import Result
 
+from tests.cli.recommending import kubeconfig
 from tests.cli.snapshots import pool, snapshot, trimtab
 from tests.cli.test_why import state
 from tests.cluster_of import budget, cluster, node, pod
@@ -189,16 +190,7 @@ def test_objects_that_allow_no_plan_say_why(tmp_path: Path) -> None:
 def test_a_node_of_the_live_cluster_has_the_reasons_of_a_plan_without_being_asked(tmp_path: Path) -> None:
     golden = load_snapshot("pools")
     with serve_objects((*golden.objects, *golden.policies)) as url:
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "east",
-            "contexts": [{"name": "east", "context": {"cluster": "east", "user": "one"}}],
-            "clusters": [{"name": "east", "cluster": {"server": url}}],
-            "users": [{"name": "one", "user": {}}],
-        }
-        (tmp_path / "kubeconfig").write_text(json.dumps(config))
-        login = ("--kubeconfig", tmp_path / "kubeconfig", "-o", "json")
+        login = ("--kubeconfig", kubeconfig(tmp_path, url), "-o", "json")
         stays, drains = (json.loads(trimtab("why", "node", name, *login).stdout) for name in ("web-1", "web-5"))
     assert any(sentence.startswith("node web-1 ") for sentence in stays["chain"])
     assert (drains["cordon"]["by"], drains["chain"]) == ("trimtab", [])

@@ -52,9 +52,9 @@ class ObjectSelection:
             return False
         return all(requirement_matches(requirement, labels or {}) for requirement in self.labels)
 
-    def check_namespaces(self, known: Iterable[str]) -> None:
-        """Raise UsageError for each selected namespace that is not among the `known` ones, with the nearest name."""
-        check_namespaces(self.namespaces, known)
+    def check_namespaces(self, choices: Iterable[str]) -> None:
+        """Raise UsageError for each selected namespace that is not among the `choices`, with the nearest name."""
+        check_namespaces(self.namespaces, choices)
 
     @property
     def is_everything(self) -> bool:

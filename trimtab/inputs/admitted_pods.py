@@ -136,10 +136,10 @@ def admit_manifests(
         (NoRoom(pod="", reason=r.QUOTA_TOO_SMALL(text), placed=0) for text in list_small_quotas(stored, facts)), None
     )
     daemons = tuple(one for one in inventory.missing_daemons if one.owner not in existing)
-    known = replace(inventory, claims=claims.read_all(), missing_daemons=daemons)
+    cluster = replace(inventory, claims=claims.read_all(), missing_daemons=daemons)
     return WantedPods(
         pods=tuple(pods) if refusal is None else (),
-        inventory=known,
+        inventory=cluster,
         refusal=refusal,
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -219,8 +219,8 @@ def _number_replicas(
             claims.add_template(template.namespace, claim, one)
         for volume in volumes.values():
             if isinstance(volume.ephemeral, Mapping):
-                made = volume.ephemeral.get("volumeClaimTemplate") or {}
-                claims.add_template(template.namespace, f"{name}-{volume.name}", made)
+                claim_template = volume.ephemeral.get("volumeClaimTemplate") or {}
+                claims.add_template(template.namespace, f"{name}-{volume.name}", claim_template)
         named = change(metadata, name=name, namespace=template.namespace)
         yield change(pod, metadata=named, spec=change(pod.spec, node_name="", volumes=tuple(volumes.values())))
 

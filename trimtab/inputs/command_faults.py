@@ -30,22 +30,22 @@ MAX_NAMES = 8
 """The largest number of names that a mistake lists."""
 
 
-def check_names(option: str, noun: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise UsageError for each of these names that is not among the known ones, with the most similar name.
+def check_names(option: str, noun: str, names: Iterable[str], choices: Iterable[str]) -> None:
+    """Raise UsageError for each of these names that is not among the choices, with the most similar name.
 
     An empty report of a misspelt name looks like a good result. So every verb that selects by name asks here.
     `option`: where the user wrote the names, such as --pool. `noun`: what they name, such as `a pool of the cluster`.
     """
-    choices = sorted(set(known) - {""})
-    listed = join_first(choices, MAX_NAMES) if choices else "there is none"
+    existing = sorted(set(choices) - {""})
+    first_names = join_first(existing, MAX_NAMES) if existing else "there is none"
     mistakes = [
-        ConfigError(file=option, expected=f"{noun} ({listed})", got=name, todo=suggest_name(name, choices))
-        for name in sorted(set(names).difference(choices))
+        ConfigError(file=option, expected=f"{noun} ({first_names})", got=name, todo=suggest_name(name, existing))
+        for name in sorted(set(names).difference(existing))
     ]
     if mistakes:
         raise UsageError(mistakes)
 
 
-def check_namespaces(names: Iterable[str], known: Iterable[str]) -> None:
+def check_namespaces(names: Iterable[str], choices: Iterable[str]) -> None:
     """Raise UsageError for each namespace after --namespace that the input does not have."""
-    check_names("--namespace", "a namespace of the input", names, known)
+    check_names("--namespace", "a namespace of the input", names, choices)

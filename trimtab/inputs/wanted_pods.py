@@ -62,14 +62,14 @@ def read_wanted(text: str) -> WantedManifests | WantedAmounts:
 
 
 def find_wanted_pods(
-    asked: WantedManifests | WantedAmounts | None, plan_inputs: PlanInputs, options: PlanOptions
+    request: WantedManifests | WantedAmounts | None, plan_inputs: PlanInputs, options: PlanOptions
 ) -> WantedPods:
     """Returns the pods of --for in this cluster, or for None, the pods of the cluster that wait for a node. Raises
     UsageError with every mistake, and if there are no pods, or too many."""
     inventory = plan_inputs.inventory
-    if isinstance(asked, WantedAmounts):
-        return WantedPods(pods=asked.pods, inventory=inventory, within=asked.within)
-    if asked is None:
+    if isinstance(request, WantedAmounts):
+        return WantedPods(pods=request.pods, inventory=inventory, within=request.within)
+    if request is None:
         pods = tuple(pod for pod in inventory.pods if pod.needs_node and not pod.is_finished)
         if not pods:
             raise UsageError([ConfigError(file="--for-pending", expected="a pod that waits for a node", got="none")])
@@ -78,8 +78,8 @@ def find_wanted_pods(
         from trimtab.inputs.admitted_pods import admit_manifests  # admission is slow to import
 
         wanted = admit_manifests(
-            asked.documents,
-            asked.templates,
+            request.documents,
+            request.templates,
             plan_inputs.documents,
             inventory,
             options.policy_paths,
@@ -124,15 +124,16 @@ def _read_amounts(text: str) -> WantedAmounts:
         "tolerations": tolerations,
         "priority": int(words["priority"]),
     }
+    count = int(words["count"])
+    _check_count(count)
     from trimtab.admission.pod_templates import read_templates
 
-    _check_count(int(words["count"]))
     [location] = read_templates(
         Document(file="--for", index=0, value={"kind": "Pod", "apiVersion": "v1", "spec": spec})
     )
     if isinstance(location, ConfigError):
         raise UsageError([location])
-    reader, count = PodReader(), int(words["count"])
+    reader = PodReader()
     names = [f"wanted-{number}" for number in range(count)] if count > 1 else ["wanted"]
     pods = [change(location.pod, metadata=Metadata(name=name, namespace=_NAMESPACE)) for name in names]
     within = ZONE_LABEL if words["within"] == "zone" else words["within"]

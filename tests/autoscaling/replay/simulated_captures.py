@@ -64,9 +64,10 @@ class _TextCache:
     def _take(
         self, key: str, value: object, former: Mapping[str, tuple[object, bytes]], describe: Callable[[], Any]
     ) -> None:
-        known = former.get(key)
-        is_known = known is not None and known[0] is value
-        self.texts[key] = known if known is not None and is_known else (value, msgspec.json.encode(describe()))
+        entry = former.get(key)
+        if entry is None or entry[0] is not value:
+            entry = value, msgspec.json.encode(describe())
+        self.texts[key] = entry
 
 
 def record_captures(path: Path, hours: float = 1.5, every: int = 60) -> None:

@@ -57,18 +57,18 @@ class World:
 
     def faults(self, places: dict[Small, str]) -> list[str]:
         """What is wrong if pods are at these places."""
-        found = []
+        faults = []
         for name, zone in self.zones.items():
             here = [one for one, at in places.items() if at == name]
-            found += [f"{name} is over"] if sum(one.cpu for one in here) > 4000 else []
-            found += [f"{name} has a port twice"] if sum(one.port for one in here) > 1 else []
+            faults += [f"{name} is over"] if sum(one.cpu for one in here) > 4000 else []
+            faults += [f"{name} has a port twice"] if sum(one.port for one in here) > 1 else []
             for one in here:
                 for other, at in places.items():
                     if other is one or one.away is None or other.app != one.away[0]:
                         continue
                     if at == name or (one.away[1] == ZONE and self.zones[at] == zone):
-                        found.append(f"{one.name} is with {other.name}")
-        return found
+                        faults.append(f"{one.name} is with {other.name}")
+        return faults
 
 
 def make_world(seed: int) -> World:
@@ -141,17 +141,17 @@ def test_one_pod_has_room_if_one_eviction_or_none_makes_it(seed: int) -> None:
     world = make_world(seed)
     wanted = world.wanted[:1]
     world.wanted = wanted
-    kept = {one: at for one, at in world.places.items() if not needs_no_place(one, wanted)}
+    places = {one: at for one, at in world.places.items() if not needs_no_place(one, wanted)}
     movable = [
-        one for one in kept if not one.stays and one.priority <= wanted[0].priority and world.budgets.get(one.app, 1)
+        one for one in places if not one.stays and one.priority <= wanted[0].priority and world.budgets.get(one.app, 1)
     ]
     least = None
-    if any(not world.faults({**kept, wanted[0]: at}) for at in world.zones):
+    if any(not world.faults({**places, wanted[0]: at}) for at in world.zones):
         least = 0
     elif any(
-        not world.faults({**kept, one: target, wanted[0]: at})
+        not world.faults({**places, one: target, wanted[0]: at})
         for one, at, target in product(movable, world.zones, world.zones)
-        if target != kept[one]
+        if target != places[one]
     ):
         least = 1
     plan = solve(world)

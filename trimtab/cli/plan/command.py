@@ -145,9 +145,9 @@ def _show_room(options: PlanVerbOptions) -> None:
     if (options.wanted is not None) + options.serves_pending + (pool is not None) > 1:
         expected = "one of --for, --for-pending and --for-node-of"
         raise UsageError([ConfigError(file="--for", expected=expected, got="several of them")])
-    asked = read_wanted(options.wanted) if options.wanted is not None else None
+    request = read_wanted(options.wanted) if options.wanted is not None else None
     plan_inputs = inputs.read_inputs(
-        options.inputs, like_compactor=True, keeps_documents=isinstance(asked, WantedManifests)
+        options.inputs, like_compactor=True, keeps_documents=isinstance(request, WantedManifests)
     )
     readmitted, pools, now = plan_inputs.readmitted_requests, plan_inputs.pools, plan_inputs.context.now
     if pool is not None:
@@ -157,7 +157,7 @@ def _show_room(options: PlanVerbOptions) -> None:
         report = build_node_report(room, pool, plan_inputs.cluster_notes, lists_order=options.lists_order)
         write_report(options.output, report, ROOM_VIEW)
         return
-    wanted = find_wanted_pods(asked, plan_inputs, options.inputs)
+    wanted = find_wanted_pods(request, plan_inputs, options.inputs)
     if wanted.refusal is None:
         with show_spinner("Making room"):
             room = make_room(wanted.inventory, wanted.pods, now, readmitted, wanted.within, pools)

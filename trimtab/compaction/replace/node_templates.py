@@ -149,16 +149,16 @@ def find_templates(
         if (pod.is_daemon or pod.is_static) and pod.node and not pod.is_finished:
             fixed_pods.setdefault(pod.node, []).append(pod)
     for group in groups:
-        made: list[NodeTemplate] | Reason
+        outcome: list[NodeTemplate] | Reason
         if group.name in full:
             text = f"the cluster has its maximum of nodes, so node group {group.name} gives none"
-            made = r.GROUP_AT_MAXIMUM(text)
+            outcome = r.GROUP_AT_MAXIMUM(text)
         else:
-            made = _make_templates(group, inventory, index, fixed_pods, varying, described.get(group.name))
-        if isinstance(made, Reason):
-            refusals[group.name] = made
+            outcome = _make_templates(group, inventory, index, fixed_pods, varying, described.get(group.name))
+        if isinstance(outcome, Reason):
+            refusals[group.name] = outcome
         else:
-            templates += made
+            templates += outcome
     return NodeTemplates(
         templates=tuple(sorted(templates, key=lambda one: (one.price, one.group, one.zone))),
         refusals=refusals,

@@ -136,8 +136,8 @@ class RoomSearch:
                 rest.append(one)
             else:
                 places.append(RoomPlace(pod=one[0].key, node=self.model.nodes[node].name))
-        again = self._place_rest(rest, nodes, places)
-        return again if isinstance(again, RoomPlan) else result
+        second = self._place_rest(rest, nodes, places)
+        return second if isinstance(second, RoomPlan) else result
 
     def _place_rest(
         self, wanted: Sequence[tuple[PodInfo, PodClass]], nodes: Sequence[int], places: list[RoomPlace]

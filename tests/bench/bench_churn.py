@@ -24,8 +24,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from tests.bench.bench_data import locate
@@ -54,11 +55,13 @@ SEEDS = tuple(map(int, read_knob("BENCH_CHURN_SEEDS", choose_size("1,2,3", "1"))
 VARIANTS: Mapping[str, ChurnVariant] = {"alone": ALONE, "alone-07": ALONE_07, "follow": FOLLOW, "lead": LEAD}
 NAMES = read_knob("BENCH_CHURN_VARIANTS", choose_size("alone,alone-07,follow,lead", "alone,follow")).split(",")
 FOLDER = ROOT / "build" / ("bench-churn-brief" if is_brief() else "bench-churn")
+LEASE_SECONDS = 30
+"""The duration of the compactor's lease, on the clock of the wall."""
 MAX_OVER_AUTOSCALER, MAX_OF_ONE_SEED = 0.90, 0.92
 MAX_BOUGHT_OVER, MAX_TWICE, MAX_WAIT_OVER = 1.05, 0.02, 20
 UNSCALED = (
     "the scheduler's and the controllers' own delays, a scan of the stand-in and a tick of the compactor (a second at "
-    "least), the hour of `evictionsPerHour`, and the half hours and days of a pool's back-off"
+    "least), and the hour of `evictionsPerHour`"
 )
 
 
@@ -113,10 +116,12 @@ def measure_live(churn: Churn, variant: ChurnVariant) -> dict[str, Any]:
 def run_live(
     churn: Churn,
     variant: ChurnVariant,
-    beside: Callable[[str], AbstractContextManager[None]] = lambda kubeconfig: nullcontext(),
+    beside: Callable[[str, ChurnWatch], AbstractContextManager[None]] = lambda kubeconfig, watch: nullcontext(),
+    first_round: float = 0.0,
 ) -> LiveRun:
-    """Runs one variant on a control plane of its own. `beside` gets the path of its kubeconfig, and what it returns is
-    open as long as the churn goes on."""
+    """Runs one variant on a control plane of its own. `beside` gets the path of its kubeconfig and the watch, and what
+    it returns is open as long as the churn goes on. `first_round`: when the compactor begins, in seconds of the
+    churn."""
     times, options = ClusterTimes(), churn.options
     end = churn.seconds + options.rest_seconds
     plane = ControlPlane.start(binaries.find(), start_up=round(times.start_up / SPEED))
@@ -132,54 +137,72 @@ def run_live(
             watch.start_clock()
             began_at = time.time()
             with (
-                beside(str(plane.kubeconfig)),
+                beside(str(plane.kubeconfig), watch),
                 LiveStandIn(cluster, watch, machines, flags, times.provision / SPEED) as stand_in,
             ):
-                footprint = _run_with_compactor(
-                    plane, variant, flags, Path(folder), watch, churn, lambda: live.run(float(end))
-                )
+                attended = _AttendedCompactor(plane, variant, flags, Path(folder), watch, churn, first_round)
+                with attended:
+                    live.run(float(end))
             history = watch.history
     notes = {"late": live.late, "scans": stand_in.scans, "faults": [*live.faults, *stand_in.faults][:20]}
-    return LiveRun(history, began_at, footprint, notes)
+    return LiveRun(history, began_at, attended.footprint, notes)
 
 
-def _run_with_compactor(
-    plane: ControlPlane,
-    variant: ChurnVariant,
-    flags: StandInFlags,
-    folder: Path,
-    watch: ChurnWatch,
-    churn: Churn,
-    run: Callable[[], None],
-) -> dict[str, float]:
-    """Runs the churn, with a compactor next to it if the variant has one; it stops in the middle of the rest. Returns
-    what the compactor used."""
-    if variant.precedence is None:
-        run()
-        return {}
-    home = Cluster(plane.kubeconfig, "trimtab-system", plane)
-    home.apply(pool_item(replace(POOL, autoscaler=variant.precedence)))
-    home.eventually(lambda: home.get("ConfigMap", "cluster-autoscaler-status", "kube-system"), within=60)
-    one = Compactor(home, folder, **compactor_settings(flags))
-    footprint: dict[str, float] = {}
+@dataclass
+class _AttendedCompactor:
+    """A compactor next to the churn if the variant has one. It stops in the middle of the rest."""
 
-    def stop_later() -> None:
-        while watch.now < churn.seconds + churn.options.rest_seconds / 2:
-            time.sleep(0.5)
-        footprint.update(cpu_seconds=cpu(one), max_rss_bytes=_max_rss(one.process.pid))
-        one.stop()
+    plane: ControlPlane
+    variant: ChurnVariant
+    flags: StandInFlags
+    folder: Path
+    watch: ChurnWatch
+    churn: Churn
+    first_round: float
+    footprint: dict[str, float] = field(default_factory=dict)
+    """What the compactor used."""
+    _faults: list[BaseException] = field(default_factory=list)
+    _is_stopped: bool = False
 
-    stopper = threading.Thread(target=stop_later, daemon=True)
-    stopper.start()
-    try:
-        run()
-        stopper.join(120)
-        if log := os.environ.get("BENCH_CHURN_LOG"):
-            Path(log).write_text(one.log.read_text())
-        assert one.process.returncode == 0, one.log.read_text()[-3000:]
-    finally:
-        one.stop()
-    return footprint
+    def __enter__(self) -> None:
+        self._thread = threading.Thread(target=self._attend, daemon=True)
+        if self.variant.precedence is None:
+            return
+        self._home = Cluster(self.plane.kubeconfig, "trimtab-system", self.plane)
+        self._home.apply(pool_item(replace(POOL, autoscaler=self.variant.precedence)))
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_stopped = error is not None
+        if self.variant.precedence is not None and error is None:
+            self._thread.join(120)
+            assert not self._faults, self._faults
+            assert self.footprint, "the compactor has not stopped"
+
+    def _attend(self) -> None:
+        try:
+            home, options = self._home, self.churn.options
+            home.eventually(lambda: home.get("ConfigMap", "cluster-autoscaler-status", "kube-system"), within=60)
+            self._sleep_until(self.first_round)
+            program = ("tests.bench.fast_compactor", f"{SPEED:g}", "compactor")
+            one = Compactor(home, self.folder, program=program, **compactor_settings(self.flags))
+            try:
+                self._sleep_until(self.churn.seconds + options.rest_seconds / 2)
+                used = {"cpu_seconds": cpu(one), "max_rss_bytes": _max_rss(one.process.pid)}
+            finally:
+                code = one.stop()
+            if log := os.environ.get("BENCH_CHURN_LOG"):
+                Path(log).write_text(one.log.read_text())
+            assert code == 0, one.log.read_text()[-3000:]
+            self.footprint.update(used)
+        except BaseException as error:
+            self._faults.append(error)
+
+    def _sleep_until(self, second: float) -> None:
+        while self.watch.now < second and not self._is_stopped:
+            time.sleep(0.1)
 
 
 def pool_item(pool: Pool) -> dict[str, Any]:
@@ -222,7 +245,7 @@ def compactor_settings(flags: StandInFlags) -> dict[str, str]:
     return {
         **{name: f"{max(1, round(value / SPEED))}" for name, value in seconds.items()},
         "DRAIN_POLL_INTERVAL_SECONDS": "1",
-        "LEASE_DURATION_SECONDS": "30",
+        "LEASE_DURATION_SECONDS": f"{LEASE_SECONDS}",
         "RENEW_DEADLINE_SECONDS": "15",
         "RETRY_PERIOD_SECONDS": "3",
         "WRITE_TIMEOUT_SECONDS": "10",

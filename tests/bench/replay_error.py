@@ -162,8 +162,8 @@ def replay_run(churn: Churn, every: int, naming: int) -> ReplayedRun:
         recorded = read_recording(find_series_files([path]), PriceFile({}, {}))
     replay_without, replay = repeat_replay(recorded, naming)
     return ReplayedRun(
-        without=Figures.of(judge(cluster.history, churn)),
-        run=Figures.of(judge(run_churn(churn, naming), churn)),
+        without=Figures.of(judge(cluster.history, BEGIN, churn.seconds)),
+        run=Figures.of(judge(run_churn(churn, naming), BEGIN, churn.seconds)),
         replay_without=replay_without,
         replay=replay,
     )
@@ -181,11 +181,12 @@ def _replay(recorded: RecordedWorld, variant: ReplayVariant) -> DailyOutcome:
     return replay_variant(recorded.world, variant, ReplaySteps()).outcome
 
 
-def judge(history: Sequence[ChurnRecord], churn: Churn, begin: float = BEGIN) -> DailyOutcome:
-    """Returns the outcome of the time in which there are captures. `begin`: of them, in seconds of the churn."""
+def judge(history: Sequence[ChurnRecord], begin: float, end: float) -> DailyOutcome:
+    """Returns the outcome of the time in which there are captures, which is in seconds of the churn."""
     outcome = DailyOutcome()
     groups: Mapping[str, str] = {}
-    add_history(outcome, [_shift(record, begin) for record in history], 0, round(churn.seconds - begin), groups)
+    records = [_shift(record, begin) for record in history if record.at <= end]
+    add_history(outcome, records, 0, round(end - begin), groups)
     return outcome
 
 

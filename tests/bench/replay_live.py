@@ -2,24 +2,31 @@
 and the same churn with Trimtab.
 
 The cluster's clock is faster than the wall, so the times of what captures show are stretched before they are replayed.
-Each run takes long, so its figures are kept in a folder, and a run that is there already is not repeated.
+Each run takes long, so what its watch showed is kept in a folder, and a run that is there already is not repeated.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.bench.bench_churn import SPEED, run_live
-from tests.bench.replay_error import Figures, ReplayedRun, ReplayError, judge, repeat_replay
+import msgspec
+
+from tests.bench.bench_churn import LEASE_SECONDS, SPEED, run_live
+from tests.bench.churn_watch import ChurnWatch
+from tests.bench.replay_error import BEGIN, Figures, ReplayedRun, ReplayError, judge, repeat_replay
 from tests.bench.results import ROOT
+from trimtab.autoscaling.churn.churn_history import BudgetSeen, ChurnRecord, NodeGone, NodeSeen, PodGone, PodSeen
 from trimtab.autoscaling.churn.churn_script import Churn
 from trimtab.autoscaling.replay.recording import NodeLife, PodLife, Stretch
 from trimtab.cli.replay.recorded_world import RecordedWorld, read_recording
@@ -28,64 +35,117 @@ from trimtab.inputs.capture_series import find_series_files
 from trimtab.machines.prices import PriceFile
 
 FOLDER = ROOT / "build" / "bench-replay"
+VARIANTS = {"alone": ALONE, "follow": FOLLOW}
+RUNS_AT_ONCE = 3
+"""Each needs half a core."""
+RECORDS = {kind.__name__: kind for kind in (NodeSeen, NodeGone, PodSeen, PodGone, BudgetSeen)}
 
 
-def measure_live_error(churn: Churn, every: int, folder: Path, repeats: int) -> ReplayError:
-    """Returns the error of a replay from captures of this interval, in seconds of the cluster's clock."""
-    seed, hours = churn.options.seed, churn.options.hours
-    captures = folder / f"seed-{seed}-{hours:g}h-x{SPEED:g}-every-{every}"
-    without = _run_once(captures.with_suffix(".alone.json"), churn, captures, every)
-    recorded = read_recording(find_series_files([str(captures)]), PriceFile({}, {}))
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """One run on a control plane, as it is kept in a file."""
+
+    began_at: float
+    """When the cluster's clock began, in seconds since 1970."""
+    history: list[ChurnRecord]
+    notes: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFolder:
+    """Where the runs of one seed are kept."""
+
+    churn: Churn
+    every: int
+    """Seconds of the cluster's clock between two captures."""
+
+    @property
+    def captures(self) -> Path:
+        """The captures of the run without Trimtab."""
+        options = self.churn.options
+        size = f"{options.cores:g}-cores-{options.hours:g}h"
+        return FOLDER / f"live-seed-{options.seed}-{size}-x{SPEED:g}-every-{self.every}"
+
+    def run_once(self, name: str) -> str:
+        """Runs the churn on a control plane with this variant, if that run is not there already. Returns a line about
+        the run."""
+        path = self._path_of(name)
+        if not path.exists():
+            self._run(name, path)
+        return f"{path.name}: {self.read_run(name).notes}"
+
+    def _run(self, name: str, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name == "alone":
+            shutil.rmtree(self.captures, ignore_errors=True)
+        beside = self._take_captures if name == "alone" else _take_none
+        # A compactor leads once the duration of a lease has passed.
+        run = run_live(self.churn, VARIANTS[name], beside, first_round=BEGIN - LEASE_SECONDS * SPEED)
+        records = [{"kind": type(one).__name__, **asdict(one)} for one in run.history]
+        kept = {"began_at": run.began_at, "notes": {**run.notes, **run.footprint}, "history": records}
+        path.write_bytes(msgspec.json.encode(kept))
+
+    def read_run(self, name: str) -> KeptRun:
+        """Returns a run that is there."""
+        kept = msgspec.json.decode(self._path_of(name).read_bytes())
+        history = [RECORDS[one.pop("kind")](**one) for one in kept["history"]]
+        return KeptRun(kept["began_at"], history, kept["notes"])
+
+    def _path_of(self, name: str) -> Path:
+        return Path(f"{self.captures}.{name}.json")
+
+    @contextmanager
+    def _take_captures(self, kubeconfig: str, watch: ChurnWatch) -> Iterator[None]:
+        line = [sys.executable, "-m", "trimtab", "capture", "--every", f"{max(1, round(self.every / SPEED))}s"]
+        settings = {**os.environ, "KUBECONFIG": kubeconfig}
+        processes: list[subprocess.Popen[bytes]] = []
+
+        def begin() -> None:
+            time.sleep(max(0.0, BEGIN - watch.now) / SPEED)
+            with Path(f"{self.captures}.log").open("wb") as log:
+                processes.append(subprocess.Popen([*line, "-O", str(self.captures)], env=settings, stderr=log))
+
+        starter = threading.Thread(target=begin, daemon=True)
+        starter.start()
+        try:
+            yield
+        finally:
+            starter.join()
+            processes[0].terminate()
+            processes[0].wait(30)
+
+
+def _take_none(kubeconfig: str, watch: ChurnWatch) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def run_all(churns: Sequence[Churn], every: int) -> None:
+    """Makes the runs of these churns that are not there already. `every`: the seconds of the cluster's clock between
+    two captures."""
+    with ProcessPoolExecutor(RUNS_AT_ONCE) as pool:
+        folders = [LiveFolder(churn, every) for churn in churns]
+        for one in as_completed([pool.submit(folder.run_once, name) for folder in folders for name in VARIANTS]):
+            print(one.result(), flush=True)
+
+
+def measure_live_error(churn: Churn, every: int, repeats: int) -> ReplayError:
+    """Returns the error of a replay from captures of the run without Trimtab."""
+    folder = LiveFolder(churn, every)
+    without, run = folder.read_run("alone"), folder.read_run("follow")
+    recorded = read_recording(find_series_files([str(folder.captures)]), PriceFile({}, {}))
+    begin, end = ((at - without.began_at) * SPEED for at in (recorded.begin, recorded.end))
     stretched = stretch_recording(recorded, SPEED)
-    with_trimtab = _run_once(captures.with_suffix(".follow.json"), churn, None, every, begin=without["begin"])
     return ReplayError(
         tuple(
             ReplayedRun(
-                without=Figures(without["core_hours"], without["evictions"]),
-                run=Figures(with_trimtab["core_hours"], with_trimtab["evictions"]),
+                without=Figures.of(judge(without.history, begin, end)),
+                run=Figures.of(judge(run.history, begin, end)),
                 replay_without=replay_without,
                 replay=replay,
             )
             for replay_without, replay in (repeat_replay(stretched, naming) for naming in range(repeats))
         )
     )
-
-
-def _run_once(path: Path, churn: Churn, captures: Path | None, every: int, begin: float = 0.0) -> dict[str, Any]:
-    """Returns the figures of one run, from the file if it is there. `captures`: where they are written in the run
-    without Trimtab; None: in the run with it."""
-    if path.exists():
-        return dict(json.loads(path.read_text()))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    variant = ALONE if captures is not None else FOLLOW
-
-    @contextmanager
-    def take_captures(kubeconfig: str) -> Iterator[None]:
-        if captures is None:
-            yield
-            return
-        line = [sys.executable, "-m", "trimtab", "capture", "--every", f"{max(1, round(every / SPEED))}s"]
-        process = subprocess.Popen(
-            [*line, "-O", str(captures)], env={**os.environ, "KUBECONFIG": kubeconfig}, stderr=subprocess.DEVNULL
-        )
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(30)
-
-    run = run_live(churn, variant, take_captures)
-    if captures is not None:
-        first = read_recording(find_series_files([str(captures)]), PriceFile({}, {})).begin
-        begin = max(0.0, (first - run.began_at) * SPEED)
-    outcome = judge(run.history, churn, begin)
-    figures = {
-        "begin": begin,
-        **asdict(Figures.of(outcome)),
-        **run.notes,
-    }
-    path.write_text(json.dumps(figures, indent=1))
-    return figures
 
 
 def stretch_recording(recorded: RecordedWorld, speed: float) -> RecordedWorld:

@@ -40,6 +40,25 @@ def test_a_job_ends(cluster: Cluster) -> None:
     assert cluster.eventually(lambda: cluster.get("Job", "once")["status"].get("succeeded") == 1)
 
 
+def test_an_evicted_pod_of_a_job_ends_and_is_replaced(cluster: Cluster) -> None:
+    """With a podFailurePolicy, the Job controller waits until the pod has ended."""
+    cluster.some_nodes()
+    template = {
+        "metadata": {"annotations": {"testbed.trimtab.dev/runs-for": "1h"}},
+        "spec": {"containers": [{"name": "main", "image": "pause"}], "restartPolicy": "Never"},
+    }
+    rules = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]
+    spec = {"template": template, "podFailurePolicy": {"rules": rules}}
+    cluster.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "long"}, "spec": spec})
+    first = cluster.eventually(lambda: cluster.running("job-name=long"))[0]["metadata"]["name"]
+    cluster.evict(first)
+
+    def present() -> list[str]:
+        return [pod["metadata"]["name"] for pod in cluster.list("Pod", selector="job-name=long")]
+
+    assert cluster.eventually(lambda: first not in present() and present(), within=20)
+
+
 def test_a_pod_may_take_its_time_to_get_ready(cluster: Cluster) -> None:
     cluster.pool("slow")
     cluster.deployment("web", annotations={"testbed.trimtab.dev/ready-after": "3s"})

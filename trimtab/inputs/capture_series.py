@@ -156,8 +156,8 @@ class SeriesReader:
         self.notes += describe_gaps(self._gaps, _GAP)
         if self._unnamed:
             self.notes.append(
-                f"{format_count(self._unnamed, 'round')} without the namespace {CLUSTER_NAMESPACE}, whose uid tells "
-                "clusters apart: whether they are of one cluster was not checked"
+                f"{format_count(self._unnamed, 'round')} without the namespace {CLUSTER_NAMESPACE}, by whose uid "
+                "clusters differ: whether they are of one cluster was not checked"
             )
         if last is None:
             raise UsageError(

@@ -131,6 +131,9 @@ def _list_notes(recorder: SeriesRecorder) -> list[str]:
     if recorder.unreadable:
         names = sorted(recorder.unreadable)
         notes.append(f"{format_count(len(names), 'object')} cannot be read and are left out: {join_first(names, 3)}")
+    if recorder.changed_daemons:
+        owners = join_first(sorted(recorder.changed_daemons), 3)
+        notes.append(f"pods of {owners} came or went: nodes count with the pods of DaemonSets that they had last")
     return notes
 
 

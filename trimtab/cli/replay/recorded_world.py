@@ -46,6 +46,8 @@ class RecordedWorld:
     """Whether kube-state-metrics is the source, which shows less than captures."""
     unknown_budgets: tuple[str, ...] = ()
     """The budgets of which only the names are known."""
+    absent_metrics: tuple[str, ...] = ()
+    """The metrics of kube-state-metrics that the server does not have, and that a replay can do without."""
 
     @property
     def seconds(self) -> int:
@@ -133,7 +135,7 @@ def _list_notes(recorder: SeriesRecorder) -> list[str]:
         notes.append(f"{format_count(len(names), 'object')} cannot be read and are left out: {join_first(names, 3)}")
     if recorder.changed_daemons:
         owners = join_first(sorted(recorder.changed_daemons), 3)
-        notes.append(f"pods of {owners} came or went: nodes count with the pods of DaemonSets that they had last")
+        notes.append(f"{owners} began or ended to have pods on nodes: each node counts with those that it had last")
     return notes
 
 

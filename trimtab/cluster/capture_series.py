@@ -143,8 +143,9 @@ class BrokenRound:
     because: str
 
 
-MAX_ROUND_BYTES = 1 << 30
-"""The largest size of a line, and of a round, in bytes of memory: more is not read."""
+MAX_LINE_BYTES, MAX_ROUND_BYTES = 16 << 20, 512 << 20
+"""The largest size of a line, and of a round, in bytes of memory: more is not read. An API server takes no object of
+more than 3 MiB."""
 _LINE_BYTES = 64
 """The memory that a line takes beside its text, in bytes."""
 
@@ -161,7 +162,7 @@ def split_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
             rest, size = [], 0
         rest.append(last)
         size += len(last)
-        if size > MAX_ROUND_BYTES:
+        if size > MAX_LINE_BYTES:
             break
     if any(rest):
         yield b"".join(rest)

@@ -159,8 +159,6 @@ class SeriesRecorder:
     _counts: dict[OwnerKey, int] = field(default_factory=dict)
     _movable: dict[str, set[ObjectKey]] = field(default_factory=lambda: defaultdict(set))
     """Node → the pods on it that can move."""
-    _requests: dict[str, list[object]] = field(default_factory=lambda: defaultdict(list))
-    """Workload → the different requests of its pods in this stretch, in the order in which they were seen."""
     _now: Seconds = 0
     _before: Seconds = 0
     """The time of the round before."""
@@ -175,7 +173,6 @@ class SeriesRecorder:
         is_first = not self._is_open
         if is_first:
             self.stretches.append(Stretch(one.at, one.at))
-            self._requests.clear()
         self._before, self._now = (one.at if is_first else self._stretch.end), one.at
         self._stretch.end = one.at
         middle = (self._before + one.at) // 2
@@ -310,11 +307,12 @@ class SeriesRecorder:
         return life
 
     def _choose_slot(self, info: PodInfo) -> str:
-        slot, requests = slot_of(info), self._requests[slot_of(info)]
-        if info.requirements.requests not in requests:
-            requests.append(info.requirements.requests)
-        number = requests.index(info.requirements.requests)
-        return f"{slot}{SLOT_PART}{number + 1}" if number else slot
+        workload, samples, number = slot_of(info), self._stretch.samples, 1
+        slot = workload
+        while slot in samples and samples[slot].requirements.requests != info.requirements.requests:
+            number += 1
+            slot = f"{workload}{SLOT_PART}{number}"
+        return slot
 
     def _lose_pod(self, key: ObjectKey, middle: Seconds) -> None:
         pod = self._pods.pop(key, None)

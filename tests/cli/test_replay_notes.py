@@ -25,4 +25,4 @@ def test_many_notes_of_one_kind_are_few() -> None:
     recorder = record(*([node("a"), *objects] for _ in range(8)), recorder=recorder, begin=80_000)
     world = build(recorder)
     assert world.begin == MONDAY + 80_000
-    assert len(world.notes) == 4 + 1 + 4
+    assert len(world.notes) == 4 + 1

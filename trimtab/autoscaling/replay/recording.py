@@ -383,6 +383,10 @@ class SeriesRecorder:
         life.end, life.is_lost = max(life.begin, at), bool(pods) and not was_leaving
 
     def _see_object(self, key: ObjectKey, text: bytes) -> None:
+        if _find_problem(text):
+            # What it was before is known better than what it is now.
+            self._note_unreadable(key, _find_problem(text))
+            return
         self.objects[key] = text
         if key[0] == "PodDisruptionBudget":
             shape = self._decode(key, text, _BUDGETS)
@@ -417,15 +421,25 @@ class SeriesRecorder:
                 self._stretch.budgets.append((self._now, name, None))
 
     def _decode(self, key: ObjectKey, text: bytes, decoder: msgspec.json.Decoder[S]) -> S | None:
+        problem = _find_problem(text)
         try:
-            problem = _ITEMS.decode(text).unreadable if _MARK in text else ""
-            shape = decoder.decode(text)
+            if not problem:
+                return decoder.decode(text)
         except (msgspec.DecodeError, UnicodeError) as error:
             problem = str(error)
-        if problem:
-            self.unreadable[f"{key[0]} {key[1]}/{key[2]}".replace(" /", " ")] = problem
-            return None
-        return shape
+        self._note_unreadable(key, problem)
+        return None
+
+    def _note_unreadable(self, key: ObjectKey, problem: str) -> None:
+        self.unreadable[f"{key[0]} {key[1]}/{key[2]}".replace(" /", " ")] = problem
+
+
+def _find_problem(text: bytes) -> str:
+    """Returns why a capture has only the name of the object; empty if it has all of it."""
+    try:
+        return _ITEMS.decode(text).unreadable if _MARK in text else ""
+    except (msgspec.DecodeError, UnicodeError):
+        return ""
 
 
 def group_of(node: NodeInfo) -> str:

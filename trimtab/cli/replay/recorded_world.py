@@ -141,8 +141,10 @@ def _list_notes(recorder: SeriesRecorder, nodes: tuple[NodeInfo, ...]) -> list[s
     ]
     if recorder.unreadable:
         objects = sorted(recorder.unreadable)
-        text = f"{format_count(len(objects), 'object')} cannot be read and are left out: {join_first(objects, 3)}"
-        notes.append(text)
+        notes.append(
+            f"{format_count(len(objects), 'object')} cannot be read: {join_first(objects, 3)}; each stays as it was "
+            "before, or is left out, and a budget that is left out refuses no eviction"
+        )
     unknown = [node.name for node in nodes if isinstance(node.allocatable, Unreadable)]
     if unknown:
         names = join_first(unknown, 3)

@@ -199,7 +199,7 @@ def test_a_cordon_before_a_gap_ends_with_its_stretch(after: list[Object]) -> Non
     recorder.apply_change(ClusterChange(MONDAY + 7200, changed, gone))
     recorder.end_stretch()
     first, second = recorder.stretches
-    assert [(one.workload, one.at, one.amount) for one in list_events(first)] == [("b", 1, 300)]
+    assert [(one.workload, one.at, one.amount) for one in list_events(first)] == [("b", 0, 300)]
     assert [life.end for life in first.nodes] == [None, None]
     assert list_events(second) == ()
 

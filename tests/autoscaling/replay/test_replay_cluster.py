@@ -109,6 +109,22 @@ def test_a_node_is_not_found_as_it_was_while_it_started() -> None:
     assert make_templates(cluster.stretch)["web"].taints == ()
 
 
+def test_a_node_that_was_cordoned_at_the_beginning_takes_no_pod() -> None:
+    first = [node("a"), node("b", cordoned=True), pod("p1", "a"), pod("p2")]
+    cluster = replay(first, first)
+    assert places(cluster) == ["a", "a"]
+    assert [cluster.nodes[name].is_cordoned for name in ("a", "b")] == [False, True]
+
+
+def test_a_broken_node_that_was_cordoned_is_no_reason_to_cordon_another() -> None:
+    broken = node("b", cordoned=True)
+    broken["status"] = {**broken["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}
+    first = [node("a"), broken, pod("p1", "a")]
+    cluster = replay(first, first)
+    cluster.advance_to(60)
+    assert [cluster.nodes[name].is_cordoned for name in ("a", "b")] == [False, True]
+
+
 def test_a_new_node_is_like_the_latest_that_had_started() -> None:
     quiet = [node("a"), pod("p1", "a")]
     cluster = replay(quiet, quiet, quiet, [*quiet, node("b", taint="node.cilium.io/agent-not-ready", created=850)])

@@ -114,6 +114,8 @@ class ReplayCluster(ChurnCluster):
         for workload in self.workloads.values():
             workload.wanted = len(workload.pods)
         self._changed_workloads.update(dict.fromkeys(self.workloads))
+        # Nodes that users had cordoned before take no pod that waits now.
+        self.advance_to(0)
         self.settle()
 
     # ── the demand ───────────────────────────────────────────────────────────────────────────────────
@@ -132,7 +134,8 @@ class ReplayCluster(ChurnCluster):
         """Returns the node to which it happens: the recorded one, or another one of its group that takes pods. A node
         that another one empties is not cordoned: the end of that cordon would give it back."""
         recorded = self.nodes.get(event.workload)
-        if recorded is not None and (recorded.is_staying or event.kind is not ChurnKind.CORDON):
+        is_emptied = recorded is not None and (recorded.is_cordoned or recorded.removal_taint is not None)
+        if recorded is not None and not (is_emptied and event.kind is ChurnKind.CORDON):
             return event.workload
         group = next((life.group for life in self.stretch.nodes if life.node.name == event.workload), "")
         alike = [

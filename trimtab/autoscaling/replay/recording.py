@@ -152,6 +152,8 @@ class SeriesRecorder:
     """How many states of pods were read."""
     changed_daemons: set[str] = field(default_factory=set)
     """The DaemonSets that began or ended to have pods on nodes that were there before and after."""
+    clock_skew: Seconds = 0
+    """By how much the clock of the API server is ahead of that of the captures at least; negative: behind."""
     _reader: PodReader = field(default_factory=PodReader)
     _pods: dict[ObjectKey, RecordedPod] = field(default_factory=dict)
     _nodes: dict[str, NodeLife] = field(default_factory=dict)
@@ -263,6 +265,10 @@ class SeriesRecorder:
             pod = None
         if pod is None:
             pod = self._pods[key] = RecordedPod(info.uid, None, info)
+            if self._is_open and info.created is not None:
+                # A pod that is new was created since the round before.
+                skew = info.created - min(max(info.created, self._before), self._now)
+                self.clock_skew = max(self.clock_skew, skew, key=abs)
             if self._is_open and is_demand(info):
                 pod.life = self._begin_life(info, self._now if info.created is None else info.created)
         else:

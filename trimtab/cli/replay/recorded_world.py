@@ -23,6 +23,8 @@ from trimtab.inputs.capture_series import SeriesGap, SeriesReader
 from trimtab.inputs.pools import WHOLE_CLUSTER, build_whole_cluster_pool, find_pools
 from trimtab.machines.prices import PriceFile, price_of
 
+MAX_SKEW_SECONDS = 120
+"""A larger difference between clocks is named. To list a large cluster takes a minute, and a capture has one time."""
 MAX_NOTES = 3
 """So many notes of one kind are shown."""
 MIN_STRETCH_SECONDS = 1800
@@ -90,6 +92,7 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
     stretches, notes = _choose_stretches(recorder.stretches)
     documents = _list_documents(recorder.objects)
     built = build_snapshot(documents)
+    forbidden = [f"captures without {kind}: the login may not list them" for kind in sorted(built.snapshot.forbidden)]
     base = snapshot_inventory(built.snapshot, ())
     nodes = _list_nodes(stretches, price_file)
     node_prices = {node.name: price for node in nodes if isinstance(price := price_of(node, {}), int)}
@@ -112,7 +115,13 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
         rounds=source.rounds,
         pod_states=recorder.pod_count,
         every_seconds=source.every_seconds,
-        notes=(*source.notes, *notes, *_list_notes(recorder, nodes), *first_few(list(map(str, built.mistakes)))),
+        notes=(
+            *source.notes,
+            *notes,
+            *_list_notes(recorder, nodes),
+            *forbidden,
+            *first_few(list(map(str, built.mistakes))),
+        ),
     )
 
 
@@ -144,6 +153,11 @@ def _list_notes(recorder: SeriesRecorder, nodes: tuple[NodeInfo, ...]) -> list[s
         notes.append(
             f"{format_count(len(objects), 'object')} cannot be read: {join_first(objects, 3)}; each stays as it was "
             "before, or is left out, and a budget that is left out refuses no eviction"
+        )
+    if abs(recorder.clock_skew) > MAX_SKEW_SECONDS:
+        notes.append(
+            f"the clock of the captures and that of the API server differ by {abs(recorder.clock_skew):,} s or more: "
+            "pods begin, and wait, at other times than they did"
         )
     unknown = [node.name for node in nodes if isinstance(node.allocatable, Unreadable)]
     if unknown:

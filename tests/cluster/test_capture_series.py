@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from itertools import chain
 
 from tests.autoscaling.replay.simulated_captures import CLUSTER_UID, encode_capture_file, namespace_object
@@ -8,6 +9,7 @@ from trimtab.cluster.capture_series import (
     SeriesRound,
     SeriesState,
     list_capture_lines,
+    split_lines,
     split_rounds,
 )
 
@@ -69,3 +71,24 @@ def test_resource_versions_are_left_out_and_texts_are_not() -> None:
     lines = [json.loads(line) for line in list_capture_lines(content)]
     assert lines[0]["metadata"] == {"namespace": "shop", "name": "a"}
     assert lines[0]["data"] == {"text": text}
+
+
+def test_a_line_without_an_end_is_not_read_to_its_end() -> None:
+    parts_read = []
+
+    def read_parts() -> Iterator[bytes]:
+        for number in range(100):
+            parts_read.append(number)
+            yield b"x" * (1 << 20)
+
+    rounds = list(split_rounds(split_lines(read_parts())))
+    assert [type(one) for one in rounds] == [BrokenRound]
+    assert len(parts_read) < 20
+
+
+def test_a_round_of_very_many_lines_is_not_kept() -> None:
+    begin, *_ = encode(RoundWriter(300), 0)
+    line = b'{"kind":"Pod","metadata":{"name":"' + b"x" * (1 << 20) + b'"}}'
+    rounds = list(split_rounds(chain([begin], (line for _ in range(1000)))))
+    assert [type(one) for one in rounds] == [BrokenRound]
+    assert rounds[0].line < 600  # type: ignore[union-attr]

@@ -94,6 +94,71 @@ def test_rounds_of_a_clock_that_went_back_are_left_out(tmp_path: Path) -> None:
     assert len(reader.notes) == 1
 
 
+def test_what_changed_in_rounds_that_are_left_out_is_part_of_the_next(tmp_path: Path) -> None:
+    write(tmp_path, (600, capture("a", "gone")))
+    write(tmp_path / "later", (300, capture("a", "b", "short")), (400, capture("b")), (900, capture("b", "c")))
+    files = (*find_series_files([str(tmp_path)]), *find_series_files([str(tmp_path / "later")]))
+    last = list(SeriesReader(files).iterate_changes())[-1]
+    assert isinstance(last, ClusterChange)
+    assert {name for _, _, name in last.changed} == {"b", "c"}
+    assert {name for _, _, name in last.gone} >= {"a", "gone"}
+
+
+def test_many_rounds_and_gaps_make_few_notes(tmp_path: Path) -> None:
+    write(tmp_path, *((number * 7200, capture("a")) for number in range(10)))
+    write(tmp_path / "second", *((number * 7200 + 60, capture("a")) for number in range(9)))
+    files = (*find_series_files([str(tmp_path)]), *find_series_files([str(tmp_path / "second")]))
+    reader = SeriesReader(files)
+    assert times(list(reader.iterate_changes())) == [number * 7200 for number in range(10)]
+    assert len(reader.notes) == 2
+    assert "9 times" in reader.notes[1]
+
+
+def test_a_file_without_its_first_round_counts_for_nothing(tmp_path: Path) -> None:
+    folder = write(tmp_path, (0, capture("a")), (300, capture("a", "b")))
+    assert folder.file is not None
+    lines = gzip.decompress(folder.file.read_bytes()).splitlines()
+    folder.file.write_bytes(gzip.compress(b"\n".join(lines[4:])))
+    write(tmp_path / "before", (-300, capture("a")))
+    files = (*find_series_files([str(tmp_path / "before")]), folder.file)
+    reader = SeriesReader(files)
+    assert times(list(reader.iterate_changes())) == [-300]
+    assert len(reader.notes) == 1
+
+
+def test_a_second_process_with_another_interval_leaves_no_gap(tmp_path: Path) -> None:
+    write(tmp_path, (0, capture("a")), (300, capture("a")))
+    SeriesFolder(tmp_path, MINUTES).append_round(MONDAY + 600, capture("a"))
+    reader, changes = read(tmp_path)
+    assert times(changes) == [0, 300, 600]
+    assert reader.notes == []
+
+
+def test_rounds_that_name_no_cluster_are_named(tmp_path: Path) -> None:
+    write(tmp_path, (0, capture("a")), (300, encode_capture_file([namespace_object("a", "a")])))
+    assert len(read(tmp_path)[0].notes) == 1
+
+
+def test_a_file_counts_once_and_files_of_one_second_stand_in_their_order(tmp_path: Path) -> None:
+    names = ["2026-03-02T000000Z.rounds.gz", *(f"2026-03-02T000000Z-{number}.rounds.gz" for number in (1, 2, 10))]
+    for name in names:
+        (tmp_path / name).touch()
+    files = find_series_files([str(tmp_path), str(tmp_path / names[0]), str(tmp_path / ".." / tmp_path.name)])
+    assert [file.name for file in files] == names
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name too long"):
+        find_series_files([str(tmp_path / ("x" * 300))])
+
+
+def test_files_without_any_round_are_named_with_what_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json.gz"
+    file.write_bytes(gzip.compress(capture("a")))
+    with pytest.raises(UsageError, match=r"cluster\.json\.gz: .*cluster\.json\.gz:1"):
+        list(SeriesReader(find_series_files([str(file)])).iterate_changes())
+
+
 def test_captures_of_two_clusters_are_refused(tmp_path: Path) -> None:
     write(tmp_path, (0, capture("a")))
     write(tmp_path, (300, capture("a", cluster="another")))

@@ -140,10 +140,14 @@ class BrokenRound:
 
     line: int
     """The number of the line, from 1."""
+    because: str
 
 
-MAX_ROUND_BYTES = 1 << 30
-"""The largest size of a line, and of a round, in bytes: more is not read."""
+MAX_LINE_BYTES, MAX_ROUND_BYTES = 16 << 20, 512 << 20
+"""The largest size of a line, and of a round, in bytes of memory: more is not read. An API server takes no object of
+more than 3 MiB."""
+_LINE_BYTES = 64
+"""The memory that a line takes beside its text, in bytes."""
 
 
 def split_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -158,7 +162,7 @@ def split_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
             rest, size = [], 0
         rest.append(last)
         size += len(last)
-        if size > MAX_ROUND_BYTES:
+        if size > MAX_LINE_BYTES:
             break
     if any(rest):
         yield b"".join(rest)
@@ -169,26 +173,33 @@ def split_rounds(lines: Iterable[bytes]) -> Iterator[SeriesRound | BrokenRound]:
     changed in it is not known. Only one round is in memory at a time."""
     begin: SeriesLine | None = None
     body: list[bytes] = []
-    number = size = 0
+    number = size = count = 0
     for number, line in enumerate(lines, 1):
         head = read_line(line)
-        size += len(line)
-        if head is None or (begin is None) != (head.kind == ROUND_KIND) or size > MAX_ROUND_BYTES:
-            yield BrokenRound(number)
+        size += len(line) + _LINE_BYTES
+        if head is None or (begin is None) != (head.kind == ROUND_KIND):
+            yield BrokenRound(number, "it is no line of a round" if begin is not None else "no round begins there")
+            return
+        if size > MAX_ROUND_BYTES:
+            yield BrokenRound(number, "the round is too large")
             return
         if begin is None:
             begin, body, size = head, [], 0
+            # What has not changed since an earlier round is not known without that round.
+            if not count and not begin.whole:
+                yield BrokenRound(number, "the file does not begin with every object")
+                return
         elif head.kind == END_KIND:
             at = parse_timestamp(begin.at)
             if head.lines != len(body) or at is None:
-                yield BrokenRound(number)
+                yield BrokenRound(number, "the round has no time" if at is None else "lines of the round are missing")
                 return
             yield SeriesRound(at, begin.cluster, begin.whole, begin.every_seconds, tuple(body))
-            begin = None
+            begin, count = None, count + 1
         else:
             body.append(line)
     if begin is not None:
-        yield BrokenRound(number)
+        yield BrokenRound(number, "the round has no end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +217,30 @@ class SeriesState:
     """Joins the rounds of several files to changes. It remembers which objects there are, and not the objects."""
 
     digests: dict[ObjectKey, bytes] = field(default_factory=dict)
+    skipped: dict[ObjectKey, bytes | None] = field(default_factory=dict)
+    """What changed with the rounds that were left out since the last one that counts: object → its JSON text; None: it
+    is gone."""
+
+    def skip_round(self, one: SeriesRound) -> None:
+        """Leaves the round out: what changed with it is part of the next one."""
+        change = self._compare_round(one)
+        self.skipped.update(dict.fromkeys(change.gone))
+        self.skipped.update(change.changed)
 
     def apply_round(self, one: SeriesRound) -> ClusterChange:
-        """Returns what changed with this round."""
+        """Returns what changed with this round, and with those before it that were left out."""
+        change = self._compare_round(one)
+        if not self.skipped:
+            return change
+        joined = {**self.skipped, **dict.fromkeys(change.gone), **change.changed}
+        self.skipped = {}
+        return ClusterChange(
+            one.at,
+            {key: text for key, text in joined.items() if text is not None},
+            tuple(key for key, text in joined.items() if text is None),
+        )
+
+    def _compare_round(self, one: SeriesRound) -> ClusterChange:
         changed: dict[ObjectKey, bytes] = {}
         gone: list[ObjectKey] = []
         present: set[ObjectKey] = set()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from trimtab.cluster.bounded_decode import BytesRefused, unpack_parts
 from trimtab.cluster.capture_series import (
+    CLUSTER_NAMESPACE,
     SERIES_ENDING,
     BrokenRound,
     ClusterChange,
@@ -98,7 +99,22 @@ class SeriesGap:
 
     begin: Seconds
     end: Seconds
-    because: str
+
+
+SHOWN_GAPS = 3
+"""So many gaps are named one by one; more of them, together."""
+
+
+def describe_gaps(gaps: Sequence[tuple[Seconds, Seconds]], because: str) -> list[str]:
+    """Returns the gaps, (begin, end), as sentences: each of a few, or the number and the longest of many."""
+    if len(gaps) > SHOWN_GAPS:
+        hours = sum(end - begin for begin, end in gaps) / 3600
+        begin, end = max(gaps, key=lambda one: one[1] - one[0])
+        times = f"{len(gaps)} times, {hours:,.1f} h together, the longest"
+        return [f"nothing is known of {times} from {format_timestamp(begin)} to {format_timestamp(end)}: {because}"]
+    return [
+        f"nothing is known from {format_timestamp(begin)} to {format_timestamp(end)}: {because}" for begin, end in gaps
+    ]
 
 
 @dataclass(slots=True)
@@ -107,39 +123,50 @@ class SeriesReader:
 
     files: tuple[Path, ...]
     notes: list[str] = field(default_factory=list)
+    """What could not be used, as sentences; complete once all changes were read."""
     cluster: str = ""
     every_seconds: int = 0
+    _gaps: list[tuple[Seconds, Seconds]] = field(default_factory=list)
+    _unnamed: int = 0
+    """How many rounds do not say of which cluster they are."""
 
     def iterate_changes(self) -> Iterator[ClusterChange | SeriesGap]:
         """Yields what changed from round to round, with a gap wherever rounds are missing. Raises UsageError if the
         files are of two clusters, or have no round."""
         state, last = SeriesState(), None
         for file in self.files:
+            left_out: list[Seconds] = []
             for one in self._read_file(file):
                 self._check_cluster(one, file)
+                # Where another process goes on, what it says about the time between two rounds may differ.
+                longest_seconds = 3 * max(1, self.every_seconds, one.every_seconds)
                 self.every_seconds = one.every_seconds or self.every_seconds
                 if last is not None and one.at <= last:
-                    self.notes.append(
-                        f"{file.name}: the clock went back from {format_timestamp(last)} to "
-                        f"{format_timestamp(one.at)}; the rounds until then are left out"
-                    )
-                    # What changed meanwhile is part of the next round that counts.
-                    state.apply_round(one)
-                    yield SeriesGap(last, last, "the clock went back")
+                    left_out.append(one.at)
+                    state.skip_round(one)
+                    yield SeriesGap(last, last)
                     continue
-                if last is not None and one.at - last > 3 * max(1, self.every_seconds):
-                    gap = SeriesGap(last, one.at, "no round was written, or the clock jumped")
-                    self.notes.append(
-                        f"nothing is known from {format_timestamp(last)} to {format_timestamp(one.at)}: {gap.because}"
-                    )
-                    yield gap
+                if last is not None and one.at - last > longest_seconds:
+                    self._gaps.append((last, one.at))
+                    yield SeriesGap(last, one.at)
                 last = one.at
                 yield state.apply_round(one)
+            if left_out:
+                self.notes.append(_describe_left_out(file, left_out))
+        self.notes += describe_gaps(self._gaps, _GAP)
+        if self._unnamed:
+            self.notes.append(
+                f"{format_count(self._unnamed, 'round')} without the namespace {CLUSTER_NAMESPACE}, by whose uid "
+                "clusters differ: whether they are of one cluster was not checked"
+            )
         if last is None:
             raise UsageError(
                 [
                     ConfigError(
-                        file=str(self.files[0].parent), expected="a round of `trimtab capture --every`", got="none"
+                        file=", ".join(map(str, self.files[:3])),
+                        expected="a file of rounds of a series of captures",
+                        got="; ".join(self.notes[:3]) or "none",
+                        todo=_TODO,
                     )
                 ]
             )
@@ -156,15 +183,17 @@ class SeriesReader:
                         break
                     count += 1
                     yield one
-        except BytesRefused:
-            broken = BrokenRound(0)
+        except BytesRefused as error:
+            broken = BrokenRound(0, str(error))
         except OSError as error:
             got = (error.strerror or type(error).__name__).lower()
             raise UsageError([ConfigError(file=str(file), expected="a file that can be read", got=got)]) from None
         if broken is not None:
-            self.notes.append(f"{file.name} is broken off after {format_count(count, 'round')}")
+            place = f"{file.name}:{broken.line}" if broken.line else file.name
+            self.notes.append(f"{place} is broken off ({broken.because}) after {format_count(count, 'round')}")
 
     def _check_cluster(self, one: SeriesRound, file: Path) -> None:
+        self._unnamed += not one.cluster
         if one.cluster and self.cluster and one.cluster != self.cluster:
             raise UsageError(
                 [
@@ -179,13 +208,30 @@ class SeriesReader:
         self.cluster = self.cluster or one.cluster
 
 
+_GAP = "no round was written, or the clock jumped"
+_TODO = "`trimtab capture --every 5m --for 7d -O FOLDER` writes such a folder"
+
+
+def _describe_left_out(file: Path, times: Sequence[Seconds]) -> str:
+    span = f"from {format_timestamp(min(times))} to {format_timestamp(max(times))}"
+    because = "the clock went back, or another capture ran at the same time"
+    return f"{file.name}: {format_count(len(times), 'round')} {span} left out: {because}"
+
+
 def find_series_files(paths: Sequence[str]) -> tuple[Path, ...]:
-    """Returns the files of the series in these folders and files, the earliest first. Raises UsageError if there are
-    none."""
-    files: list[Path] = []
+    """Returns the files of the series in these folders and files, each once, the earliest first. Raises UsageError if
+    there are none, or if a folder cannot be read."""
+    files: dict[Path, Path] = {}
+    missing: list[Path] = []
     for path in map(Path, paths):
-        files += sorted(path.glob(f"*{SERIES_ENDING}")) if path.is_dir() else [path]
-    missing = [file for file in files if not file.is_file()]
+        try:
+            present = sorted(path.iterdir()) if path.is_dir() else [path]
+            one_by_one = [file for file in present if file == path or file.name.endswith(SERIES_ENDING)]
+            files |= {file.resolve(): file for file in one_by_one if file.is_file()}
+            missing += [file for file in one_by_one if not file.is_file()]
+        except OSError as error:
+            got = (error.strerror or type(error).__name__).lower()
+            raise UsageError([ConfigError(file=str(path), expected="a folder that can be read", got=got)]) from None
     if missing or not files:
         where = str(missing[0]) if missing else ", ".join(paths)
         raise UsageError(
@@ -194,9 +240,16 @@ def find_series_files(paths: Sequence[str]) -> tuple[Path, ...]:
                     file=where or "command line",
                     expected=f"a folder with files that end in {SERIES_ENDING}",
                     got="none",
-                    todo="`trimtab capture --every 5m --for 7d -O FOLDER` writes such a folder",
+                    todo=_TODO,
                 )
             ]
         )
-    # The name of a file begins with the time of its first round.
-    return tuple(sorted(files, key=lambda file: file.name))
+    return tuple(sorted(files.values(), key=_order_of))
+
+
+def _order_of(file: Path) -> tuple[str, int, str]:
+    """Returns the time of the first round of the file, as its name has it, and the number of the file in that second;
+    of a file with another name, the name."""
+    match = _FILE_NAME.match(file.name)
+    number = re.match(r"-(\d+)\.", file.name[match.end() :]) if match else None
+    return match[0] if match else file.name, int(number[1]) if number else 0, file.name

@@ -45,8 +45,23 @@ def _underscored(label: str) -> str:
 
 
 _LABELS = {_underscored(label): label for label in KNOWN_LABELS}
-QUERIED_PARTS = 22
+QUERIED_PARTS = 23
 """How many queries each part of the time takes, for the progress that is shown."""
+SHORT_HOLE_STEPS = 3
+"""kube-state-metrics that restarts is not scraped for so many steps, and nothing is unknown because of it: its series
+are the same before and after."""
+_OS_LABEL = "kubernetes.io/os"
+"""A label that each kubelet gives its node: where it is shown, a label that is not there is none that is hidden."""
+WATCHED_METRICS = (
+    "kube_node_created",
+    "kube_node_spec_unschedulable",
+    "kube_node_status_condition",
+    "kube_pod_created",
+    "kube_pod_status_phase",
+    "kube_pod_status_scheduled_time",
+    "kube_pod_tolerations",
+)
+"""The metrics that a replay can do without, and that each cluster with a pod has."""
 
 
 def read_scraped_cluster(history: StateHistory) -> ScrapedCluster:
@@ -69,6 +84,14 @@ def read_scraped_cluster(history: StateHistory) -> ScrapedCluster:
     _check_labels(nodes)
     pods = tuple(_read_pods(history))
     runs = history.read_runs("kube_node_info", ()).get((), [])
+    _check_metrics(
+        {
+            "kube_node_info": runs,
+            "kube_node_status_allocatable": any("cpu" in node.allocatable for node in nodes),
+            "kube_pod_info": pods,
+            "kube_pod_container_resource_requests": any(pod.requests for pod in pods),
+        }
+    )
     owners = history.read_values("kube_replicaset_owner", ("namespace", "replicaset", "owner_kind", "owner_name"))
     budgets = history.read_values(
         "kube_poddisruptionbudget_status_desired_healthy", ("namespace", "poddisruptionbudget")
@@ -82,26 +105,47 @@ def read_scraped_cluster(history: StateHistory) -> ScrapedCluster:
         top_owners={
             (namespace, name): (kind, top) for namespace, name, kind, top in owners if kind not in ("", "<none>")
         },
-        gaps=tuple((before.last, after.first) for before, after in pairwise(runs)),
+        gaps=tuple(
+            (before.last, after.first)
+            for before, after in pairwise(runs)
+            if after.first - before.last > SHORT_HOLE_STEPS * history.step
+        ),
         budgets=tuple(sorted(f"{namespace}/{name}" for namespace, name in budgets)),
+        absent_metrics=history.find_absent(
+            (
+                *WATCHED_METRICS,
+                *(["kube_replicaset_owner"] if any(pod.owner_kind == "ReplicaSet" for pod in pods) else []),
+            ),
+            runs[-1].last,
+        ),
     )
+
+
+def _check_metrics(required: Mapping[str, object]) -> None:
+    """Raises UsageError if metrics show nothing without which each answer would be made up. `required`: the metric →
+    what it shows, or whether it shows something."""
+    mistakes = [
+        ConfigError(
+            file="--prometheus",
+            expected=f"the series of kube-state-metrics {metric}",
+            got="none in this time",
+            todo="let the server scrape and keep this metric, check --matcher, --days and --now, or replay captures",
+        )
+        for metric, content in required.items()
+        if not content
+    ]
+    if mistakes:
+        raise UsageError(mistakes)
 
 
 # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────
 def _read_nodes(history: StateHistory) -> Iterator[ScrapedNode]:
     infos = history.read_spans("kube_node_info", ("node", "provider_id"))
-    if not infos:
-        raise UsageError(
-            [
-                ConfigError(
-                    file="--prometheus",
-                    expected="the series of kube-state-metrics, such as kube_node_info",
-                    got="none in this time",
-                    todo="scrape kube-state-metrics, or check --matcher, --days and --now",
-                )
-            ]
-        )
-    created = {node: int(second) for (node,), second in history.read_values("kube_node_created", ("node",)).items()}
+    _check_metrics({"kube_node_info": infos})
+    created = {
+        node: [int(second) for second in seconds]
+        for (node,), seconds in history.read_changes("kube_node_created", ("node",)).items()
+    }
     amounts = {
         metric: _by_object(history.read_values(f"kube_node_status_{metric}", ("node", "resource")))
         for metric in ("allocatable", "capacity")
@@ -115,16 +159,20 @@ def _read_nodes(history: StateHistory) -> Iterator[ScrapedNode]:
         cordons=history.read_runs("kube_node_spec_unschedulable", ("node",)),
         ready=history.read_runs("kube_node_status_condition", ("node",), 'condition="Ready",status="true"'),
     )
-    for (name, provider_id), span in infos.items():
-        yield ScrapedNode(
-            name=name,
-            created=created.get(name, span.first),
-            last=span.last,
-            allocatable=amounts["allocatable"].get((name,), {}),
-            capacity=amounts["capacity"].get((name,), {}),
-            states=changes.list_states(name, span, history.step),
-            provider_id=provider_id,
-        )
+    former: dict[str, int] = {}
+    for (name, provider_id), span in sorted(infos.items(), key=lambda one: one[1].first):
+        own = [at for at in created.get(name, []) if former.get(name, 0) < at <= span.last]
+        former[name] = span.last
+        for begin, end in pairwise((*(own or [span.first]), span.last + 1)):
+            yield ScrapedNode(
+                name=name,
+                created=begin,
+                last=end - 1,
+                allocatable=amounts["allocatable"].get((name,), {}),
+                capacity=amounts["capacity"].get((name,), {}),
+                states=changes.list_states(name, SeenSpan(max(begin, span.first), end - 1), history.step),
+                provider_id=provider_id,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +187,8 @@ class NodeChanges:
     ready: Mapping[LabelValues, list[SeenSpan]]
 
     def list_states(self, name: str, span: SeenSpan, step: int) -> tuple[ScrapedNodeState, ...]:
-        """Returns the states of the node in the order of their times."""
+        """Returns the states of the node in the order of their times. Of several texts of its labels at one time, those
+        of two kube-state-metrics, the one with most labels counts."""
         labels = self.labels.get(name, [])
         taints = self.taints.get(name, {})
         cordons, ready = self.cordons.get((name,), []), self.ready.get((name,), [])
@@ -149,9 +198,12 @@ class NodeChanges:
         states: list[ScrapedNodeState] = []
         for at in sorted(second for second in times if span.first <= second <= span.last):
             own = [texts for one, texts in labels if one.first <= at] or [texts for _, texts in labels[:1]]
+            present = [texts for one, texts in reversed(labels) if one.first <= at <= one.last] or own[-1:]
+            # The sort is stable: of two with as many labels, the latest counts.
+            shown = sorted(present, key=len, reverse=True)[0] if present else {}
             state = ScrapedNodeState(
                 since=at,
-                labels={HOSTNAME_LABEL: name, **(own[-1] if own else {})},
+                labels={HOSTNAME_LABEL: name, **shown},
                 taints=tuple(sorted(key for key, runs in taints.items() if _is_within(at, runs))),  # type: ignore[misc]
                 is_cordoned=_is_within(at, cordons),
                 # A server without the condition says nothing, and most nodes are ready.
@@ -181,11 +233,12 @@ def _read_label_spans(history: StateHistory) -> dict[str, list[tuple[SeenSpan, d
 
 
 def _check_labels(nodes: tuple[ScrapedNode, ...]) -> None:
-    """Raises UsageError if the pools or the zones of nodes are not known."""
+    """Raises UsageError if the pools or the zones of nodes are not known. A node whose labels are shown, and which has
+    none for its pool as others have, has no pool."""
     mistakes = []
     for what, keys in (("pool", set(POOL_LABELS)), ("zone", {ZONE_LABEL})):
         without = [node for node in nodes if keys.isdisjoint(node.states[-1].labels)]
-        if without:
+        if len(without) == len(nodes) or any(_OS_LABEL not in node.states[-1].labels for node in without):
             mistakes.append(
                 ConfigError(
                     file="--prometheus",

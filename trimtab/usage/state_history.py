@@ -6,6 +6,7 @@ scrape of each series, a few hours at a time, and not for the points between the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -93,6 +94,23 @@ class StateHistory:
             latest_values |= self._query_values(latest, "max", labels, end, metric)
         return latest_values
 
+    def read_changes(self, metric: str, labels: Sequence[str]) -> dict[LabelValues, list[float]]:
+        """Returns the values of these labels → the different values that a series with them had, in increasing order;
+        of more than two within a few hours, the smallest and the largest. Raises UsageFault."""
+        values: dict[LabelValues, set[float]] = {}
+        for begin, end in self.parts:
+            for function in ("min", "max"):
+                query = f"{function}_over_time({self._selector(metric)}[{end - begin}s])"
+                for key, value in self._query_values(query, function, labels, end, metric).items():
+                    values.setdefault(key, set()).add(value)
+        return {key: sorted(different) for key, different in values.items()}
+
+    def find_absent(self, metrics: Sequence[str], at: int) -> tuple[str, ...]:
+        """Returns those of the metrics of which no series was there at this second. Raises UsageFault."""
+        selector = self._selector("", f'__name__=~"{"|".join(metrics)}"')
+        present = self._query_values(selector, "count", ("__name__",), at, "the names of metrics")
+        return tuple(sorted(name for name in metrics if (name,) not in present))
+
     def read_runs(self, metric: str, labels: Sequence[str], matcher: str = "") -> dict[LabelValues, list[SeenSpan]]:
         """Returns the values of these labels → each time for which a series with them had a value that is not 0. For
         metrics with few such series. Raises UsageFault."""
@@ -120,7 +138,7 @@ class StateHistory:
         values: Mapping[LabelValues, float] = self.read_values(metric, labels)
         return find_mixed_labels({label: {one[number] for one in values} for number, label in enumerate(labels)})
 
-    def _selector(self, metric: str, matcher: str) -> str:
+    def _selector(self, metric: str, matcher: str = "") -> str:
         return f"{metric}{{{self.server.join_matchers(matcher)}}}"
 
     def _query_values(
@@ -147,4 +165,5 @@ def _grouping(labels: Sequence[str]) -> str:
 
 
 def _values_of(metric: Mapping[str, str], labels: Sequence[str]) -> LabelValues:
-    return tuple(metric.get(EXPORTED + label, "") or metric.get(label, "") for label in labels)
+    # Interned: the metrics of a pod repeat its names, a week has hundreds of thousands of pods.
+    return tuple([sys.intern(metric.get(EXPORTED + label, "") or metric.get(label, "")) for label in labels])

@@ -3,9 +3,11 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.autoscaling.replay.simulated_captures import owner_reference
 from trimtab.autoscaling.churn.churn_script import ChurnKind
+from trimtab.autoscaling.replay.daily_outcome import DailyOutcome, add_history, recorded_history
 from trimtab.autoscaling.replay.demand import count_replaced, list_events
 from trimtab.autoscaling.replay.recording import SeriesRecorder, Stretch
 from trimtab.cluster.capture_series import ClusterChange, ObjectKey
@@ -16,17 +18,32 @@ ROUND = 300
 Object = dict[str, Any]
 
 
-def node(name: str, *, group: str = "web", cordoned: bool = False, taint: str = "") -> Object:
+def node(
+    name: str, *, group: str = "web", cordoned: bool = False, taint: str = "", uid: str = "", created: int | None = None
+) -> Object:
     amounts = {"cpu": "4", "memory": "16Gi", "pods": "110"}
     return {
         "kind": "Node",
-        "metadata": {"name": name, "uid": name, "labels": {"cloud.google.com/gke-nodepool": group}},
+        "metadata": {
+            "name": name,
+            "uid": uid or name,
+            "labels": {"cloud.google.com/gke-nodepool": group},
+            **({"creationTimestamp": format_timestamp(MONDAY + created)} if created is not None else {}),
+        },
         "spec": {"unschedulable": cordoned, "taints": [{"key": taint, "effect": "NoSchedule"}] if taint else []},
         "status": {
             "allocatable": amounts,
             "capacity": amounts,
             "conditions": [{"type": "Ready", "status": "True"}],
         },
+    }
+
+
+def budget(name: str) -> Object:
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"namespace": "shop", "name": name},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
     }
 
 
@@ -37,6 +54,7 @@ def pod(
     created: int = 0,
     owner: tuple[str, str] = ("ReplicaSet", "web-1"),
     phase: str = "Running",
+    cpu: str = "1",
 ) -> Object:
     version = "batch/v1" if owner[0] == "Job" else "apps/v1"
     return {
@@ -50,7 +68,7 @@ def pod(
         },
         "spec": {
             **({"nodeName": on} if on else {}),
-            "containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}],
+            "containers": [{"name": "app", "resources": {"requests": {"cpu": cpu}}}],
         },
         "status": {"phase": phase},
     }
@@ -143,3 +161,73 @@ def test_a_gap_divides_the_recording_and_nothing_is_made_up_for_it() -> None:
 def test_an_object_that_cannot_be_read_is_named() -> None:
     recorder = record([node("a"), {"kind": "Pod", "metadata": {"name": "x", "namespace": "shop"}, "spec": 7}])
     assert list(recorder.unreadable) == ["Pod shop/x"]
+
+
+def unreadable(kind: str, name: str, namespace: str = "") -> Object:
+    """An object that could not be decoded, as a capture has it: its name, and why."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"kind": kind, "metadata": metadata, "unreadable": "spec: expected an object"}
+
+
+def test_an_object_of_which_a_capture_has_only_the_name_is_no_empty_one() -> None:
+    whole = [node("a"), node("b"), pod("p1", "a"), budget("web")]
+    names = [unreadable("Node", "b"), unreadable("Pod", "p1", "shop"), unreadable("PodDisruptionBudget", "web", "shop")]
+    recorder = record(whole, [node("a"), *names], whole)
+    (stretch,) = recorder.stretches
+    assert list_events(stretch) == ()
+    assert len(stretch.budgets) == len(stretch.pods) == 1
+    assert len(stretch.nodes) == 2
+    assert sorted(recorder.unreadable) == ["Node b", "Pod shop/p1", "PodDisruptionBudget shop/web"]
+
+
+def test_a_pod_that_waited_at_a_gate_is_demand_once_it_may_run() -> None:
+    gated = pod("p2", created=10, phase="Pending")
+    gated["spec"]["schedulingGates"] = [{"name": "queue"}]
+    recorder = record(
+        [node("a"), pod("p1", "a")],
+        [node("a"), pod("p1", "a"), gated],
+        [node("a"), pod("p1", "a"), pod("p2", "a", created=10)],
+    )
+    assert scales(recorder.stretches[0]) == [(450, "ReplicaSet shop/web-1", 2)]
+
+
+@pytest.mark.parametrize("after", [[node("a"), node("b")], [node("a")]], ids=["uncordoned", "gone"])
+def test_a_cordon_before_a_gap_ends_with_its_stretch(after: list[Object]) -> None:
+    recorder = record([node("a"), node("b", cordoned=True)], [node("a"), node("b", cordoned=True)])
+    changed = {("Node", "", one["metadata"]["name"]): msgspec.json.encode(one) for one in after}
+    gone = () if len(after) == 2 else (("Node", "", "b"),)
+    recorder.apply_change(ClusterChange(MONDAY + 7200, changed, gone))
+    recorder.end_stretch()
+    first, second = recorder.stretches
+    assert [(one.workload, one.at, one.amount) for one in list_events(first)] == [("b", 0, 300)]
+    assert [life.end for life in first.nodes] == [None, None]
+    assert list_events(second) == ()
+
+
+def test_a_node_of_the_same_name_is_another_node() -> None:
+    new = [node("a"), node("b", uid="b2", created=400), pod("p2", "a", created=420)]
+    recorder = record([node("a"), node("b"), pod("p1", "b")], [node("a"), node("b"), pod("p1", "b")], new, new)
+    (stretch,) = recorder.stretches
+    lives = [(life.node.uid, life.begin - MONDAY, life.end and life.end - MONDAY) for life in stretch.nodes]
+    assert lives == [("a", 0, None), ("b", 0, 400), ("b2", 400, None)]
+    assert [(event.kind, event.workload) for event in list_events(stretch)] == [(ChurnKind.NODE_DIES, "b")]
+    outcome = DailyOutcome()
+    add_history(outcome, recorded_history(stretch, {}), stretch.begin, stretch.end, {})
+    assert outcome.sum_pools().node_seconds == 2 * 900
+
+
+def test_pods_of_a_workload_with_other_requests_are_a_part_of_their_own() -> None:
+    before = [node("a"), pod("p1", "a"), pod("p2", "a")]
+    after = [node("a"), pod("p2", "a"), pod("p3", "a", created=100, cpu="2")]
+    resized = [node("a"), pod("p2", "a", cpu="3"), pod("p3", "a", created=100, cpu="2")]
+    (stretch,) = record(before, after, resized).stretches
+    amounts = [sample.requirements.requests["cpu"] for sample in stretch.samples.values()]
+    assert amounts == [1000, 2000, 3000]
+    first, second, third = stretch.samples
+    assert scales(stretch) == [(100, first, 1), (100, second, 1), (450, first, 0), (450, third, 1)]
+
+
+def test_daemon_sets_that_came_or_went_are_named() -> None:
+    daemon = pod("log", "a", owner=("DaemonSet", "log"))
+    recorder = record([node("a")], [node("a"), daemon], [node("a"), daemon])
+    assert recorder.changed_daemons == {"DaemonSet shop/log"}

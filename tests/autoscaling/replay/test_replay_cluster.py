@@ -14,6 +14,7 @@ from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replay_cluster import (
     ReplayCluster,
+    describe_slot,
     list_unneeded,
     make_templates,
     settle_deployments,
@@ -24,6 +25,7 @@ from trimtab.cluster.api.meta import LabelSelector
 from trimtab.cluster.cluster_state import snapshot_inventory
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb
+from trimtab.cluster.pool import pool_name
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.yaml_documents import read_documents
 
@@ -96,6 +98,50 @@ def test_a_node_is_not_found_with_the_taint_of_its_end() -> None:
     cluster = replay(*rounds)
     assert cluster.nodes["a"].taints == ()
     assert make_templates(cluster.stretch)["web"].taints == ()
+
+
+def test_a_node_is_not_found_as_it_was_while_it_started() -> None:
+    starting = node("a", taint="node.cilium.io/agent-not-ready")
+    starting["status"] = {"conditions": [{"type": "Ready", "status": "False"}]}
+    cluster = replay([starting, pod("p1", "a")], [node("a"), pod("p1", "a")])
+    found = cluster.nodes["a"]
+    assert (found.taints, found.is_ready, found.allocatable) == ((), True, found.capacity)
+    assert make_templates(cluster.stretch)["web"].taints == ()
+
+
+def test_a_node_that_was_cordoned_at_the_beginning_takes_no_pod() -> None:
+    first = [node("a"), node("b", cordoned=True), pod("p1", "a"), pod("p2")]
+    cluster = replay(first, first)
+    assert places(cluster) == ["a", "a"]
+    assert [cluster.nodes[name].is_cordoned for name in ("a", "b")] == [False, True]
+
+
+def test_a_broken_node_that_was_cordoned_is_no_reason_to_cordon_another() -> None:
+    broken = node("b", cordoned=True)
+    broken["status"] = {**broken["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}
+    first = [node("a"), broken, pod("p1", "a")]
+    cluster = replay(first, first)
+    cluster.advance_to(60)
+    assert [cluster.nodes[name].is_cordoned for name in ("a", "b")] == [False, True]
+
+
+def test_a_new_node_is_like_the_latest_that_had_started() -> None:
+    quiet = [node("a"), pod("p1", "a")]
+    cluster = replay(quiet, quiet, quiet, [*quiet, node("b", taint="node.cilium.io/agent-not-ready", created=850)])
+    assert make_templates(cluster.stretch)["web"].taints == ()
+
+
+def test_nodes_of_a_renamed_group_are_found_by_the_new_name() -> None:
+    cluster = replay([node("a"), pod("p1", "a")], [node("a", group="shop"), pod("p1", "a")])
+    assert [pool_name(one) for one in (cluster.nodes["a"], cluster.templates["shop"])] == ["shop", "shop"]
+
+
+def test_pods_with_other_requests_are_created_with_them() -> None:
+    cluster = replay([node("a"), pod("p1", "a")], [node("a"), pod("p2", "a", created=100, cpu="2")])
+    cluster.advance_to(299)
+    requests = [one.requirements.requests["cpu"] for one in cluster.pods.values() if one.deletion_requested_at is None]
+    assert requests == [2000]
+    assert {describe_slot(cluster.stretch, slot, {}) for slot in cluster.stretch.samples} == {"ReplicaSet shop/web-1"}
 
 
 def test_a_lost_machine_that_the_replay_does_not_have_is_another_one_of_its_group() -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from trimtab.autoscaling.churn.churn_script import ChurnKind
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import SeriesRecorder, Stretch
@@ -108,3 +110,22 @@ def test_a_node_that_is_gone_has_an_end() -> None:
     ends = {life.node.name: life.end for life in stretch.nodes}
     assert ends["a"] is None
     assert ends["b"] is not None
+
+
+@pytest.mark.parametrize("deletion", [BEGIN + 1025 + 30, None], ids=["asked to go", "gone"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_pod_of_a_stateful_set_comes_back_under_its_name(deletion: int | None, order: int) -> None:
+    owner = {"owner_kind": "StatefulSet", "owner_name": "db", "name": "db-0"}
+    old = replace(POD, **owner, uid="1", created=BEGIN - 9, bound=BEGIN - 5, last=BEGIN + 1030, deletion=deletion)
+    new = replace(POD, **owner, uid="2", created=BEGIN + 1035, bound=BEGIN + 1037)
+    (stretch,) = record(replace(CLUSTER, pods=(old, new)[::order]))
+    assert [(life.bound, life.end is None) for life in stretch.pods] == [(BEGIN, False), (BEGIN + 1037, True)]
+    assert [event.amount for event in list_events(stretch)] == ([0, 1] if deletion else [])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_node_that_comes_back_under_its_name_is_another_one(order: int) -> None:
+    old = replace(NODE, last=BEGIN + 1000)
+    new = replace(NODE, created=BEGIN + 1050, states=(replace(NODE.states[0], since=BEGIN + 1060),))
+    (stretch,) = record(replace(CLUSTER, nodes=(old, new)[::order]))
+    assert [life.end is None for life in stretch.nodes] == [False, True]

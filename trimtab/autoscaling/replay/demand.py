@@ -84,7 +84,7 @@ def _list_node_events(stretch: Stretch) -> Iterator[ChurnEvent]:
             at = life.end - stretch.begin
             yield ChurnEvent(at=at, kind=ChurnKind.NODE_DIES, workload=name, share=share)
         for begin, end in life.cordons:
-            at, seconds = max(1, begin - stretch.begin), end - begin
+            at, seconds = max(0, begin - stretch.begin), end - begin
             yield ChurnEvent(at=at, kind=ChurnKind.CORDON, workload=name, share=share, amount=seconds)
 
 

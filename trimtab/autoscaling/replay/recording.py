@@ -7,38 +7,29 @@ rounds, and counts in the middle of them.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import msgspec
 
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
+from trimtab.autoscaling.replay.recorded_pods import SLOT_PART, bound_at, is_demand, slot_of, without_own_labels
 from trimtab.cluster.api.core import Node as NodeShape
-from trimtab.cluster.api.meta import ApiObject, change, value_or
+from trimtab.cluster.api.meta import ApiObject, value_or
 from trimtab.cluster.api.pod import MountingPod
-from trimtab.cluster.api.pod import Pod as PodShape
 from trimtab.cluster.api.workload import PodDisruptionBudget, Workload
 from trimtab.cluster.capture_series import ClusterChange, ObjectKey
-from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
+from trimtab.cluster.kinds import DEPLOYMENT, REPLICA_SET
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo, node_from_api
 from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pdb import Pdb, pdb_from_api
 from trimtab.cluster.pod import PodInfo, PodReader
 from trimtab.cluster.pool import pool_name
-from trimtab.cluster.timestamps import Seconds, parse_timestamp
+from trimtab.cluster.reason import Unreadable
+from trimtab.cluster.snapshot import UNREADABLE_FIELD
+from trimtab.cluster.timestamps import Seconds
 
-_OWN_LABELS = frozenset(
-    {
-        "controller-uid",
-        "batch.kubernetes.io/controller-uid",
-        "job-name",
-        "batch.kubernetes.io/job-name",
-        "batch.kubernetes.io/job-completion-index",
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-    }
-)
-"""Labels that each Job, or each pod, has for itself. Without them, the pods of a CronJob have equal requirements."""
 NO_GROUP = "nodes"
 """The group of nodes that name neither a pool nor an instance type."""
 
@@ -48,12 +39,21 @@ _PODS, _NODES = msgspec.json.Decoder(MountingPod), msgspec.json.Decoder(NodeShap
 _BUDGETS, _OWNERS = msgspec.json.Decoder(PodDisruptionBudget), msgspec.json.Decoder(Workload)
 
 
+class _UnreadableItem(msgspec.Struct, frozen=True):
+    """What a capture has of an object that it could not decode, beside its kind and its name."""
+
+    unreadable: str = ""
+
+
+_ITEMS, _MARK = msgspec.json.Decoder(_UnreadableItem), f'"{UNREADABLE_FIELD}":'.encode()
+
+
 class PodLife(msgspec.Struct, gc=False, kw_only=True):
     """One pod from its creation to its end, within a stretch."""
 
     slot: str
     """The workload whose number of pods it counts for; a Job's pod, a pod of a StatefulSet and a pod without an owner
-    are workloads of their own."""
+    are workloads of their own, and so are pods of a workload that request something else than its first ones."""
     begin: Seconds
     begin_round: int
     """The number of the round, within the stretch, in which it was first seen; here and below."""
@@ -87,6 +87,21 @@ class NodeLife(msgspec.Struct, kw_only=True):
     cordons: list[tuple[Seconds, Seconds]] = []
     """(begin, end) of each time for which a user had cordoned it."""
     cordoned_since: Seconds | None = None
+
+    @property
+    def settled(self) -> NodeInfo:
+        """The node between its start and its end: with the labels that it had last, the taints that it had all the
+        time, and what it could hold once it had started."""
+        first, last = self.first, self.node
+        marks = {(taint.key, taint.value, taint.effect) for taint in last.taints}
+        return replace(
+            first,
+            labels=last.labels,
+            taints=tuple(taint for taint in first.taints if (taint.key, taint.value, taint.effect) in marks),
+            is_ready=first.is_ready or last.is_ready,
+            allocatable=first.allocatable if isinstance(last.allocatable, Unreadable) else last.allocatable,
+            capacity=first.capacity if isinstance(last.capacity, Unreadable) else last.capacity,
+        )
 
 
 @dataclass(slots=True)
@@ -135,13 +150,20 @@ class SeriesRecorder:
     """Object → why it could not be decoded."""
     pod_count: int = 0
     """How many states of pods were read."""
+    changed_daemons: set[str] = field(default_factory=set)
+    """The DaemonSets that began or ended to have pods on nodes that were there before and after."""
+    clock_skew: Seconds = 0
+    """By how much the clock of the API server is ahead of that of the captures at least; negative: behind."""
     _reader: PodReader = field(default_factory=PodReader)
     _pods: dict[ObjectKey, RecordedPod] = field(default_factory=dict)
     _nodes: dict[str, NodeLife] = field(default_factory=dict)
     _budgets: dict[str, Pdb] = field(default_factory=dict)
     _counts: dict[OwnerKey, int] = field(default_factory=dict)
-    _movable: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _movable: dict[str, set[ObjectKey]] = field(default_factory=lambda: defaultdict(set))
+    """Node → the pods on it that can move."""
     _now: Seconds = 0
+    _before: Seconds = 0
+    """The time of the round before."""
     _is_open: bool = False
 
     @property
@@ -153,13 +175,16 @@ class SeriesRecorder:
         is_first = not self._is_open
         if is_first:
             self.stretches.append(Stretch(one.at, one.at))
-        before, self._now = (one.at if is_first else self._stretch.end), one.at
+        self._before, self._now = (one.at if is_first else self._stretch.end), one.at
         self._stretch.end = one.at
-        middle = (before + one.at) // 2
+        middle = (self._before + one.at) // 2
         # Nodes first: whether a node was lost depends on the pods that were on it until now.
         for key in one.gone:
             if key[0] == "Node":
                 self._lose_node(key[2], middle)
+        for key, text in one.changed.items():
+            if key[0] == "Node":
+                self._see_node(key[2], text, middle)
         for key in one.gone:
             if key[0] == "Pod":
                 self._lose_pod(key, middle)
@@ -170,7 +195,7 @@ class SeriesRecorder:
                 case "Pod":
                     self._see_pod(key, text, middle)
                 case "Node":
-                    self._see_node(key[2], text)
+                    pass
                 case _:
                     self._see_object(key, text)
         if is_first:
@@ -182,11 +207,12 @@ class SeriesRecorder:
         if not self._is_open:
             return
         self._is_open = False
-        for node, infos in self._daemons_by_node().items():
-            self._stretch.daemons[node] = infos
+        self._compare_daemons(self._stretch.daemons, daemons := self._daemons_by_node())
+        self._stretch.daemons |= daemons
         for life in self._nodes.values():
             if life.cordoned_since is not None:
                 life.cordons.append((life.cordoned_since, self._stretch.end))
+                life.cordoned_since = None
         for pod in self._pods.values():
             pod.life = None
 
@@ -195,7 +221,7 @@ class SeriesRecorder:
         self._is_open = True
         stretch = self._stretch
         for pod in self._pods.values():
-            pod.life = self._begin_life(pod.info, is_initial=True) if _is_demand(pod.info) else None
+            pod.life = self._begin_life(pod.info, stretch.begin, is_initial=True) if is_demand(pod.info) else None
         for name, life in self._nodes.items():
             self._nodes[name] = NodeLife(
                 node=life.node, first=life.node, group=life.group, begin=stretch.begin, is_initial=True
@@ -215,31 +241,51 @@ class SeriesRecorder:
                 daemons[info.node].append(info)
         return {node: tuple(infos) for node, infos in daemons.items()}
 
+    def _compare_daemons(
+        self, before: Mapping[str, tuple[PodInfo, ...]], after: Mapping[str, tuple[PodInfo, ...]]
+    ) -> None:
+        # Of all such nodes together: on one of them, a pod may just be replaced by the next one.
+        nodes = [name for name, life in self._nodes.items() if life.is_initial]
+        owners = (
+            {pod.owner.described for name in nodes for pod in daemons.get(name, ()) if pod.is_daemon and pod.owner}
+            for daemons in (before, after)
+        )
+        self.changed_daemons |= next(owners) ^ next(owners)
+
     # ── pods ─────────────────────────────────────────────────────────────────────────────────────────
     def _see_pod(self, key: ObjectKey, text: bytes, middle: Seconds) -> None:
         shape = self._decode(key, text, _PODS)
         if shape is None:
             return
         self.pod_count += 1
-        info = self._reader.read_pod(_without_own_labels(shape))
+        info = self._reader.read_pod(without_own_labels(shape))
         pod = self._pods.get(key)
         if pod is not None and pod.uid != info.uid:
             self._lose_pod(key, middle)
             pod = None
         if pod is None:
-            is_wanted = self._is_open and _is_demand(info)
             pod = self._pods[key] = RecordedPod(info.uid, None, info)
-            if is_wanted:
-                pod.life = self._begin_life(info, is_initial=False)
+            if self._is_open and info.created is not None:
+                # A pod that is new was created since the round before.
+                skew = info.created - min(max(info.created, self._before), self._now)
+                self.clock_skew = max(self.clock_skew, skew, key=abs)
+            if self._is_open and is_demand(info):
+                pod.life = self._begin_life(info, self._now if info.created is None else info.created)
         else:
-            self._count_movable(pod.info, -1)
-            pod.info = info
-        self._count_movable(info, 1)
+            self._forget_movable(key, pod.info)
+            before, pod.info = pod.info, info
+            is_resized = info.requirements.requests != before.requirements.requests
+            if is_demand(info) and self._is_open and (pod.life is None or is_resized):
+                # Since the round before, it left its gate, or requests something else.
+                if pod.life is not None:
+                    self._end_life(pod, max(pod.life.begin, middle))
+                pod.life = self._begin_life(info, min(middle, bound_at(shape) or middle) if not is_resized else middle)
+        self._note_movable(key, info)
         life = pod.life
         if life is None:
             return
         if info.node and life.bound is None:
-            bound = _bound_at(shape) or info.started or self._now
+            bound = bound_at(shape) or info.started or self._now
             life.node, life.bound = info.node, min(self._now, max(life.begin, bound))
         if info.deletion_requested_at is not None or info.is_finished:
             deletion = info.deletion_requested_at
@@ -252,12 +298,11 @@ class SeriesRecorder:
             )
             self._end_life(pod, at)
 
-    def _begin_life(self, info: PodInfo, *, is_initial: bool) -> PodLife:
+    def _begin_life(self, info: PodInfo, since: Seconds, *, is_initial: bool = False) -> PodLife:
         stretch = self._stretch
-        created = info.created if info.created is not None else self._now
         life = PodLife(
-            slot=_slot_of(info),
-            begin=stretch.begin if is_initial else min(self._now, max(stretch.begin, created)),
+            slot=self._choose_slot(info),
+            begin=min(self._now, max(stretch.begin, since)),
             begin_round=stretch.rounds,
             node=info.node if is_initial else "",
             bound=stretch.begin if is_initial and info.node else None,
@@ -267,11 +312,19 @@ class SeriesRecorder:
         stretch.samples[life.slot] = info
         return life
 
+    def _choose_slot(self, info: PodInfo) -> str:
+        workload, samples, number = slot_of(info), self._stretch.samples, 1
+        slot = workload
+        while slot in samples and samples[slot].requirements.requests != info.requirements.requests:
+            number += 1
+            slot = f"{workload}{SLOT_PART}{number}"
+        return slot
+
     def _lose_pod(self, key: ObjectKey, middle: Seconds) -> None:
         pod = self._pods.pop(key, None)
         if pod is None:
             return
-        self._count_movable(pod.info, -1)
+        self._forget_movable(key, pod.info)
         if pod.life is not None:
             self._end_life(pod, max(pod.life.begin, middle))
 
@@ -280,28 +333,36 @@ class SeriesRecorder:
         pod.life.end, pod.life.end_round = at, self._stretch.rounds
         pod.life = None
 
-    def _count_movable(self, info: PodInfo, amount: int) -> None:
+    def _note_movable(self, key: ObjectKey, info: PodInfo) -> None:
         if info.node and not (info.is_daemon or info.is_static or info.is_finished):
-            self._movable[info.node] += amount
+            self._movable[info.node].add(key)
+
+    def _forget_movable(self, key: ObjectKey, info: PodInfo) -> None:
+        if info.node in self._movable:
+            self._movable[info.node].discard(key)
 
     # ── nodes and the rest ───────────────────────────────────────────────────────────────────────────
-    def _see_node(self, name: str, text: bytes) -> None:
+    def _see_node(self, name: str, text: bytes, middle: Seconds) -> None:
         shape = self._decode(("Node", "", name), text, _NODES)
         if shape is None:
             return
         node = node_from_api(shape, None)
         group, present = group_of(node), self._nodes.get(name)
+        created = self._now if node.created is None else node.created
         if present is not None and present.node.uid != node.uid:
-            self._lose_node(name, self._now)
+            # Until the round before, the other node had the name.
+            created = max(self._before, created)
+            self._lose_node(name, min(middle, created))
             present = None
         if present is not None:
             if present.group != group:
                 change_of = present.group, group
                 self.renamed[change_of] = self.renamed.get(change_of, 0) + 1
             present.node, present.group = node, group
-            self._follow_cordon(present)
+            if self._is_open:
+                self._follow_cordon(present)
             return
-        begin = min(self._now, max(self._stretch.begin, node.created or self._now))
+        begin = min(self._now, max(self._stretch.begin, created))
         life = self._nodes[name] = NodeLife(node=node, first=node, group=group, begin=begin)
         if self._is_open:
             self._stretch.nodes.append(life)
@@ -317,16 +378,21 @@ class SeriesRecorder:
             life.cordoned_since = None
 
     def _lose_node(self, name: str, at: Seconds) -> None:
-        life = self._nodes.pop(name, None)
-        if life is None:
+        life, pods = self._nodes.pop(name, None), self._movable.pop(name, ())
+        # What went during a gap has no end in the stretch before it.
+        if life is None or not self._is_open:
             return
         if life.cordoned_since is not None:
             life.cordons.append((life.cordoned_since, at))
         node = life.node
         was_leaving = node.is_cordoned or node.removal_taint is not None or node.autoscaler_candidate
-        life.end, life.is_lost = max(life.begin, at), self._movable.pop(name, 0) > 0 and not was_leaving
+        life.end, life.is_lost = max(life.begin, at), bool(pods) and not was_leaving
 
     def _see_object(self, key: ObjectKey, text: bytes) -> None:
+        if _find_problem(text):
+            # What it was before is known better than what it is now.
+            self._note_unreadable(key, _find_problem(text))
+            return
         self.objects[key] = text
         if key[0] == "PodDisruptionBudget":
             shape = self._decode(key, text, _BUDGETS)
@@ -361,11 +427,25 @@ class SeriesRecorder:
                 self._stretch.budgets.append((self._now, name, None))
 
     def _decode(self, key: ObjectKey, text: bytes, decoder: msgspec.json.Decoder[S]) -> S | None:
+        problem = _find_problem(text)
         try:
-            return decoder.decode(text)
+            if not problem:
+                return decoder.decode(text)
         except (msgspec.DecodeError, UnicodeError) as error:
-            self.unreadable[f"{key[0]} {key[1]}/{key[2]}".replace(" /", " ")] = str(error)
-            return None
+            problem = str(error)
+        self._note_unreadable(key, problem)
+        return None
+
+    def _note_unreadable(self, key: ObjectKey, problem: str) -> None:
+        self.unreadable[f"{key[0]} {key[1]}/{key[2]}".replace(" /", " ")] = problem
+
+
+def _find_problem(text: bytes) -> str:
+    """Returns why a capture has only the name of the object; empty if it has all of it."""
+    try:
+        return _ITEMS.decode(text).unreadable if _MARK in text else ""
+    except (msgspec.DecodeError, UnicodeError):
+        return ""
 
 
 def group_of(node: NodeInfo) -> str:
@@ -381,43 +461,3 @@ def _rule_of(budget: Pdb) -> tuple[object, ...]:
         budget.always_evictable,
         None if selector is None else (tuple(sorted(selector.match_labels.items())), selector.match_expressions),
     )
-
-
-def _without_own_labels(shape: PodShape) -> PodShape:
-    labels = value_or(shape.metadata.labels, {})
-    if _OWN_LABELS.isdisjoint(labels):
-        return shape
-    rest = {key: text for key, text in labels.items() if key not in _OWN_LABELS}
-    return change(shape, metadata=change(shape.metadata, labels=rest))
-
-
-def _bound_at(shape: PodShape) -> Seconds | None:
-    """Returns when the scheduler bound the pod (condition PodScheduled); None if the pod does not say it."""
-    for one in shape.status.conditions:
-        if one.type == "PodScheduled" and one.status == "True":
-            return parse_timestamp(one.last_transition_time)
-    return None
-
-
-def _is_demand(info: PodInfo) -> bool:
-    """Returns whether the pod is one that a controller or a user wants somewhere. False if any of these holds:
-
-    - every node has one, or the kubelet runs it by itself;
-    - it has finished, or was asked to go;
-    - it has scheduling gates."""
-    return not (
-        info.is_daemon
-        or info.is_static
-        or info.is_finished
-        or info.deletion_requested_at is not None
-        or (info.is_gated and not info.node)
-    )
-
-
-def _slot_of(info: PodInfo) -> str:
-    owner = info.owner
-    if owner is None:
-        return f"Pod {info.key}"
-    if owner.kind in (JOB, STATEFUL_SET):
-        return f"{owner.kind} {owner.namespace}/{owner.name}/{info.name}"
-    return f"{owner.kind} {owner.namespace}/{owner.name}"

@@ -13,7 +13,8 @@ from trimtab.autoscaling.churn.churn_history import PodSeen
 from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
-from trimtab.autoscaling.replay.recording import Stretch
+from trimtab.autoscaling.replay.recorded_pods import SLOT_PART
+from trimtab.autoscaling.replay.recording import NodeLife, Stretch
 from trimtab.autoscaling.replay.replica_sums import ReplicaSum, ReplicaSums, SumKey
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.cluster_state import ReplicaCounts
@@ -27,6 +28,8 @@ from trimtab.cluster.scalable_deployments import ScalableDeployments
 from trimtab.cluster.timestamps import Seconds
 
 NO_PODS = ReplicaSum()
+STARTED_SECONDS = 600
+"""From this age on, in seconds, a node has no taint any more that agents, such as those of a network, remove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class ReplayCluster(ChurnCluster):
             if life.is_initial and life.node.name not in self.nodes:
                 self._pods_on[life.node.name] = {}
                 self.group_of_node[life.node.name] = life.group
-                self.set_node(_as_found(life.first, life.group))
+                self.set_node(_as_found(life.settled, life.group))
         names = {life.node.name: life.group for life in stretch.nodes}
         for name in sorted(names):
             self._recorded_names.setdefault(names[name], []).append(name)
@@ -111,6 +114,8 @@ class ReplayCluster(ChurnCluster):
         for workload in self.workloads.values():
             workload.wanted = len(workload.pods)
         self._changed_workloads.update(dict.fromkeys(self.workloads))
+        # Nodes that users had cordoned before take no pod that waits now.
+        self.advance_to(0)
         self.settle()
 
     # ── the demand ───────────────────────────────────────────────────────────────────────────────────
@@ -129,7 +134,8 @@ class ReplayCluster(ChurnCluster):
         """Returns the node to which it happens: the recorded one, or another one of its group that takes pods. A node
         that another one empties is not cordoned: the end of that cordon would give it back."""
         recorded = self.nodes.get(event.workload)
-        if recorded is not None and (recorded.is_staying or event.kind is not ChurnKind.CORDON):
+        is_emptied = recorded is not None and (recorded.is_cordoned or recorded.removal_taint is not None)
+        if recorded is not None and not (is_emptied and event.kind is ChurnKind.CORDON):
             return event.workload
         group = next((life.group for life in self.stretch.nodes if life.node.name == event.workload), "")
         alike = [
@@ -156,7 +162,7 @@ class ReplayCluster(ChurnCluster):
     def _create_pod(self, workload: ChurningWorkload, node: str = "") -> None:
         self._created += 1
         sample = self.stretch.samples[workload.name]
-        uid = f"{sample.namespace}/{workload.name.rpartition('/')[2]}-{self._created}"
+        uid = f"{sample.namespace}/{workload.name.rpartition('/')[2].partition(SLOT_PART)[0]}-{self._created}"
         created = self.timestamp
         pod = change(
             sample,
@@ -385,7 +391,7 @@ def describe_slot(stretch: Stretch, slot: str, top_owners: Mapping[OwnerKey, Own
     """Returns the workload to which the slot belongs, as text: the topmost owner that is known."""
     sample = stretch.samples.get(slot)
     if sample is None or sample.owner is None:
-        return slot
+        return slot.partition(SLOT_PART)[0]
     return top_owners.get(sample.owner, sample.owner).described
 
 
@@ -415,8 +421,13 @@ def _share_of(amount: int | str, whole: int) -> int:
 
 
 def make_templates(stretch: Stretch) -> dict[str, NodeInfo]:
-    """Returns group → a new node of it: like the latest one that was seen, without what it got later."""
-    return {life.group: _as_new(life.first, life.group) for life in sorted(stretch.nodes, key=lambda one: one.begin)}
+    """Returns group → a new node of it: like the latest one that had started, without what it got later."""
+
+    def order_of(life: NodeLife) -> tuple[bool, Seconds]:
+        end = stretch.end if life.end is None else life.end
+        return end - life.begin >= STARTED_SECONDS, life.begin
+
+    return {life.group: _as_new(life.settled, life.group) for life in sorted(stretch.nodes, key=order_of)}
 
 
 def list_unneeded(stretch: Stretch) -> dict[str, Seconds]:

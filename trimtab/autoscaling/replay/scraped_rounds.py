@@ -7,8 +7,9 @@ kube-state-metrics does not show is not in the objects: see `missing_inputs`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -91,6 +92,8 @@ class ScrapedCluster:
     """(begin, end) of each time in which nothing was scraped."""
     budgets: tuple[str, ...] = ()
     """The names of the budgets, of which no more is known."""
+    absent_metrics: tuple[str, ...] = ()
+    """The metrics without a series that a replay can do without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +107,10 @@ class RoundGap:
 def list_rounds(cluster: ScrapedCluster) -> Iterator[ClusterChange | RoundGap]:
     """Yields what changed from round to round, and each gap between them."""
     numbers = range(len(range(cluster.begin, cluster.end + 1, cluster.step)))
-    changes: dict[int, dict[ObjectKey, bytes | None]] = defaultdict(dict)
-    for key, versions in _list_versions(cluster):
-        for number, text in _number_versions(cluster, versions):
-            changes[number][key] = text
+    changes: dict[int, dict[ObjectKey, _Version | None]] = defaultdict(dict)
+    for key, lives in _list_lives(cluster):
+        for number, version in _number_versions(cluster, lives):
+            changes[number][key] = version
     gaps = list(cluster.gaps)
     for number in numbers:
         at = cluster.begin + number * cluster.step
@@ -118,44 +121,81 @@ def list_rounds(cluster: ScrapedCluster) -> Iterator[ClusterChange | RoundGap]:
         while gaps and gaps[0][1] <= at:
             yield RoundGap(*gaps.pop(0))
         change = changes.pop(number, {})
-        gone = tuple(key for key, text in change.items() if text is None)
-        yield ClusterChange(at, {key: text for key, text in change.items() if text is not None}, gone)
+        gone = tuple(key for key, one in change.items() if one is None)
+        # Encoded here, and not before: the texts of a week are larger than what they are made of.
+        yield ClusterChange(at, {key: one.encode() for key, one in change.items() if one is not None}, gone)
 
 
-_Versions = list[tuple[Seconds, bytes | None]]
-"""(since when, the text of the object; None: it is gone), in the order of the times."""
+@dataclass(frozen=True, slots=True)
+class _PodVersion:
+    """A pod as it was from one moment on."""
+
+    pod: ScrapedPodLife
+    is_bound: bool = False
+    is_finished: bool = False
+    deletion: Seconds | None = None
+
+    def encode(self) -> bytes:
+        return _encode_pod(self.pod, is_bound=self.is_bound, is_finished=self.is_finished, deletion=self.deletion)
 
 
-def _number_versions(cluster: ScrapedCluster, versions: _Versions) -> Iterator[tuple[int, bytes | None]]:
-    """Yields (number of a round, the object then). A version that another one follows within the same round is left
-    out; but an object that was there is in a round before it is gone, or asked to go."""
-    rounds: list[tuple[int, bytes | None]] = []
-    for at, text in versions:
-        number = max(0, -(-(at - cluster.begin) // cluster.step))
-        if rounds and number <= rounds[-1][0]:
-            is_end = text is None or b'"deletionTimestamp"' in text
-            number = rounds[-1][0]
-            if is_end:
-                number += 1
-            else:
-                rounds.pop()
-        rounds.append((number, text))
+@dataclass(frozen=True, slots=True)
+class _NodeVersion:
+    node: ScrapedNode
+    state: ScrapedNodeState
+    deletion: None = None
+
+    def encode(self) -> bytes:
+        return _encode_node(self.node, self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnerVersion:
+    """A ReplicaSet and its controller."""
+
+    namespace: str
+    name: str
+    controller: tuple[str, str]
+    deletion: None = None
+
+    def encode(self) -> bytes:
+        metadata = {"namespace": self.namespace, "name": self.name, "ownerReferences": [_refer_to(*self.controller)]}
+        return msgspec.json.encode({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata})
+
+
+_Version = _PodVersion | _NodeVersion | _OwnerVersion
+_Versions = list[tuple[Seconds, _Version | None]]
+"""(since when, the object; None: it is gone), in the order of the times."""
+
+
+def _number_versions(cluster: ScrapedCluster, lives: Iterable[_Versions]) -> Iterator[tuple[int, _Version | None]]:
+    """Yields (number of a round, the object then) for the objects that had the same name one after the other. A version
+    that another one follows within the same round is left out; but an object that was there is in a round before it is
+    gone, is asked to go, or another one has its name."""
+    rounds: list[tuple[int, _Version | None]] = []
+    for versions in lives:
+        for position, (at, version) in enumerate(versions):
+            number = max(0, -(-(at - cluster.begin) // cluster.step))
+            if rounds and number <= rounds[-1][0]:
+                number, former = rounds[-1]
+                is_end = version is None or version.deletion is not None or (not position and former is not None)
+                if is_end:
+                    number += 1
+                else:
+                    rounds.pop()
+            rounds.append((number, version))
     yield from rounds
 
 
-def _list_versions(cluster: ScrapedCluster) -> Iterator[tuple[ObjectKey, _Versions]]:
-    for node in cluster.nodes:
-        texts: _Versions = [(max(node.created, one.since), _encode_node(node, one)) for one in node.states]
-        yield ("Node", "", node.name), texts + _list_ends(cluster, node.last)
-    for pod in cluster.pods:
-        yield ("Pod", pod.namespace, pod.name), _list_pod_versions(cluster, pod)
-    for (namespace, name), (kind, top) in cluster.top_owners.items():
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {"namespace": namespace, "name": name, "ownerReferences": [_refer_to(kind, top)]},
-        }
-        yield ("ReplicaSet", namespace, name), [(cluster.begin, msgspec.json.encode(owner))]
+def _list_lives(cluster: ScrapedCluster) -> Iterator[tuple[ObjectKey, Iterable[_Versions]]]:
+    """Yields the name of each object, and the versions of each object that had it, the earliest first."""
+    for name, nodes in groupby(sorted(cluster.nodes, key=lambda one: (one.name, one.created)), lambda one: one.name):
+        yield ("Node", "", name), (_list_node_versions(cluster, node) for node in nodes)
+    pods = sorted(cluster.pods, key=lambda one: (one.namespace, one.name, one.created))
+    for (namespace, name), same in groupby(pods, lambda one: (one.namespace, one.name)):
+        yield ("Pod", namespace, name), (_list_pod_versions(cluster, pod) for pod in same)
+    for (namespace, name), controller in cluster.top_owners.items():
+        yield ("ReplicaSet", namespace, name), [[(cluster.begin, _OwnerVersion(namespace, name, controller))]]
 
 
 def _list_ends(cluster: ScrapedCluster, last: Seconds) -> _Versions:
@@ -167,15 +207,20 @@ def _list_ends(cluster: ScrapedCluster, last: Seconds) -> _Versions:
     return [(last + 1 if gap is None else gap, None)]
 
 
+def _list_node_versions(cluster: ScrapedCluster, node: ScrapedNode) -> _Versions:
+    texts: _Versions = [(max(node.created, one.since), _NodeVersion(node, one)) for one in node.states]
+    return texts + _list_ends(cluster, node.last)
+
+
 def _list_pod_versions(cluster: ScrapedCluster, pod: ScrapedPodLife) -> _Versions:
-    versions: _Versions = [(pod.created, _encode_pod(pod, is_bound=False))]
+    versions: _Versions = [(pod.created, _PodVersion(pod))]
     if pod.bound is not None:
-        versions.append((max(pod.created, pod.bound), _encode_pod(pod, is_bound=True)))
+        versions.append((max(pod.created, pod.bound), _PodVersion(pod, is_bound=True)))
     ends = _list_ends(cluster, pod.last)
     if pod.finished is not None:
-        versions.append((pod.finished, _encode_pod(pod, is_bound=pod.bound is not None, is_finished=True)))
+        versions.append((pod.finished, _PodVersion(pod, is_bound=pod.bound is not None, is_finished=True)))
     elif pod.deletion is not None and ends:
-        versions.append((pod.last, _encode_pod(pod, is_bound=pod.bound is not None, deletion=pod.deletion)))
+        versions.append((pod.last, _PodVersion(pod, is_bound=pod.bound is not None, deletion=pod.deletion)))
     return versions + ends
 
 

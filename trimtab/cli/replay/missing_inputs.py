@@ -19,6 +19,25 @@ class MissingInput:
     """What the answer could be without the gap."""
 
 
+ABSENT_METRICS = {
+    "kube_node_created": "nodes begin with their first scrape",
+    "kube_node_spec_unschedulable": "no node was cordoned: pods fit on nodes that took none",
+    "kube_node_status_condition": "every node is ready: pods fit on nodes that took none",
+    "kube_pod_created": "pods begin with their first scrape: shorter waits than there were",
+    "kube_pod_status_phase": (
+        "a pod that has finished counts until it is deleted: more node hours and more evictions than there would have "
+        "been"
+    ),
+    "kube_pod_status_scheduled_time": "a pod has a node from the scrape on that shows it: longer waits than there were",
+    "kube_pod_tolerations": (
+        "no pod gets a node with a taint again: longer waits, and fewer node hours and evictions than there would have "
+        "been"
+    ),
+    "kube_replicaset_owner": "both parts of a rollout are workloads by themselves: more purchases than there were",
+}
+"""Metric → what can be different because the server does not have it."""
+
+
 def list_missing_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
     """Yields what the recording does not show, the gap with the largest effect first."""
     if recorded.from_prometheus:
@@ -62,6 +81,8 @@ def list_missing_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
 
 def _list_unscraped_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
     """Yields what captures show, and kube-state-metrics does not."""
+    for metric in recorded.absent_metrics:
+        yield MissingInput(f"the metric {metric}, which the server does not have", ABSENT_METRICS[metric])
     budgets = recorded.unknown_budgets
     if budgets:
         yield MissingInput(

@@ -8,10 +8,9 @@ from trimtab.autoscaling.replay.recording import SeriesRecorder
 from trimtab.autoscaling.replay.scraped_rounds import RoundGap, list_rounds
 from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, build_recorded_world
 from trimtab.cli.replay.state_metrics_options import StateMetricsOptions
-from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.timestamps import format_timestamp
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.inputs.command_faults import RuntimeFailure, UsageError
+from trimtab.inputs.capture_series import describe_gaps
+from trimtab.inputs.command_faults import RuntimeFailure
 from trimtab.inputs.plan_inputs import parse_now
 from trimtab.inputs.progress import progress
 from trimtab.machines.prices import PriceFile
@@ -52,20 +51,19 @@ def read_prometheus(options: StateMetricsOptions, price_file: PriceFile) -> Reco
             scraped = read_scraped_cluster(history)
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
-    recorder, notes, rounds = SeriesRecorder(own_cordon=CORDONED_BY_US), list[str](), 0
+    recorder, rounds = SeriesRecorder(own_cordon=CORDONED_BY_US), 0
     for one in list_rounds(scraped):
         if isinstance(one, RoundGap):
             recorder.end_stretch()
-            notes.append(
-                f"nothing is known from {format_timestamp(one.begin)} to {format_timestamp(one.end)}: "
-                "kube-state-metrics was not scraped"
-            )
             continue
         recorder.apply_change(one)
         rounds += 1
     recorder.end_stretch()
-    if not recorder.stretches:
-        raise UsageError([ConfigError(file="--prometheus", expected="half an hour of kube-state-metrics", got="less")])
+    # The times of these rounds follow from those of the pods.
+    recorder.clock_skew = 0
+    notes = describe_gaps(scraped.gaps, "kube-state-metrics was not scraped")
     notes += [f"The server of --prometheus returned a warning: {warning}" for warning in warnings]
     recorded = build_recorded_world(recorder, RecordingSource("", options.step, rounds, tuple(notes)), price_file)
-    return replace(recorded, from_prometheus=True, unknown_budgets=scraped.budgets)
+    return replace(
+        recorded, from_prometheus=True, unknown_budgets=scraped.budgets, absent_metrics=scraped.absent_metrics
+    )

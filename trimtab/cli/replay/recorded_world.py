@@ -14,6 +14,7 @@ from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool, pool_from_preset, pool_name, schedulers_of
+from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -22,6 +23,10 @@ from trimtab.inputs.capture_series import SeriesGap, SeriesReader
 from trimtab.inputs.pools import WHOLE_CLUSTER, build_whole_cluster_pool, find_pools
 from trimtab.machines.prices import PriceFile, price_of
 
+MAX_SKEW_SECONDS = 120
+"""A larger difference between clocks is named. To list a large cluster takes a minute, and a capture has one time."""
+MAX_NOTES = 3
+"""So many notes of one kind are shown."""
 MIN_STRETCH_SECONDS = 1800
 """A shorter stretch is left out: a node must have been unneeded for ten minutes before an autoscaler removes it."""
 
@@ -46,6 +51,8 @@ class RecordedWorld:
     """Whether kube-state-metrics is the source, which shows less than captures."""
     unknown_budgets: tuple[str, ...] = ()
     """The budgets of which only the names are known."""
+    absent_metrics: tuple[str, ...] = ()
+    """The metrics of kube-state-metrics that the server does not have, and that a replay can do without."""
 
     @property
     def seconds(self) -> int:
@@ -85,6 +92,7 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
     stretches, notes = _choose_stretches(recorder.stretches)
     documents = _list_documents(recorder.objects)
     built = build_snapshot(documents)
+    forbidden = [f"captures without {kind}: the login may not list them" for kind in sorted(built.snapshot.forbidden)]
     base = snapshot_inventory(built.snapshot, ())
     nodes = _list_nodes(stretches, price_file)
     node_prices = {node.name: price for node in nodes if isinstance(price := price_of(node, {}), int)}
@@ -107,7 +115,13 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
         rounds=source.rounds,
         pod_states=recorder.pod_count,
         every_seconds=source.every_seconds,
-        notes=(*source.notes, *notes, *_list_notes(recorder), *map(str, built.mistakes)),
+        notes=(
+            *source.notes,
+            *notes,
+            *_list_notes(recorder, nodes),
+            *forbidden,
+            *first_few(list(map(str, built.mistakes))),
+        ),
     )
 
 
@@ -119,18 +133,41 @@ def _choose_stretches(stretches: list[Stretch]) -> tuple[tuple[Stretch, ...], li
         for one in stretches
         if one not in long
     ]
-    return long, notes
+    return long, first_few(notes)
 
 
-def _list_notes(recorder: SeriesRecorder) -> list[str]:
+def first_few(notes: list[str]) -> list[str]:
+    """Returns the first notes of one kind; of many, also how many more there are."""
+    more = len(notes) - MAX_NOTES
+    return notes if more <= 0 else [*notes[:MAX_NOTES], f"{format_count(more, 'more note')} of this kind"]
+
+
+def _list_notes(recorder: SeriesRecorder, nodes: tuple[NodeInfo, ...]) -> list[str]:
     notes = [
         f"{format_count(count, 'node')} of the node group {former} became nodes of {new}: the group was renamed, and "
         "they count for the new one"
         for (former, new), count in sorted(recorder.renamed.items())
     ]
     if recorder.unreadable:
-        names = sorted(recorder.unreadable)
-        notes.append(f"{format_count(len(names), 'object')} cannot be read and are left out: {join_first(names, 3)}")
+        objects = sorted(recorder.unreadable)
+        notes.append(
+            f"{format_count(len(objects), 'object')} cannot be read: {join_first(objects, 3)}; each stays as it was "
+            "before, or is left out, and a budget that is left out refuses no eviction"
+        )
+    if abs(recorder.clock_skew) > MAX_SKEW_SECONDS:
+        notes.append(
+            f"the clock of the captures and that of the API server differ by {abs(recorder.clock_skew):,} s or more: "
+            "pods begin, and wait, at other times than they did"
+        )
+    unknown = [node.name for node in nodes if isinstance(node.allocatable, Unreadable)]
+    if unknown:
+        names = join_first(unknown, 3)
+        notes.append(
+            f"{format_count(len(unknown), 'node')} without allocatable resources, so without core hours: {names}"
+        )
+    if recorder.changed_daemons:
+        owners = join_first(sorted(recorder.changed_daemons), 3)
+        notes.append(f"{owners} began or ended to have pods on nodes: each node counts with those that it had last")
     return notes
 
 

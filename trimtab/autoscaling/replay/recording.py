@@ -21,6 +21,7 @@ from trimtab.cluster.api.workload import PodDisruptionBudget, Workload
 from trimtab.cluster.capture_series import ClusterChange, ObjectKey
 from trimtab.cluster.kinds import DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo, node_from_api
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pdb import Pdb, pdb_from_api
 from trimtab.cluster.pod import PodInfo, PodReader
@@ -371,6 +372,15 @@ class SeriesRecorder:
 def group_of(node: NodeInfo) -> str:
     """Returns the pool that the node names; without one, its instance type."""
     return node.labels.get(GROUP_LABEL, "") or pool_name(node) or node.labels.get(INSTANCE_TYPE_LABEL, "") or NO_GROUP
+
+
+def is_of_autoscaler(node: NodeInfo) -> bool:
+    """Returns whether the node may be one that an autoscaler adds and removes. False if it is one of these:
+
+    - a machine of the control plane, or one outside of the cloud;
+    - no machine, but a platform that runs single pods."""
+    foreign = (NodeKind.CONTROL_PLANE, NodeKind.EDGE, NodeKind.SERVERLESS)
+    return not any(node.nature.sign_of(kind) for kind in foreign)
 
 
 def _rule_of(budget: Pdb) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from trimtab.autoscaling.churn.churn_history import PodSeen
 from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
-from trimtab.autoscaling.replay.recording import Stretch
+from trimtab.autoscaling.replay.recording import Stretch, is_of_autoscaler
 from trimtab.autoscaling.replay.replica_sums import ReplicaSum, ReplicaSums, SumKey
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.cluster_state import ReplicaCounts
@@ -51,7 +51,7 @@ class ReplayCluster(ChurnCluster):
     prices: Mapping[str, int] = field(default_factory=dict)
     """Group → micro-dollars an hour of a node of it; 0 for a group without a known price."""
     group_of_node: dict[str, str] = field(default_factory=dict)
-    """Each node that there ever was → its group."""
+    """Each machine that there ever was → its group."""
     _slots: dict[str, str] = field(default_factory=dict)
     """Uid → slot."""
     _rules: dict[str, Pdb] = field(default_factory=dict)
@@ -93,7 +93,8 @@ class ReplayCluster(ChurnCluster):
         for life in stretch.nodes:
             if life.is_initial and life.node.name not in self.nodes:
                 self._pods_on[life.node.name] = {}
-                self.group_of_node[life.node.name] = life.group
+                if life.node.nature.is_machine:
+                    self.group_of_node[life.node.name] = life.group
                 self.set_node(_as_found(life.first, life.group))
         names = {life.node.name: life.group for life in stretch.nodes}
         for name in sorted(names):
@@ -416,7 +417,8 @@ def _share_of(amount: int | str, whole: int) -> int:
 
 def make_templates(stretch: Stretch) -> dict[str, NodeInfo]:
     """Returns group → a new node of it: like the latest one that was seen, without what it got later."""
-    return {life.group: _as_new(life.first, life.group) for life in sorted(stretch.nodes, key=lambda one: one.begin)}
+    lives = sorted(stretch.nodes, key=lambda one: one.begin)
+    return {life.group: _as_new(life.first, life.group) for life in lives if is_of_autoscaler(life.first)}
 
 
 def list_unneeded(stretch: Stretch) -> dict[str, Seconds]:
@@ -454,7 +456,9 @@ def settle_deployments(deployments: ScalableDeployments) -> ScalableDeployments:
 def _as_found(node: NodeInfo, group: str) -> NodeInfo:
     """Returns the node as the replay finds it: without what recorded autoscalers had in mind for it."""
     taints = tuple(taint for taint in node.taints if taint.key not in AUTOSCALER_TAINTS)
-    return replace(node, taints=taints, labels={GROUP_LABEL: group, **node.labels}, is_cordoned=False)
+    labels = {key: text for key, text in node.labels.items() if key != GROUP_LABEL}
+    labels |= {GROUP_LABEL: node.labels.get(GROUP_LABEL, group)} if is_of_autoscaler(node) else {}
+    return replace(node, taints=taints, labels=labels, is_cordoned=False)
 
 
 def _as_new(node: NodeInfo, group: str) -> NodeInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,14 +13,15 @@ from trimtab.cluster.capture_series import ObjectKey
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.pool import Pool, pool_from_preset, pool_name, schedulers_of
+from trimtab.cluster.pool import Pool, PoolIndex, pool_from_preset, pool_name, schedulers_of
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.inputs.capture_series import SeriesGap, SeriesReader
+from trimtab.inputs.node_costs import quote_node
 from trimtab.inputs.pools import WHOLE_CLUSTER, build_whole_cluster_pool, find_pools
-from trimtab.machines.prices import PriceFile, price_of
+from trimtab.machines.prices import PriceFile, amount_of
 
 MIN_STRETCH_SECONDS = 1800
 """A shorter stretch is left out: a node must have been unneeded for ten minutes before an autoscaler removes it."""
@@ -87,16 +88,16 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
     built = build_snapshot(documents)
     base = snapshot_inventory(built.snapshot, ())
     nodes = _list_nodes(stretches, price_file)
-    node_prices = {node.name: price for node in nodes if isinstance(price := price_of(node, {}), int)}
     reading = find_pools(None, documents, replace(base, nodes=nodes), ())
     pools = () if reading.assumed else reading.pools
+    node_prices = _set_prices(stretches, nodes, PoolIndex(pools))
     base = replace(base, assumed_requests=ASSUMED_REQUESTS, schedulers=schedulers_of(pools, base.schedulers))
     return RecordedWorld(
         world=ReplayWorld(
             stretches=stretches,
             base=base,
             top_owners=recorder.top_owners,
-            prices={life.group: node_prices.get(life.node.name, 0) for s in stretches for life in s.nodes},
+            prices=_price_groups(stretches, node_prices),
             node_prices=node_prices,
         ),
         nodes=nodes,
@@ -147,6 +148,31 @@ def _list_nodes(stretches: tuple[Stretch, ...], price_file: PriceFile) -> tuple[
             life.node, life.first = replace(life.node, price=price), replace(life.first, price=price)
             by_name[life.node.name] = replace(life.node, labels={**life.node.labels, GROUP_LABEL: life.group})
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+def _set_prices(
+    stretches: tuple[Stretch, ...], nodes: tuple[NodeInfo, ...], index: PoolIndex
+) -> dict[str, int]:
+    """Gives each life of a node what the node costs, so that all variants count with the same prices; returns node →
+    micro-dollars an hour. The prices of a pool's settings count as they do in a plan."""
+    quotes = {node.name: amount_of(quote_node(node, index)) for node in nodes}
+    prices = {name: price for name, price in quotes.items() if isinstance(price, int)}
+    for stretch in stretches:
+        for life in stretch.nodes:
+            price = prices.get(life.node.name)
+            life.node, life.first = replace(life.node, price=price), replace(life.first, price=price)
+    return prices
+
+
+def _price_groups(stretches: tuple[Stretch, ...], node_prices: Mapping[str, int]) -> dict[str, int]:
+    """Returns group → the price of its latest machine; 0 if a machine of the group has no known price."""
+    prices: dict[str, int] = {}
+    for stretch in stretches:
+        for life in stretch.nodes:
+            if life.node.nature.is_machine:
+                price = node_prices.get(life.node.name, 0)
+                prices[life.group] = price if prices.get(life.group, price) else 0
+    return prices
 
 
 def preset_pools(preset: str, nodes: tuple[NodeInfo, ...]) -> tuple[Pool, ...]:

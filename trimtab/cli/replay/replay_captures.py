@@ -82,7 +82,7 @@ def replay_recording(
         )
     was = DailyOutcome()
     for stretch in recorded.world.stretches:
-        groups = {life.node.name: life.group for life in stretch.nodes}
+        groups = {life.node.name: life.group for life in stretch.nodes if life.node.nature.is_machine}
         history = recorded_history(stretch, recorded.world.node_prices)
         add_history(was, history, stretch.begin, stretch.end, groups)
     node_hours = was.sum_pools().node_seconds / HOUR

@@ -62,6 +62,7 @@ def week(
         saved_least=504.0,
         saved_most=504.0,
         model_error=model_error,
+        own_drains=0,
         measured_error="measured elsewhere",
         variants=[
             figures(name, None if factor is None else factor * 504.0, cores=6720.0, has_prices=has_prices)

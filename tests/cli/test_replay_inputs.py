@@ -7,6 +7,8 @@ from typing import Any
 from tests.autoscaling.replay.simulated_captures import encode_capture_file, namespace_object
 from tests.autoscaling.replay.test_recording import MONDAY, Object, node, pod
 from tests.cli.snapshots import pool, told
+from tests.reasons import has_facts
+from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.inputs.capture_series import SeriesFolder
 from trimtab.machines.prices import PRICE_LABEL
 
@@ -65,3 +67,42 @@ def test_a_node_that_is_no_machine_has_neither_hours_nor_a_price(tmp_path: Path)
     virtual = machine("virtual", {"type": "virtual-kubelet"}, group="virtual")
     report = replay(tmp_path, [*full(machine("a", {PRICE_LABEL: "1000000"})), virtual], "--preset", "careful")
     assert {(row["nodeHours"], row["cost"]) for row in report["variants"]} == {(0.7, 0.65)}
+
+
+def has_note(report: Report, *facts: str) -> bool:
+    return any(has_facts(note, *facts) for note in report["notes"])
+
+
+def test_a_recording_in_which_trimtab_drained_nodes_already_is_named(tmp_path: Path) -> None:
+    drained = machine("b", {})
+    drained["spec"]["unschedulable"] = True
+    drained["metadata"]["annotations"] = {CORDONED_BY_US: "{}"}
+    report = replay(tmp_path, [*full(machine("a", {})), drained], "--preset", "careful")
+    assert report["ownDrains"] == 1
+    assert has_note(report, "Trimtab drained 1 node")
+
+
+def test_nodes_of_karpenter_and_a_cluster_that_never_changes_are_named(tmp_path: Path) -> None:
+    report = replay(tmp_path, full(machine("a", {"karpenter.sh/nodepool": "web"})), "--preset", "careful")
+    assert has_note(report, "Karpenter", "1 of 1 node", "drains none")
+    assert has_note(report, "no node came or went")
+
+
+def test_guessed_prices_and_unknown_ones_are_named(tmp_path: Path) -> None:
+    spot = machine("a", {"node.kubernetes.io/instance-type": "m6i.large", "eks.amazonaws.com/capacityType": "SPOT"})
+    guessed = replay(tmp_path / "guessed", full(spot), "--preset", "careful")
+    assert has_note(guessed, "1 node", "guessed spot price", "--prices")
+    unknown = replay(tmp_path / "unknown", full(spot, machine("b", {})), "--preset", "careful")
+    assert has_note(unknown, "money is left out", "web", "--prices")
+    assert set(costs(unknown).values()) == {None}
+
+
+def test_an_invalid_pool_is_named(tmp_path: Path) -> None:
+    report = replay(tmp_path, [*full(machine("a", {})), pool("web", "preset: bold\n")], "--preset", "careful")
+    assert has_note(report, "invalid pool", "bold")
+
+
+def test_a_group_of_several_machine_types_is_named(tmp_path: Path) -> None:
+    nodes = (machine(name, {"node.kubernetes.io/instance-type": f"shelf-{name}"}) for name in ("a", "b"))
+    report = replay(tmp_path, full(*nodes), "--preset", "careful")
+    assert any("machine types" in gap["what"] and "web" in gap["what"] for gap in report["missing"])

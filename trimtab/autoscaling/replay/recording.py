@@ -134,6 +134,8 @@ class SeriesRecorder:
     """(former group, new group) → how many nodes changed from one to the other."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """Object → why it could not be decoded."""
+    own_drains: set[str] = field(default_factory=set)
+    """The nodes that Trimtab had cordoned in some round."""
     pod_count: int = 0
     """How many states of pods were read."""
     _reader: PodReader = field(default_factory=PodReader)
@@ -291,6 +293,8 @@ class SeriesRecorder:
         if shape is None:
             return
         node = node_from_api(shape, None)
+        if self.own_cordon in node.annotations:
+            self.own_drains.add(name)
         group, present = group_of(node), self._nodes.get(name)
         if present is not None and present.node.uid != node.uid:
             self._lose_node(name, self._now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import SeriesRecorder, Stretch
 from trimtab.cli.replay.run import ReplayWorld
+from trimtab.cli.reports.node_costs import describe_price
 from trimtab.cluster.capture_series import ObjectKey
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import NodeInfo
 from trimtab.cluster.pool import Pool, PoolIndex, pool_from_preset, pool_name, schedulers_of
+from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
@@ -21,7 +24,7 @@ from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.inputs.capture_series import SeriesGap, SeriesReader
 from trimtab.inputs.node_costs import quote_node
 from trimtab.inputs.pools import WHOLE_CLUSTER, build_whole_cluster_pool, find_pools
-from trimtab.machines.prices import PriceFile, amount_of
+from trimtab.machines.prices import MachinePrice, PriceFile
 
 MIN_STRETCH_SECONDS = 1800
 """A shorter stretch is left out: a node must have been unneeded for ten minutes before an autoscaler removes it."""
@@ -43,10 +46,20 @@ class RecordedWorld:
     pod_states: int
     every_seconds: int
     notes: tuple[str, ...]
+    own_drains: int = 0
+    """How many nodes Trimtab was seen to drain while this was recorded."""
+    guessed_prices: tuple[str, ...] = ()
+    """The sources of prices that are guesses, each with its number of nodes."""
     from_prometheus: bool = False
     """Whether kube-state-metrics is the source, which shows less than captures."""
     unknown_budgets: tuple[str, ...] = ()
     """The budgets of which only the names are known."""
+
+    @property
+    def never_changed(self) -> bool:
+        """Whether no node came or went."""
+        lives = [life for stretch in self.world.stretches for life in stretch.nodes]
+        return all(life.is_initial and life.end is None for life in lives)
 
     @property
     def seconds(self) -> int:
@@ -90,7 +103,8 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
     nodes = _list_nodes(stretches, price_file)
     reading = find_pools(None, documents, replace(base, nodes=nodes), ())
     pools = () if reading.assumed else reading.pools
-    node_prices = _set_prices(stretches, nodes, PoolIndex(pools))
+    node_prices, guessed_prices = _set_prices(stretches, nodes, PoolIndex(pools))
+    invalid_pools = read_pools(documents).mistakes
     base = replace(base, assumed_requests=ASSUMED_REQUESTS, schedulers=schedulers_of(pools, base.schedulers))
     return RecordedWorld(
         world=ReplayWorld(
@@ -108,7 +122,15 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
         rounds=source.rounds,
         pod_states=recorder.pod_count,
         every_seconds=source.every_seconds,
-        notes=(*source.notes, *notes, *_list_notes(recorder), *map(str, built.mistakes)),
+        notes=(
+            *source.notes,
+            *notes,
+            *_list_notes(recorder),
+            *map(str, built.mistakes),
+            *(f"an invalid pool is ignored: {mistake}" for mistake in invalid_pools),
+        ),
+        own_drains=len(recorder.own_drains),
+        guessed_prices=guessed_prices,
     )
 
 
@@ -152,16 +174,22 @@ def _list_nodes(stretches: tuple[Stretch, ...], price_file: PriceFile) -> tuple[
 
 def _set_prices(
     stretches: tuple[Stretch, ...], nodes: tuple[NodeInfo, ...], index: PoolIndex
-) -> dict[str, int]:
-    """Gives each life of a node what the node costs, so that all variants count with the same prices; returns node →
-    micro-dollars an hour. The prices of a pool's settings count as they do in a plan."""
-    quotes = {node.name: amount_of(quote_node(node, index)) for node in nodes}
-    prices = {name: price for name, price in quotes.items() if isinstance(price, int)}
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Gives each life of a node what the node costs, so that all variants count with the same prices. The prices of a
+    pool's settings count as they do in a plan. Returns node → micro-dollars an hour, and the sources of prices that are
+    guesses, as text."""
+    prices, guesses = dict[str, int](), Counter[str]()
+    for node in nodes:
+        quote = quote_node(node, index)
+        if isinstance(quote, MachinePrice):
+            prices[node.name] = quote.amount
+            _, is_guessed, text = describe_price(node, quote)
+            guesses[text] += is_guessed
     for stretch in stretches:
         for life in stretch.nodes:
             price = prices.get(life.node.name)
             life.node, life.first = replace(life.node, price=price), replace(life.first, price=price)
-    return prices
+    return prices, tuple(f"{format_count(count, 'node')} {text}" for text, count in sorted((+guesses).items()))
 
 
 def _price_groups(stretches: tuple[Stretch, ...], node_prices: Mapping[str, int]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from trimtab.cli.output import API_VERSION, ReportPart
 from trimtab.cli.replay.measured_error import MEASURED_ERROR, UNMEASURED_ERROR
 from trimtab.cli.replay.missing_inputs import MissingInput
 from trimtab.cli.replay.recorded_world import RecordedWorld
+from trimtab.cli.replay.recording_notes import list_recording_notes
 from trimtab.cli.replay.run import ReplayedVariant, ReplaySteps
 from trimtab.cli.reports.replay_words import RECORDED
 from trimtab.cluster.timestamps import format_timestamp
@@ -103,6 +104,9 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     """The same in the repeat in which it saves most."""
     model_error: float | None
     """The core hours of the autoscaler alone in the replay, divided by those that were recorded, less 1."""
+    own_drains: int
+    """How many nodes Trimtab itself was seen to drain while this was recorded. If it was any, `model_error` is not only
+    an error: what was already has their saving."""
     measured_error: str
     """How far replays from captures were from runs of the same hours, as measured."""
     variants: list[ReplayedFigures]
@@ -122,7 +126,7 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     missing: list[ReplayGap]
     """What the recording does not show, each with what it can change."""
     notes: list[str]
-    """What the replay rests on, one sentence each."""
+    """What of this recording changes how the answer is to be read, and what the replay rests on, one sentence each."""
 
     def find_variant(self, name: str) -> ReplayedFigures | None:
         """Returns the sums of this variant; None if it was not replayed."""
@@ -172,6 +176,7 @@ def build_replay_report(
         saved_least=round(min(savings), 1),
         saved_most=round(max(savings), 1),
         model_error=round(alone.sum_pools().core_seconds / recorded_seconds - 1, 4) if recorded_seconds else None,
+        own_drains=recorded.own_drains,
         measured_error=f"{MEASURED_ERROR}{UNMEASURED_ERROR}" if recorded.from_prometheus else MEASURED_ERROR,
         variants=[row(name, outcome) for name, outcome in outcomes],
         days=rows_of_days,
@@ -187,7 +192,7 @@ def build_replay_report(
         worst_day=by_saving[-1].day if len(by_saving) > 1 else "",
         workloads=list(_list_workloads(chosen)),
         missing=[ReplayGap(what=one.what, changes=one.changes) for one in missing],
-        notes=[*_list_notes(steps), *recorded.notes],
+        notes=[*list_recording_notes(recorded), *_list_notes(steps)],
     )
 
 

@@ -71,7 +71,8 @@ def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
     yield Text(describe_model_error(report.model_error, report.measured_error))
     was, row = report.find_variant(RECORDED), report.find_variant(report.details)
     saved = row.saved_core_hours if row is not None else None
-    if was is not None and saved is not None and abs(saved) < abs(report.model_error) * was.core_hours:
+    error = abs(report.model_error)
+    if was is not None and saved is not None and not report.own_drains and abs(saved) < error * was.core_hours:
         yield Text("The saving is smaller than this difference, so it says nothing.", style="yellow")
 
 
@@ -232,6 +233,6 @@ SCREEN_VIEW: ReportView[ReplayReport] = replace(
         ),
     ),
     after=_describe_rest,
-    notes=lambda report: (),
+    notes=lambda report: report.notes,
 )
 """The report on one screen: the answer, the variants and the days. `-o wide` shows the rest."""

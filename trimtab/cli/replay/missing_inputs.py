@@ -39,6 +39,10 @@ def list_missing_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
         "each workload has the number of pods that it had in the recording",
     )
     yield MissingInput(
+        "rules of the cluster autoscaler that docs/reference/stand-in.md does not list",
+        "the autoscaler of the replay is a stand-in, which has only these",
+    )
+    yield MissingInput(
         "the limits of node groups, and machines that the cloud did not have",
         "each group can have as many nodes as the replay wants, each ready after 90 s",
     )

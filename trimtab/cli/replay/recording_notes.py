@@ -26,8 +26,8 @@ def list_recording_notes(recorded: RecordedWorld) -> Iterator[str]:
         )
     if recorded.never_changed:
         yield (
-            "no node came or went while this was recorded: if the cluster has no autoscaler, nodes that Trimtab "
-            "empties stay, and nothing is saved"
+            "no node was added or removed while this was recorded: if the cluster has no autoscaler, nodes that "
+            "Trimtab empties stay, and nothing is saved"
         )
     unpriced = sorted(group for group, price in recorded.world.prices.items() if not price)
     if unpriced:

@@ -19,7 +19,7 @@ from trimtab.cli.report.printed_reports import (
     PrintedSavingsReport,
 )
 from trimtab.cli.reports.replay_words import (
-    RECORDED,
+    describe_evictions,
     describe_model_error,
     describe_saving,
     format_money,
@@ -52,10 +52,10 @@ class JoinedDay(ReportPart, frozen=True, kw_only=True):
 
     day: str
     """The day in UTC."""
-    was: float
-    """What the day was, as recorded."""
+    alone: float
+    """What the day would have been with the autoscaler alone, in the replay."""
     would_be: float
-    """What the day would have been."""
+    """What the day would have been with Trimtab in addition."""
 
 
 class JoinedPart(ReportPart, frozen=True, kw_only=True):
@@ -148,9 +148,13 @@ _COMMANDS = {
 def _join_replay(replay: PrintedReplay, file: str, suffix: str) -> JoinedPart:
     chosen = next((row for row in replay.variants if row.variant == replay.details), None)
     has_prices = bool(replay.days) and all(row.cost is not None for row in replay.days)
-    recorded = {row.day: row for row in replay.days if row.variant == RECORDED}
-    saving = describe_saving(chosen.saved_core_hours, chosen.saved) if chosen else "–"
-    evictions = format_count((chosen.evictions if chosen else None) or 0, "eviction")
+    # What was recorded has no saving: all variants are compared with the first replay.
+    alone = next((row for row in replay.variants if row.saved_core_hours is not None), None)
+    alone_days = {row.day: row for row in replay.days if alone is not None and row.variant == alone.variant}
+    saving, evictions = "–", describe_evictions(0, None)
+    if chosen is not None and alone is not None:
+        saving = describe_saving(chosen.saved_core_hours, chosen.saved, alone.core_hours)
+        evictions = describe_evictions(chosen.evictions or 0, alone.evictions)
     error = replay.model_error
     notes = [describe_model_error(error, replay.measured_error)] if error is not None else []
     gaps = format_count(len(replay.missing), "gap")
@@ -173,11 +177,11 @@ def _join_replay(replay: PrintedReplay, file: str, suffix: str) -> JoinedPart:
         days=[
             JoinedDay(
                 day=row.day,
-                was=_measure(recorded[row.day], has_prices=has_prices),
+                alone=_measure(alone_days[row.day], has_prices=has_prices),
                 would_be=_measure(row, has_prices=has_prices),
             )
             for row in replay.days
-            if row.variant == replay.details and row.day in recorded
+            if row.variant == replay.details and row.day in alone_days
         ],
         has_prices=has_prices,
         would_be=replay.details,

@@ -18,6 +18,7 @@ from trimtab.cli.replay.report import (
 from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, number_column
 from trimtab.cli.reports.replay_words import (
     RECORDED,
+    describe_doubt,
     describe_evictions,
     describe_model_error,
     describe_saving,
@@ -71,10 +72,10 @@ def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
         return
     yield Text(describe_model_error(report.model_error, report.measured_error))
     was, row = report.find_variant(RECORDED), report.find_variant(report.details)
-    saved = row.saved_core_hours if row is not None else None
-    error = abs(report.model_error)
-    if was is not None and saved is not None and not report.own_drains and abs(saved) < error * was.core_hours:
-        yield Text("The saving is smaller than this difference, so it says nothing.", style="yellow")
+    if was is not None and row is not None:
+        doubt = describe_doubt(row.saved_core_hours, was.core_hours, report.model_error, report.own_drains)
+        if doubt:
+            yield Text(doubt, style="yellow")
 
 
 def _describe_repeats(report: ReplayReport) -> str:

@@ -19,6 +19,8 @@ from trimtab.cli.report.printed_reports import (
     PrintedSavingsReport,
 )
 from trimtab.cli.reports.replay_words import (
+    RECORDED,
+    describe_doubt,
     describe_evictions,
     describe_model_error,
     describe_saving,
@@ -121,11 +123,14 @@ def join_reports(
         trimtab_version=version,
         command=command,
         parts=parts,
-        notes=list(_list_notes(kinds)),
+        notes=list(_list_notes(kinds, {one.cluster for _, _, one in reports if isinstance(one, PrintedReplay)})),
     )
 
 
-def _list_notes(kinds: Mapping[str, int]) -> Iterator[str]:
+def _list_notes(kinds: Mapping[str, int], clusters: set[str]) -> Iterator[str]:
+    if len(clusters) > 1:
+        names = ", ".join(sorted(cluster or "unknown" for cluster in clusters))
+        yield f"The replays are of {len(clusters)} clusters: {names}."
     if len([kind for kind in kinds if kind != "LintReport"]) > 1:
         yield (
             "The sums are not to be added up: smaller requests save money only when nodes go, a plan is about one "
@@ -157,8 +162,12 @@ def _join_replay(replay: PrintedReplay, file: str, suffix: str) -> JoinedPart:
         evictions = describe_evictions(chosen.evictions or 0, alone.evictions)
     error = replay.model_error
     notes = [describe_model_error(error, replay.measured_error)] if error is not None else []
-    gaps = format_count(len(replay.missing), "gap")
-    notes.append(f"Cluster {replay.cluster or 'unknown'}; {gaps} of {replay.source}.")
+    recorded = next((row for row in replay.variants if row.variant == RECORDED), None)
+    if chosen is not None and recorded is not None:
+        notes.append(describe_doubt(chosen.saved_core_hours, recorded.core_hours, error, replay.own_drains))
+    notes += replay.notes
+    gaps = format_count(len(replay.missing), "thing")
+    notes.append(f"Cluster {replay.cluster or 'unknown'}; {gaps} that {replay.source} cannot show: see the replay.")
     notes += [f"Repeat it with: {replay.command}"] if replay.command else []
     return JoinedPart(
         kind="ReplayReport",
@@ -185,7 +194,7 @@ def _join_replay(replay: PrintedReplay, file: str, suffix: str) -> JoinedPart:
         ],
         has_prices=has_prices,
         would_be=replay.details,
-        notes=notes,
+        notes=[note for note in notes if note],
     )
 
 

@@ -51,6 +51,18 @@ def describe_evictions(evictions: int, alone: int | None) -> str:
     return count if alone is None else f"{count} instead of {alone:,}"
 
 
+def describe_doubt(
+    saved_core_hours: float | None, core_hours: float, model_error: float | None, own_drains: int
+) -> str:
+    """Returns that the saving may be nothing but an error of the model; empty if it is larger than that error.
+    `core_hours`: those that were recorded. If Trimtab drained nodes meanwhile, the difference from what was is not an
+    error."""
+    if saved_core_hours is None or model_error is None or own_drains:
+        return ""
+    is_small = abs(saved_core_hours) < abs(model_error) * core_hours
+    return "The saving is smaller than this difference, so it says nothing." if is_small else ""
+
+
 def describe_model_error(model_error: float, measured_error: str) -> str:
     """Returns how far the replay of the autoscaler alone is from what was, and how far replays were from runs."""
     size = f"{abs(model_error):.1%}".replace("%", " %")

@@ -110,7 +110,7 @@ def list_variants(
     """Yields the variants: the autoscaler alone with each threshold, each preset, and the pools as configured."""
     for threshold in dict.fromkeys(thresholds):
         yield ReplayVariant(name=f"autoscaler at {threshold:.0%}".replace("%", " %"), threshold=threshold)
-    for preset in presets or PRESETS:
+    for preset in dict.fromkeys(presets or PRESETS):
         pools = preset_pools(preset, recorded.nodes)
         yield ReplayVariant(name=f"Trimtab {preset}", threshold=thresholds[0], pools=pools)
     if recorded.pools:

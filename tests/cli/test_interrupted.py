@@ -1,22 +1,19 @@
 """A command that its user stops with Ctrl-C."""
 
 import click
-from click.testing import CliRunner
+import pytest
 
-from trimtab.cli.main import Verbs
-
-
-class Interrupted(Verbs):
-    """The group of verbs, of which each is interrupted."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        @click.command(cmd_name)
-        def stop() -> None:
-            raise KeyboardInterrupt
-
-        return stop
+from tests.cli.snapshots import trimtab
+from trimtab.cli.main import VERBS
 
 
-def test_an_interrupted_command_has_an_exit_code_of_its_own() -> None:
-    result = CliRunner().invoke(Interrupted("trimtab"), ["lint"])
+@click.command("lint")
+def verb() -> None:
+    """Is interrupted."""
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_command_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VERBS, "lint", (__name__, ""))
+    result = trimtab("lint")
     assert (result.exit_code, result.output) == (130, "interrupted\n")

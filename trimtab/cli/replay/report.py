@@ -111,8 +111,8 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     model_error: float | None
     """The core hours of the autoscaler alone in the replay, divided by those that were recorded, less 1."""
     own_drains: int
-    """How many nodes Trimtab itself was seen to drain while this was recorded. If it was any, `model_error` is not only
-    an error: what was already has their saving."""
+    """How many nodes Trimtab itself was seen to drain while this was recorded. If it was any, what was already has
+    their saving, so that `modelError` is not only an error."""
     measured_error: str
     """How far replays from captures were from runs of the same hours, as measured."""
     variants: list[ReplayedFigures]

@@ -102,6 +102,15 @@ def test_an_invalid_pool_is_named(tmp_path: Path) -> None:
     assert has_note(report, "invalid pool", "bold")
 
 
+def test_a_configured_pool_without_nodes_and_a_pool_without_settings_are_named(tmp_path: Path) -> None:
+    objects = [*full(machine("a", {}), machine("b", {}, group="db")), pool("wbe", "preset: careful\n")]
+    report = replay(tmp_path, objects, "--preset", "careful")
+    assert has_note(report, "no node", "wbe", "'web'")
+    assert has_note(report, "alone", "db, web")
+    both = [*objects[:-1], pool("web", "preset: careful\n"), pool("db", "preset: careful\n")]
+    assert not has_note(replay(tmp_path / "both", both, "--preset", "careful"), "alone")
+
+
 def test_a_group_of_several_machine_types_is_named(tmp_path: Path) -> None:
     nodes = (machine(name, {"node.kubernetes.io/instance-type": f"shelf-{name}"}) for name in ("a", "b"))
     report = replay(tmp_path, full(*nodes), "--preset", "careful")

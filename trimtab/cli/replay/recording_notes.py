@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.cli.replay.recorded_world import RecordedWorld
+from trimtab.cluster.config_error import suggest_name
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node_nature import NodeKind
+from trimtab.cluster.pool import PoolIndex, pool_name
 
 
 def list_recording_notes(recorded: RecordedWorld) -> Iterator[str]:
@@ -35,4 +37,19 @@ def list_recording_notes(recorded: RecordedWorld) -> Iterator[str]:
         yield f"money is left out: the price of the nodes of {groups} is not known; --prices names a file with it"
     elif recorded.guessed_prices:
         yield f"money is a guess: {'; '.join(recorded.guessed_prices)}; --prices names a file with what you pay"
+    if recorded.pools:
+        yield from _compare_pools(recorded)
     yield from recorded.notes
+
+
+def _compare_pools(recorded: RecordedWorld) -> Iterator[str]:
+    """Yields which configured pools have no node, and which pools of nodes have no settings."""
+    index, of_nodes = PoolIndex(recorded.pools), {pool_name(node) for node in recorded.nodes} - {""}
+    members = {pool.name for node in recorded.nodes for pool in index.pools_of(node)}
+    for pool in recorded.pools:
+        if pool.name not in members:
+            todo = suggest_name(pool.name, sorted(of_nodes))
+            yield f"no node belongs to the configured pool {pool.name}{f'; {todo}' if todo else ''}"
+    unset = sorted({pool_name(node) for node in recorded.nodes if not index.pools_of(node)} - {""})
+    if unset:
+        yield f"as configured, Trimtab leaves these pools alone, which have no settings: {join_first(unset, 5)}"

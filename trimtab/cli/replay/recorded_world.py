@@ -56,10 +56,10 @@ class RecordedWorld:
     """The budgets of which only the names are known."""
 
     @property
-    def never_changed(self) -> bool:
-        """Whether no node came or went."""
+    def has_no_autoscaler(self) -> bool:
+        """Whether nobody added a node, or removed one: nodes were only lost, if at all."""
         lives = [life for stretch in self.world.stretches for life in stretch.nodes]
-        return all(life.is_initial and life.end is None for life in lives)
+        return all(life.is_initial and (life.end is None or life.is_lost) for life in lives)
 
     @property
     def seconds(self) -> int:

@@ -26,9 +26,9 @@ def list_recording_notes(recorded: RecordedWorld) -> Iterator[str]:
             "them, and the replay adds and removes them by the rules of the cluster autoscaler, which replaces no node "
             "by a cheaper one"
         )
-    if recorded.never_changed:
+    if recorded.has_no_autoscaler:
         yield (
-            "no node was added or removed while this was recorded: if the cluster has no autoscaler, nodes that "
+            "no autoscaler added or removed a node while this was recorded: if the cluster has none, nodes that "
             "Trimtab empties stay, and nothing is saved"
         )
     unpriced = sorted(group for group, price in recorded.world.prices.items() if not price)

@@ -113,16 +113,13 @@ class SeriesReader:
     def iterate_changes(self) -> Iterator[ClusterChange | SeriesGap]:
         """Yields what changed from round to round, with a gap wherever rounds are missing. Raises UsageError if the
         files are of two clusters, or have no round."""
-        state, last = SeriesState(), None
+        state, last, earlier = SeriesState(), None, list[Seconds]()
         for file in self.files:
             for one in self._read_file(file):
                 self._check_cluster(one, file)
                 self.every_seconds = one.every_seconds or self.every_seconds
                 if last is not None and one.at <= last:
-                    self.notes.append(
-                        f"{file.name}: the clock went back from {format_timestamp(last)} to "
-                        f"{format_timestamp(one.at)}; the rounds until then are left out"
-                    )
+                    earlier.append(one.at)
                     # What changed meanwhile is part of the next round that counts.
                     state.apply_round(one)
                     yield SeriesGap(last, last, "the clock went back")
@@ -133,8 +130,10 @@ class SeriesReader:
                         f"nothing is known from {format_timestamp(last)} to {format_timestamp(one.at)}: {gap.because}"
                     )
                     yield gap
+                self._note_earlier_rounds(file, earlier)
                 last = one.at
                 yield state.apply_round(one)
+            self._note_earlier_rounds(file, earlier)
         if last is None:
             raise UsageError(
                 [
@@ -143,6 +142,16 @@ class SeriesReader:
                     )
                 ]
             )
+
+    def _note_earlier_rounds(self, file: Path, times: list[Seconds]) -> None:
+        """Adds one note for rounds that are not later than those before them, and forgets them."""
+        if times:
+            rounds = format_count(len(times), "round is", "rounds are")
+            self.notes.append(
+                f"{file.name}: {rounds} left out, from {format_timestamp(times[0])} to {format_timestamp(times[-1])}: "
+                "the clock went back, or another file has this time already"
+            )
+            times.clear()
 
     def _read_file(self, file: Path) -> Iterator[SeriesRound]:
         broken: BrokenRound | None = None

@@ -65,6 +65,14 @@ def test_the_page_compares_what_the_saving_compares() -> None:
     assert "9,999" not in facts + picture
 
 
+def test_the_page_says_how_far_repeats_differ_and_which_days_are_not_whole() -> None:
+    days = [structs.replace(row, hours=1.5) if row.day == DAYS[0] else row for row in week().days]
+    page = render_page(structs.replace(week(), repeats=5, saved_least=-12.5, saved_most=640.0, days=days))
+    assert has_facts(page, "−12.5", "640.0", "5 replays")
+    assert f"{DAYS[0]}, 1.5 h<" in page
+    assert f"{DAYS[1]}<" in page
+
+
 def test_a_note_about_the_recording_is_on_the_screen() -> None:
     assert any("a note" in line for line in screen(week()))
 

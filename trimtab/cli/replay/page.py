@@ -18,11 +18,15 @@ from trimtab.cli.replay.table import (
     compare_figures,
     describe_cluster,
     describe_days,
+    describe_repeats,
 )
 from trimtab.cli.reporting.columns import Column, number_column
 from trimtab.cli.reporting.draw import draw_section, draw_table
 from trimtab.cli.reports.replay_words import ALONE, describe_saving, format_money, format_signed
 from trimtab.cluster.format_count import format_count
+
+WHOLE_DAY_HOURS = 23.5
+"""A day of which less is recorded says so in the picture."""
 
 
 def _compare(title: str, count: Callable[[ReplayedFigures], int | None]) -> Column[ComparedFigures]:
@@ -31,6 +35,7 @@ def _compare(title: str, count: Callable[[ReplayedFigures], int | None]) -> Colu
 
 
 _DAY: Column[ComparedFigures] = Column("day", lambda row: row.was.day)
+_HOURS: Column[ComparedFigures] = number_column("hours", lambda row: row.was.hours, "{:,.1f}")
 _POOL: Column[ComparedFigures] = Column("pool", lambda row: row.was.pool or "–")
 _MACHINES: tuple[Column[ComparedFigures], ...] = (
     Column("as it was", lambda row: _describe_nodes(row.was.core_hours, row.was.cost), align="right"),
@@ -51,6 +56,9 @@ def render_page(report: ReplayReport) -> str:
     # The first paragraph is the answer, which is the headline of a page.
     for paragraph in islice(VIEW.before(report), 1, None):
         page.print(paragraph)
+    repeats = describe_repeats(report)
+    if repeats:
+        page.print(f"Core hours saved: {repeats}.")
     has_prices = all(row.cost is not None for row in report.days)
     days = compare_figures(report, report.days)
     if days:
@@ -60,7 +68,7 @@ def render_page(report: ReplayReport) -> str:
     sections = {section.key: section for section in VIEW.list_sections(report)}
     draw_section(page, report, sections["variants"], is_wide=True)
     what = f"core hours{' and cost' if has_prices else ''}; counts are of the autoscaler alone → {report.details}"
-    draw_table(page, days, (_DAY, *_MACHINES, _BOUGHT, *_PODS), f"By day: {what}")
+    draw_table(page, days, (_DAY, _HOURS, *_MACHINES, _BOUGHT, *_PODS), f"By day: {what}")
     pools = compare_figures(report, report.pools)
     draw_table(page, pools, (_POOL, *_MACHINES, _BOUGHT), f"By pool: {what}")
     if len(pools) > 1:
@@ -91,8 +99,9 @@ def _describe_nodes(core_hours: float, cost: float | None) -> str:
 
 def _draw_day(pair: ComparedFigures, *, has_prices: bool) -> Change:
     alone, would_be = pair.measure(has_prices=has_prices)
+    name = pair.was.day if pair.was.hours >= WHOLE_DAY_HOURS else f"{pair.was.day}, {pair.was.hours:,.1f} h"
     write = format_money if has_prices else "{:,.0f}".format
-    return Change(name=pair.was.day, before=alone, before_text=write(alone), after=would_be, after_text=write(would_be))
+    return Change(name=name, before=alone, before_text=write(alone), after=would_be, after_text=write(would_be))
 
 
 def _list_facts(report: ReplayReport) -> Iterator[tuple[str, str]]:

@@ -62,7 +62,8 @@ def answer_replay(report: ReplayReport) -> str:
 
 
 def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
-    yield Text(f"{answer_replay(report)}{_describe_repeats(report)}", style="bold")
+    repeats = describe_repeats(report)
+    yield Text(f"{answer_replay(report)}{f'; {repeats}' if repeats else ''}", style="bold")
     yield Text(
         f"{report.since[:16]} to {report.until[:16]} UTC: {report.hours:,.1f} h of {report.source}, one "
         f"{_ROUND[report.source]} each {report.every_seconds} s. Savings are against the cluster autoscaler alone in "
@@ -78,12 +79,14 @@ def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
             yield Text(doubt, style="yellow")
 
 
-def _describe_repeats(report: ReplayReport) -> str:
+def describe_repeats(report: ReplayReport) -> str:
+    """Returns by how much the repeats of the variant of the details differ, as the end of a sentence; empty without
+    repeats."""
     if report.repeats == 1:
         return ""
     least, most = format_signed(report.saved_least), format_signed(report.saved_most)
     span = "the same" if least == most else f"from {least} to {most}"
-    return f"; {span} in {report.repeats} replays, which differ in the order of equal nodes"
+    return f"{span} in {report.repeats} replays, which differ in the order of equal nodes"
 
 
 def describe_cluster(report: ReplayReport) -> str:

@@ -131,6 +131,7 @@ VIEW: ReportView[ReplayReport] = ReportView(
             columns=(
                 Column("day", lambda row: row.day),
                 Column("variant", lambda row: row.variant, min_width=16),
+                number_column("hours", lambda row: row.hours, "{:,.1f}", rank=8),
                 *_AMOUNTS,
             ),
         ),

@@ -181,9 +181,11 @@ def build_replay_report(
         trimtab_version=version,
         details=details,
         repeats=len(chosen.core_hours),
-        saved_least=round(min(savings), 1),
-        saved_most=round(max(savings), 1),
-        model_error=round(alone.sum_pools().core_seconds / recorded_seconds - 1, 4) if recorded_seconds else None,
+        saved_least=_round_signed(min(savings), 1),
+        saved_most=_round_signed(max(savings), 1),
+        model_error=(
+            _round_signed(alone.sum_pools().core_seconds / recorded_seconds - 1, 4) if recorded_seconds else None
+        ),
         own_drains=recorded.own_drains,
         measured_error=f"{MEASURED_ERROR}{UNMEASURED_ERROR}" if recorded.from_prometheus else MEASURED_ERROR,
         variants=[row for name, outcome in outcomes for row in build_rows(name, outcome, [(None, None)])],

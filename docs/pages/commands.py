@@ -18,7 +18,7 @@ from trimtab.inputs.option import Option
 _HEAD = """\
 # Commands
 
-Exit codes: 0 done, 1 a problem was found, 2 the command or its input is invalid, 3 Trimtab or the cluster failed.
+Exit codes: 0 done, 1 a problem was found, 2 invalid command or input, 3 Trimtab or the cluster failed, 130 Ctrl-C.
 
 This page has one sentence about each command and each option. After a command, `-h` prints its whole help with the
 defaults; `trimtab explain` also explains options.

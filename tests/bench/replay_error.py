@@ -8,7 +8,7 @@ from how far they are from each other follows how exactly the error is known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.autoscaling.replay.simulated_captures import record_cluster
 from trimtab.autoscaling.churn.churn_cluster import ChurnCluster
-from trimtab.autoscaling.churn.churn_history import ChurnRecord
+from trimtab.autoscaling.churn.churn_history import ChurnRecord, NodeSeen
 from trimtab.autoscaling.churn.churn_script import Churn
 from trimtab.autoscaling.churn.churn_stand_in import ChurnStandIn
 from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
@@ -184,7 +184,7 @@ def _replay(recorded: RecordedWorld, variant: ReplayVariant) -> DailyOutcome:
 def judge(history: Sequence[ChurnRecord], begin: float, end: float) -> DailyOutcome:
     """Returns the outcome of the time in which there are captures, which is in seconds of the churn."""
     outcome = DailyOutcome()
-    groups: Mapping[str, str] = {}
+    groups = {record.name: "" for record in history if isinstance(record, NodeSeen)}
     records = [_shift(record, begin) for record in history if record.at <= end]
     add_history(outcome, records, 0, round(end - begin), groups)
     return outcome

@@ -18,6 +18,7 @@ def figures(
         variant=variant,
         day=day,
         pool=pool,
+        hours=24.0 if day else 168.0,
         node_hours=round(hours / 8, 1),
         saved_node_hours=None if saved is None else round(saved / 8, 1),
         core_hours=hours,
@@ -62,6 +63,7 @@ def week(
         saved_least=504.0,
         saved_most=504.0,
         model_error=model_error,
+        own_drains=0,
         measured_error="measured elsewhere",
         variants=[
             figures(name, None if factor is None else factor * 504.0, cores=6720.0, has_prices=has_prices)
@@ -70,11 +72,12 @@ def week(
         days=days,
         pools=pools,
         pool_days=[
-            figures(name, None if factor is None else 12.0, cores=480.0, day=day, pool=pool, has_prices=has_prices)
+            figures(
+                name, None if factor is None else factor * 12.0, cores=480.0, day=day, pool=pool, has_prices=has_prices
+            )
             for day in DAYS
             for pool in POOLS
             for name, factor in names
-            if name in (RECORDED, DETAILS)
         ],
         best_day=DAYS[-1],
         worst_day=DAYS[0],

@@ -87,6 +87,23 @@ def test_mistakes_are_named(words: tuple[str, ...], tmp_path: Path, monkeypatch:
     assert trimtab("replay", *words).exit_code == 2
 
 
+@pytest.mark.parametrize("words", [("--hours", "1"), ("--days", "3"), ("--matcher", 'cluster="a"'), ("--step", "30")])
+def test_an_option_of_prometheus_is_refused_for_captures(words: tuple[str, str], captures: Path) -> None:
+    result = trimtab("replay", "--captures", str(captures), *words)
+    assert result.exit_code == 2
+    assert words[0] in result.output
+
+
+def test_a_preset_that_does_not_exist_is_named_with_the_nearest_one(captures: Path) -> None:
+    assert "balanced'" in trimtab("replay", "--captures", str(captures), "--preset", "balance").output
+
+
+def test_a_preset_counts_once(captures: Path) -> None:
+    words = ("--preset", "careful", "--preset", "careful", "--autoscaler-threshold", "50")
+    report = told("replay", "--captures", str(captures), *words)
+    assert [row["variant"] for row in report["variants"]][2:] == ["Trimtab careful"]
+
+
 def test_a_series_has_one_folder_and_the_names_of_the_cluster(tmp_path: Path) -> None:
     without_folder = trimtab("capture", "--every", "5m")
     hashed = trimtab("capture", "--every", "5m", "--hash-names", "-O", str(tmp_path / "series"))

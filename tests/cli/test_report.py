@@ -3,8 +3,10 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.cli.recommending import usage
 from tests.cli.replay_reports import DETAILS, week
@@ -75,6 +77,32 @@ def test_the_command_and_the_title_are_in_the_report(printed: Printed) -> None:
     report = told("report", printed["plan"], "--title", "East of us")
     assert report["title"] == "East of us"
     assert report["command"] == f"trimtab report {printed['plan']} --title 'East of us'"
+
+
+def replay_part(folder: Path, **changes: object) -> dict[str, Any]:
+    """The part of a replay with these fields."""
+    (folder / "changed.json").write_text(format_json(structs.replace(week(), **changes)))
+    part: dict[str, Any] = told("report", folder / "changed.json")["parts"][0]
+    return part
+
+
+def test_what_weakens_the_answer_of_a_replay_is_in_its_part(tmp_path: Path) -> None:
+    assert "a note" in replay_part(tmp_path)["notes"]
+    doubt = "says nothing"
+    assert not any(doubt in note for note in replay_part(tmp_path)["notes"])
+    assert any(doubt in note for note in replay_part(tmp_path, model_error=0.2)["notes"])
+    assert not any(doubt in note for note in replay_part(tmp_path, model_error=0.2, own_drains=1)["notes"])
+
+
+def test_replays_of_two_clusters_are_named(printed: Printed, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(format_json(structs.replace(week(), cluster="another-uid")))
+    assert has_facts(told("report", printed["replay"], other)["notes"], "2 clusters", "0c7f4a1e", "another-uid")
+    assert not has_facts(told("report", printed["replay"], printed["plan"])["notes"], "clusters")
+
+
+def test_a_file_counts_once(printed: Printed) -> None:
+    assert trimtab("report", printed["plan"], printed["lint"], printed["plan"]).exit_code == 2
 
 
 DAMAGED: list[Callable[[str], str]] = [

@@ -1,6 +1,12 @@
 """`trimtab savings --expected`: what drains promised, and what came of them."""
 
-from trimtab.cli.savings.expected import ExpectedSavingsReport, build_expected_report
+from io import StringIO
+
+from rich.console import Console
+
+from tests.reasons import has_facts
+from trimtab.cli.reporting.draw import draw_report
+from trimtab.cli.savings.expected import EXPECTED_VIEW, ExpectedSavingsReport, build_expected_report
 from trimtab.compaction.drain.pool_state import PoolState
 from trimtab.compaction.drain.promises import DayPromises
 from trimtab.compaction.drain.savings import MONEY
@@ -85,3 +91,37 @@ def test_a_quarter_of_a_year_is_stored() -> None:
     for number in range(120):
         state = begin(state, f"n{number}", NOW - number * DAY)
     assert len(state.promise_days) == 92
+
+
+def answer(report: ExpectedSavingsReport) -> str:
+    text = StringIO()
+    draw_report(Console(file=text, width=200), report, EXPECTED_VIEW)
+    return text.getvalue().partition("\n")[0]
+
+
+def test_drains_that_began_before_the_period_are_not_taken_for_promises_of_it() -> None:
+    state = PoolState()
+    for node in "abc":
+        state = begin(state, node, NOW - 5 * DAY)
+    state = begin(release(remove(state, "a", NOW), "b", NOW), "d", NOW)
+    report = expected(state, NOW - DAY)
+    assert (report.total.begun, report.total.removed, report.total.unkept, report.total.under_way) == (1, 1, 1, 2)
+    assert report.begun_before == 3
+    assert has_facts(report.notes, "3 drains", "began before")
+    assert expected(state).begun_before == 0
+
+
+def test_a_drain_that_only_ended_in_the_period_is_no_empty_history() -> None:
+    state = release(begin(PoolState(), "a", NOW - 5 * DAY), "a", NOW)
+    assert "nothing was promised" not in answer(expected(state, NOW - DAY))
+    assert "nothing was promised" in answer(expected(PoolState()))
+
+
+def test_what_has_no_amount_is_left_out_of_the_answer() -> None:
+    state = PoolState().with_drain("a", "drain-a", ("", 0), {"shop": 1}).with_promise(("", 0), NOW)
+    assert "–" not in answer(expected(state))
+
+
+def test_a_source_without_any_state_is_named() -> None:
+    assert has_facts(build_expected_report({}, NOW - DAY, NOW).notes, "state of a pool")
+    assert expected(PoolState()).notes == []

@@ -159,6 +159,15 @@ def test_files_without_any_round_are_named_with_what_is_wrong(tmp_path: Path) ->
         list(SeriesReader(find_series_files([str(file)])).iterate_changes())
 
 
+def test_a_file_that_has_the_time_of_another_one_counts_once_and_has_one_note(tmp_path: Path) -> None:
+    rounds = [(at, capture("a")) for at in (0, 300, 600)]
+    write(tmp_path, *rounds)
+    write(tmp_path, *rounds)
+    reader, changes = read(tmp_path)
+    assert times(changes) == [0, 300, 600]
+    assert [" 3 rounds " in note for note in reader.notes] == [True]
+
+
 def test_captures_of_two_clusters_are_refused(tmp_path: Path) -> None:
     write(tmp_path, (0, capture("a")))
     write(tmp_path, (300, capture("a", cluster="another")))

@@ -1,7 +1,8 @@
 """The group of all verbs; the module of a verb is imported when the verb runs.
 
 Exit codes: 0 success (warnings included); 1 problems were found (with `--strict`, warnings too); 2 a mistake in a file
-or an option (every mistake is named, nothing was done); 3 Trimtab or the cluster failed.
+or an option (every mistake is named, nothing was done); 3 Trimtab or the cluster failed; 130 interrupted by Ctrl-C,
+so that a script does not take it for a problem that was found.
 """
 
 import importlib
@@ -117,7 +118,7 @@ COMMANDS_BY_GUESS = {
 }
 """A verb that does not exist, and that new users try → the command that does it."""
 
-EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 1, 2, 3
+EXIT_FOUND, EXIT_USAGE, EXIT_FAILED, EXIT_INTERRUPTED = 1, 2, 3, 130
 
 
 HELP_OPTIONS = ("-h", "--help")
@@ -209,6 +210,9 @@ class Verbs(SuggestingGroup):
             return super().invoke(ctx)
         except CommandFault as fault:
             raise _CommandError(fault) from None
+        except KeyboardInterrupt:
+            print_text("interrupted", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
         except click.ClickException as error:
             vars(error)["message"] = replace_control_characters(error.message)
             raise

@@ -212,7 +212,7 @@ def test_a_node_of_the_same_name_is_another_node() -> None:
     assert lives == [("a", 0, None), ("b", 0, 400), ("b2", 400, None)]
     assert [(event.kind, event.workload) for event in list_events(stretch)] == [(ChurnKind.NODE_DIES, "b")]
     outcome = DailyOutcome()
-    add_history(outcome, recorded_history(stretch, {}), stretch.begin, stretch.end, {})
+    add_history(outcome, recorded_history(stretch, {}), stretch.begin, stretch.end, {"a": "", "b": ""})
     assert outcome.sum_pools().node_seconds == 2 * 900
 
 

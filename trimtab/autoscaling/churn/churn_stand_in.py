@@ -56,7 +56,8 @@ class ChurnStandIn:
         cluster, flags = self.cluster, self.flags
         names_by_group: dict[str, list[str]] = {group: [] for group in cluster.templates}
         for node in cluster.nodes.values():
-            names_by_group.setdefault(node.labels[GROUP_LABEL], []).append(node.name)
+            if group := node.labels.get(GROUP_LABEL, ""):
+                names_by_group.setdefault(group, []).append(node.name)
         groups = tuple(
             NodeGroupStatus(
                 name=group,

@@ -101,7 +101,7 @@ def add_history(
     outcome: DailyOutcome, history: Iterable[ChurnRecord], begin: Seconds, end: Seconds, groups: Mapping[str, str]
 ) -> None:
     """Adds what a history of the time from `begin` to `end` shows. Its times are seconds since `begin`; what is there
-    at second 0 was there before. `groups`: node → its pool."""
+    at second 0 was there before. `groups`: node → its pool; a node without one is no machine, and has no hours."""
     nodes: dict[str, NodeSeen] = {}
     pods: dict[str, _Pod] = {}
 
@@ -109,11 +109,13 @@ def add_history(
         return int((begin + at) // DAY)
 
     def account(seen: NodeSeen, until: float) -> None:
+        if seen.name not in groups:
+            return
         at, stop = begin + seen.at, min(end, begin + until)
         while at < stop:
             day = int(at // DAY)
             until_midnight = min(stop, (day + 1) * DAY)
-            part = outcome.pools[day, groups.get(seen.name, "")]
+            part = outcome.pools[day, groups[seen.name]]
             seconds = until_midnight - at
             part.node_seconds += seconds
             part.core_seconds += seconds * seen.millicores / 1000
@@ -133,8 +135,8 @@ def add_history(
                 present = nodes.get(record.name)
                 if present is not None:
                     account(present, record.at)
-                elif record.at > 0:
-                    outcome.pools[day_of(record.at), groups.get(record.name, "")].bought += 1
+                elif record.at > 0 and record.name in groups:
+                    outcome.pools[day_of(record.at), groups[record.name]].bought += 1
                 nodes[record.name] = record
             case NodeGone():
                 node = nodes.pop(record.name, None)

@@ -22,6 +22,7 @@ from trimtab.cluster.api.workload import PodDisruptionBudget, Workload
 from trimtab.cluster.capture_series import ClusterChange, ObjectKey
 from trimtab.cluster.kinds import DEPLOYMENT, REPLICA_SET
 from trimtab.cluster.node import INSTANCE_TYPE_LABEL, NodeInfo, node_from_api
+from trimtab.cluster.node_nature import NodeKind
 from trimtab.cluster.owner import OwnerKey, controller_key
 from trimtab.cluster.pdb import Pdb, pdb_from_api
 from trimtab.cluster.pod import PodInfo, PodReader
@@ -148,6 +149,8 @@ class SeriesRecorder:
     """(former group, new group) → how many nodes changed from one to the other."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """Object → why it could not be decoded."""
+    own_drains: set[str] = field(default_factory=set)
+    """The nodes that Trimtab had cordoned in some round."""
     pod_count: int = 0
     """How many states of pods were read."""
     changed_daemons: set[str] = field(default_factory=set)
@@ -347,6 +350,8 @@ class SeriesRecorder:
         if shape is None:
             return
         node = node_from_api(shape, None)
+        if self.own_cordon in node.annotations:
+            self.own_drains.add(name)
         group, present = group_of(node), self._nodes.get(name)
         created = self._now if node.created is None else node.created
         if present is not None and present.node.uid != node.uid:
@@ -451,6 +456,15 @@ def _find_problem(text: bytes) -> str:
 def group_of(node: NodeInfo) -> str:
     """Returns the pool that the node names; without one, its instance type."""
     return node.labels.get(GROUP_LABEL, "") or pool_name(node) or node.labels.get(INSTANCE_TYPE_LABEL, "") or NO_GROUP
+
+
+def is_of_autoscaler(node: NodeInfo) -> bool:
+    """Returns whether the node may be one that an autoscaler adds and removes. False if it is one of these:
+
+    - a machine of the control plane, or one outside of the cloud;
+    - no machine, but a platform that runs single pods."""
+    foreign = (NodeKind.CONTROL_PLANE, NodeKind.EDGE, NodeKind.SERVERLESS)
+    return not any(node.nature.sign_of(kind) for kind in foreign)
 
 
 def _rule_of(budget: Pdb) -> tuple[object, ...]:

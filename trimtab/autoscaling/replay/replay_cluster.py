@@ -14,7 +14,7 @@ from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recorded_pods import SLOT_PART
-from trimtab.autoscaling.replay.recording import NodeLife, Stretch
+from trimtab.autoscaling.replay.recording import NodeLife, Stretch, is_of_autoscaler
 from trimtab.autoscaling.replay.replica_sums import ReplicaSum, ReplicaSums, SumKey
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.cluster_state import ReplicaCounts
@@ -54,7 +54,7 @@ class ReplayCluster(ChurnCluster):
     prices: Mapping[str, int] = field(default_factory=dict)
     """Group → micro-dollars an hour of a node of it; 0 for a group without a known price."""
     group_of_node: dict[str, str] = field(default_factory=dict)
-    """Each node that there ever was → its group."""
+    """Each machine that there ever was → its group."""
     _slots: dict[str, str] = field(default_factory=dict)
     """Uid → slot."""
     _rules: dict[str, Pdb] = field(default_factory=dict)
@@ -96,7 +96,8 @@ class ReplayCluster(ChurnCluster):
         for life in stretch.nodes:
             if life.is_initial and life.node.name not in self.nodes:
                 self._pods_on[life.node.name] = {}
-                self.group_of_node[life.node.name] = life.group
+                if life.node.nature.is_machine:
+                    self.group_of_node[life.node.name] = life.group
                 self.set_node(_as_found(life.settled, life.group))
         names = {life.node.name: life.group for life in stretch.nodes}
         for name in sorted(names):
@@ -427,7 +428,8 @@ def make_templates(stretch: Stretch) -> dict[str, NodeInfo]:
         end = stretch.end if life.end is None else life.end
         return end - life.begin >= STARTED_SECONDS, life.begin
 
-    return {life.group: _as_new(life.settled, life.group) for life in sorted(stretch.nodes, key=order_of)}
+    lives = sorted(stretch.nodes, key=order_of)
+    return {life.group: _as_new(life.settled, life.group) for life in lives if is_of_autoscaler(life.settled)}
 
 
 def list_unneeded(stretch: Stretch) -> dict[str, Seconds]:
@@ -465,7 +467,9 @@ def settle_deployments(deployments: ScalableDeployments) -> ScalableDeployments:
 def _as_found(node: NodeInfo, group: str) -> NodeInfo:
     """Returns the node as the replay finds it: without what recorded autoscalers had in mind for it."""
     taints = tuple(taint for taint in node.taints if taint.key not in AUTOSCALER_TAINTS)
-    return replace(node, taints=taints, labels={GROUP_LABEL: group, **node.labels}, is_cordoned=False)
+    labels = {key: text for key, text in node.labels.items() if key != GROUP_LABEL}
+    labels |= {GROUP_LABEL: node.labels.get(GROUP_LABEL, group)} if is_of_autoscaler(node) else {}
+    return replace(node, taints=taints, labels=labels, is_cordoned=False)
 
 
 def _as_new(node: NodeInfo, group: str) -> NodeInfo:

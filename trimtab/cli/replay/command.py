@@ -11,9 +11,13 @@ from msgspec import structs
 
 from trimtab.cli.options import takes
 from trimtab.cli.repeat_command import repeat_command
-from trimtab.cli.replay.state_metrics_options import StateMetricsOptions, find_prometheus_mistakes
+from trimtab.cli.replay.state_metrics_options import (
+    StateMetricsOptions,
+    find_prometheus_mistakes,
+    find_unused_options,
+)
 from trimtab.cli.reporting.emit import PageOutput, write_report
-from trimtab.cluster.config_error import ConfigError
+from trimtab.cluster.config_error import ConfigError, suggest_name
 from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.flags import PRICES
 from trimtab.inputs.option import option
@@ -110,9 +114,13 @@ def _find_mistakes(options: ReplayOptions) -> Sequence[ConfigError]:
                 "compactor is no input: it has decisions about nodes, and not what pods requested",
             )
         )
+    if options.captures:
+        mistakes += find_unused_options(options.prometheus)
     presets = ("careful", "balanced", "keen")
     mistakes += [
-        ConfigError(file="--preset", expected=f"one of {', '.join(presets)}", got=name)
+        ConfigError(
+            file="--preset", expected=f"one of {', '.join(presets)}", got=name, todo=suggest_name(name, presets)
+        )
         for name in options.presets
         if name not in presets
     ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trimtab.autoscaling.replay.recording import group_of, is_of_autoscaler
 from trimtab.cli.replay.recorded_world import RecordedWorld
 from trimtab.cluster.format_count import format_count, join_first
-from trimtab.cluster.node_nature import KARPENTER_POOL_LABEL
+from trimtab.cluster.node import INSTANCE_TYPE_LABEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,6 @@ def list_missing_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
     """Yields what the recording does not show, the gap with the largest effect first."""
     if recorded.from_prometheus:
         yield from _list_unscraped_inputs(recorded)
-    of_karpenter = [node for node in recorded.nodes if KARPENTER_POOL_LABEL in node.labels]
-    if of_karpenter:
-        yield MissingInput(
-            f"what Karpenter does with its {format_count(len(of_karpenter), 'node')}",
-            "they are added and removed by the rules of the cluster autoscaler, which replaces no node by a cheaper "
-            "one: read nothing into the difference from what was",
-        )
     minutes = max(1, round(recorded.every_seconds / 60))
     source = "scrapes" if recorded.from_prometheus else "captures"
     yield MissingInput(
@@ -64,19 +58,38 @@ def list_missing_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
         "each workload has the number of pods that it had in the recording",
     )
     yield MissingInput(
+        "rules of the cluster autoscaler that docs/reference/stand-in.md does not list",
+        "the autoscaler of the replay is a stand-in, which has only these",
+    )
+    yield MissingInput(
         "the limits of node groups, and machines that the cloud did not have",
         "each group can have as many nodes as the replay wants, each ready after 90 s",
     )
-    if not all(recorded.world.prices.values()):
-        groups = sorted(group for group, price in recorded.world.prices.items() if not price)
+    mixed = _list_mixed_groups(recorded)
+    if mixed:
         yield MissingInput(
-            f"the price of the nodes of {', '.join(groups)}",
-            "money is left out; --prices names a file with what you pay",
+            f"which of its machine types each new node of {join_first(mixed, 3)} would have had",
+            "all new nodes of a group are like its latest recorded one: other core hours and costs",
+        )
+    virtual = [node for node in recorded.nodes if not node.nature.is_machine]
+    if virtual:
+        yield MissingInput(
+            f"what pods cost on {format_count(len(virtual), 'node that is no machine', 'nodes that are no machines')}",
+            "these nodes are in no sum; a new pod for them waits in the replay if no other node takes it",
         )
     if not recorded.pools:
         yield MissingInput(
             "settings of pools in the cluster", "only the presets are replayed, as if they were set for each pool"
         )
+
+
+def _list_mixed_groups(recorded: RecordedWorld) -> list[str]:
+    """Returns the node groups with machines of several types."""
+    types: dict[str, set[str]] = {}
+    for node in recorded.nodes:
+        if is_of_autoscaler(node):
+            types.setdefault(group_of(node), set()).add(node.labels.get(INSTANCE_TYPE_LABEL, ""))
+    return sorted(group for group, names in types.items() if len(names) > 1)
 
 
 def _list_unscraped_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:

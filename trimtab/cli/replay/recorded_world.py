@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import SeriesRecorder, Stretch
 from trimtab.cli.replay.run import ReplayWorld
+from trimtab.cli.reports.node_costs import describe_price
 from trimtab.cluster.capture_series import ObjectKey
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import NodeInfo
-from trimtab.cluster.pool import Pool, pool_from_preset, pool_name, schedulers_of
+from trimtab.cluster.pool import Pool, PoolIndex, pool_from_preset, pool_name, schedulers_of
+from trimtab.cluster.pool_config import read_pools
 from trimtab.cluster.reason import Unreadable
 from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.inputs.capture_series import SeriesGap, SeriesReader
+from trimtab.inputs.node_costs import quote_node
 from trimtab.inputs.pools import WHOLE_CLUSTER, build_whole_cluster_pool, find_pools
-from trimtab.machines.prices import PriceFile, price_of
+from trimtab.machines.prices import MachinePrice, PriceFile
 
 MAX_SKEW_SECONDS = 120
 """A larger difference between clocks is named. To list a large cluster takes a minute, and a capture has one time."""
@@ -47,12 +51,22 @@ class RecordedWorld:
     pod_states: int
     every_seconds: int
     notes: tuple[str, ...]
+    own_drains: int = 0
+    """How many nodes Trimtab was seen to drain while this was recorded."""
+    guessed_prices: tuple[str, ...] = ()
+    """The sources of prices that are guesses, each with its number of nodes."""
     from_prometheus: bool = False
     """Whether kube-state-metrics is the source, which shows less than captures."""
     unknown_budgets: tuple[str, ...] = ()
     """The budgets of which only the names are known."""
     absent_metrics: tuple[str, ...] = ()
     """The metrics of kube-state-metrics that the server does not have, and that a replay can do without."""
+
+    @property
+    def has_no_autoscaler(self) -> bool:
+        """Whether nobody added a node, or removed one: nodes were only lost, if at all."""
+        lives = [life for stretch in self.world.stretches for life in stretch.nodes]
+        return all(life.is_initial and (life.end is None or life.is_lost) for life in lives)
 
     @property
     def seconds(self) -> int:
@@ -95,16 +109,17 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
     forbidden = [f"captures without {kind}: the login may not list them" for kind in sorted(built.snapshot.forbidden)]
     base = snapshot_inventory(built.snapshot, ())
     nodes = _list_nodes(stretches, price_file)
-    node_prices = {node.name: price for node in nodes if isinstance(price := price_of(node, {}), int)}
     reading = find_pools(None, documents, replace(base, nodes=nodes), ())
     pools = () if reading.assumed else reading.pools
+    node_prices, guessed_prices = _set_prices(stretches, nodes, PoolIndex(pools))
+    invalid_pools = read_pools(documents).mistakes
     base = replace(base, assumed_requests=ASSUMED_REQUESTS, schedulers=schedulers_of(pools, base.schedulers))
     return RecordedWorld(
         world=ReplayWorld(
             stretches=stretches,
             base=base,
             top_owners=recorder.top_owners,
-            prices={life.group: node_prices.get(life.node.name, 0) for s in stretches for life in s.nodes},
+            prices=_price_groups(stretches, node_prices),
             node_prices=node_prices,
         ),
         nodes=nodes,
@@ -121,7 +136,10 @@ def build_recorded_world(recorder: SeriesRecorder, source: RecordingSource, pric
             *_list_notes(recorder, nodes),
             *forbidden,
             *first_few(list(map(str, built.mistakes))),
+            *first_few([f"an invalid pool is ignored: {mistake}" for mistake in invalid_pools]),
         ),
+        own_drains=len(recorder.own_drains),
+        guessed_prices=guessed_prices,
     )
 
 
@@ -184,6 +202,37 @@ def _list_nodes(stretches: tuple[Stretch, ...], price_file: PriceFile) -> tuple[
             life.node, life.first = replace(life.node, price=price), replace(life.first, price=price)
             by_name[life.node.name] = replace(life.node, labels={**life.node.labels, GROUP_LABEL: life.group})
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+def _set_prices(
+    stretches: tuple[Stretch, ...], nodes: tuple[NodeInfo, ...], index: PoolIndex
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Gives each life of a node what the node costs, so that all variants count with the same prices. The prices of a
+    pool's settings count as they do in a plan. Returns node → micro-dollars an hour, and the sources of prices that are
+    guesses, as text."""
+    prices, guesses = dict[str, int](), Counter[str]()
+    for node in nodes:
+        quote = quote_node(node, index)
+        if isinstance(quote, MachinePrice):
+            prices[node.name] = quote.amount
+            _, is_guessed, text = describe_price(node, quote)
+            guesses[text] += is_guessed
+    for stretch in stretches:
+        for life in stretch.nodes:
+            price = prices.get(life.node.name)
+            life.node, life.first = replace(life.node, price=price), replace(life.first, price=price)
+    return prices, tuple(f"{format_count(count, 'node')} {text}" for text, count in sorted((+guesses).items()))
+
+
+def _price_groups(stretches: tuple[Stretch, ...], node_prices: Mapping[str, int]) -> dict[str, int]:
+    """Returns group → the price of its latest machine; 0 if a machine of the group has no known price."""
+    prices: dict[str, int] = {}
+    for stretch in stretches:
+        for life in stretch.nodes:
+            if life.node.nature.is_machine:
+                price = node_prices.get(life.node.name, 0)
+                prices[life.group] = price if prices.get(life.group, price) else 0
+    return prices
 
 
 def preset_pools(preset: str, nodes: tuple[NodeInfo, ...]) -> tuple[Pool, ...]:

@@ -82,7 +82,7 @@ def replay_recording(
         )
     was = DailyOutcome()
     for stretch in recorded.world.stretches:
-        groups = {life.node.name: life.group for life in stretch.nodes}
+        groups = {life.node.name: life.group for life in stretch.nodes if life.node.nature.is_machine}
         history = recorded_history(stretch, recorded.world.node_prices)
         add_history(was, history, stretch.begin, stretch.end, groups)
     node_hours = was.sum_pools().node_seconds / HOUR
@@ -110,7 +110,7 @@ def list_variants(
     """Yields the variants: the autoscaler alone with each threshold, each preset, and the pools as configured."""
     for threshold in dict.fromkeys(thresholds):
         yield ReplayVariant(name=f"autoscaler at {threshold:.0%}".replace("%", " %"), threshold=threshold)
-    for preset in presets or PRESETS:
+    for preset in dict.fromkeys(presets or PRESETS):
         pools = preset_pools(preset, recorded.nodes)
         yield ReplayVariant(name=f"Trimtab {preset}", threshold=thresholds[0], pools=pools)
     if recorded.pools:

@@ -46,6 +46,16 @@ class StateMetricsOptions:
     now: Annotated[str | None, NOW_BY_CLOCK] = None
 
 
+def find_unused_options(options: StateMetricsOptions) -> Iterator[ConfigError]:
+    """Yields a mistake for each option that says which part of Prometheus to read, and is set although captures are
+    read, which are read whole."""
+    unset = StateMetricsOptions(login=options.login)
+    for name in ("matcher", "days", "hours", "step", "now"):
+        if getattr(options, name) != getattr(unset, name):
+            expected = "--prometheus: captures are read whole"
+            yield ConfigError(file=f"--{name}", expected=expected, got=str(getattr(options, name)))
+
+
 def find_prometheus_mistakes(options: StateMetricsOptions) -> Iterator[ConfigError]:
     """Yields the mistakes in the options."""
     # Imported here: it takes longer to import than the help takes to print.

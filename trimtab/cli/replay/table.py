@@ -18,6 +18,8 @@ from trimtab.cli.replay.report import (
 from trimtab.cli.reporting.columns import Column, Frame, Paragraph, ReportView, Section, number_column
 from trimtab.cli.reports.replay_words import (
     RECORDED,
+    describe_doubt,
+    describe_evictions,
     describe_model_error,
     describe_saving,
     format_money,
@@ -52,15 +54,16 @@ _AMOUNTS = (*_MACHINES, _EVICTIONS, _WAITS, _WAITED)
 def answer_replay(report: ReplayReport) -> str:
     """Returns the answer as a sentence: what the variant of the details would have saved, and how many evictions that
     would have needed."""
-    row = report.find_variant(report.details)
-    if row is None or row.saved_core_hours is None:
+    row, alone = report.find_variant(report.details), report.find_alone()
+    if row is None or row.saved_core_hours is None or alone is None:
         return f"{report.hours:,.1f} hours were replayed"
-    saving = describe_saving(row.saved_core_hours, row.saved)
-    return f"{report.details}: {saving}, with {format_count(row.evictions or 0, 'eviction')}"
+    saving = describe_saving(row.saved_core_hours, row.saved, alone.core_hours)
+    return f"{report.details}: {saving}, with {describe_evictions(row.evictions or 0, alone.evictions)}"
 
 
 def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
-    yield Text(f"{answer_replay(report)}{_describe_repeats(report)}", style="bold")
+    repeats = describe_repeats(report)
+    yield Text(f"{answer_replay(report)}{f'; {repeats}' if repeats else ''}", style="bold")
     yield Text(
         f"{report.since[:16]} to {report.until[:16]} UTC: {report.hours:,.1f} h of {report.source}, one "
         f"{_ROUND[report.source]} each {report.every_seconds} s. Savings are against the cluster autoscaler alone in "
@@ -70,16 +73,20 @@ def _describe_replay(report: ReplayReport) -> Iterator[Paragraph]:
         return
     yield Text(describe_model_error(report.model_error, report.measured_error))
     was, row = report.find_variant(RECORDED), report.find_variant(report.details)
-    saved = row.saved_core_hours if row is not None else None
-    if was is not None and saved is not None and abs(saved) < abs(report.model_error) * was.core_hours:
-        yield Text("The saving is smaller than this difference, so it says nothing.", style="yellow")
+    if was is not None and row is not None:
+        doubt = describe_doubt(row.saved_core_hours, was.core_hours, report.model_error, report.own_drains)
+        if doubt:
+            yield Text(doubt, style="yellow")
 
 
-def _describe_repeats(report: ReplayReport) -> str:
+def describe_repeats(report: ReplayReport) -> str:
+    """Returns by how much the repeats of the variant of the details differ, as the end of a sentence; empty without
+    repeats."""
     if report.repeats == 1:
         return ""
     least, most = format_signed(report.saved_least), format_signed(report.saved_most)
-    return f"; from {least} to {most} in {report.repeats} replays, which differ in the order of equal nodes"
+    span = "the same" if least == most else f"from {least} to {most}"
+    return f"{span} in {report.repeats} replays, which differ in the order of equal nodes"
 
 
 def describe_cluster(report: ReplayReport) -> str:
@@ -92,7 +99,9 @@ def describe_cluster(report: ReplayReport) -> str:
 def describe_days(report: ReplayReport) -> Iterator[Paragraph]:
     """Yields which day is the best one, and which the worst."""
     if report.best_day:
-        yield Text(f"{report.details} saves most on {report.best_day}, and least on {report.worst_day or '–'}.")
+        yield Text(f"{report.details} saves most on {report.best_day}, and least on {report.worst_day}.")
+    elif report.worst_day:
+        yield Text(f"{report.details} saves on no day, and costs most on {report.worst_day}.")
 
 
 def _describe_source(report: ReplayReport) -> Iterator[Paragraph]:
@@ -122,6 +131,7 @@ VIEW: ReportView[ReplayReport] = ReportView(
             columns=(
                 Column("day", lambda row: row.day),
                 Column("variant", lambda row: row.variant, min_width=16),
+                number_column("hours", lambda row: row.hours, "{:,.1f}", rank=8),
                 *_AMOUNTS,
             ),
         ),
@@ -140,7 +150,9 @@ VIEW: ReportView[ReplayReport] = ReportView(
             key="pool days",
             title="By day and pool",
             rows=lambda report: report.pool_days,
-            drawn=lambda report: report.pool_days if len({row.pool for row in report.pool_days}) > 1 else (),
+            drawn=lambda report: (
+                _chosen(report, report.pool_days) if len({row.pool for row in report.pool_days}) > 1 else ()
+            ),
             columns=(
                 Column("day", lambda row: row.day),
                 Column("pool", lambda row: row.pool or "–"),
@@ -150,7 +162,7 @@ VIEW: ReportView[ReplayReport] = ReportView(
         ),
         Section(
             key="workloads",
-            title=lambda report: f"What {report.details} would have disturbed",
+            title=lambda report: f"What {report.details} and the autoscaler would have disturbed",
             rows=lambda report: report.workloads,
             max_rows=SHOWN_WORKLOADS,
             more=lambda count: Text(f"… and {count} more"),
@@ -175,18 +187,32 @@ VIEW: ReportView[ReplayReport] = ReportView(
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayedPair:
-    """A day, a pool, or a day of a pool: as it was, and in the variant of the details."""
+class ComparedFigures:
+    """A day, a pool, or a day of a pool: as it was, with the autoscaler alone in the replay, and in the variant of the
+    details. The variant is compared with the autoscaler alone."""
 
     was: ReplayedFigures
+    alone: ReplayedFigures
     would_be: ReplayedFigures
 
+    def measure(self, *, has_prices: bool) -> tuple[float, float]:
+        """Returns (of the autoscaler alone, of the variant): the dollars or, without prices, the core hours."""
+        if has_prices and self.alone.cost is not None and self.would_be.cost is not None:
+            return self.alone.cost, self.would_be.cost
+        return self.alone.core_hours, self.would_be.core_hours
 
-def pair_figures(report: ReplayReport, rows: Sequence[ReplayedFigures]) -> list[ReplayedPair]:
-    """Returns what was recorded, each with what the variant of the details has for the same day and pool."""
-    recorded = {(row.day, row.pool): row for row in rows if row.variant == RECORDED}
-    chosen = [row for row in rows if row.variant == report.details and (row.day, row.pool) in recorded]
-    return [ReplayedPair(recorded[row.day, row.pool], row) for row in chosen]
+
+def compare_figures(report: ReplayReport, rows: Sequence[ReplayedFigures]) -> list[ComparedFigures]:
+    """Returns what was recorded, each with what the replays have for the same day and pool."""
+    by_place = {(row.variant, row.day, row.pool): row for row in rows}
+    sums = report.find_alone()
+    names = (RECORDED, sums.variant if sums is not None else "", report.details)
+    compared = []
+    for row in rows:
+        places = [(name, row.day, row.pool) for name in names]
+        if row.variant == report.details and all(place in by_place for place in places):
+            compared.append(ComparedFigures(*(by_place[place] for place in places)))
+    return compared
 
 
 def _describe_rest(report: ReplayReport) -> Iterator[Paragraph]:
@@ -194,9 +220,8 @@ def _describe_rest(report: ReplayReport) -> Iterator[Paragraph]:
         names = join_first([f"{row.workload} {row.evictions}" for row in report.workloads], SHOWN_NAMES)
         yield Text(f"Evictions by workload: {names}")
     yield from _describe_source(report)
-    gaps = format_count(len(report.missing), "gap")
-    rest = "and what each can change, pools, workloads: -o wide, or -o html"
-    yield Text(f"{gaps} of {report.source} {rest}", style="dim")
+    do = "do" if report.source == CAPTURES else "does"
+    yield Text(f"What {report.source} {do} not show, pools and workloads: -o wide, or -o html", style="dim")
 
 
 SCREEN_VIEW: ReportView[ReplayReport] = replace(
@@ -217,14 +242,16 @@ SCREEN_VIEW: ReportView[ReplayReport] = replace(
         ),
         Section(
             key="days",
-            title=lambda report: f"Core hours by day: as it was, and {report.details}",
-            rows=lambda report: pair_figures(report, report.days),
+            title="Core hours by day (UTC), recorded and in the replay",
+            rows=lambda report: compare_figures(report, report.days),
             columns=(
                 Column("day", lambda row: row.was.day),
+                number_column("hours", lambda row: row.was.hours, "{:,.1f}", rank=2),
                 number_column("as it was", lambda row: row.was.core_hours, "{:,.0f}"),
-                number_column("would have been", lambda row: row.would_be.core_hours, "{:,.0f}"),
-                number_column("core hours saved", lambda row: row.would_be.saved_core_hours, format_signed, rank=1),
-                number_column("evictions", lambda row: row.would_be.evictions, rank=2),
+                number_column("autoscaler alone", lambda row: row.alone.core_hours, "{:,.0f}"),
+                number_column("with Trimtab", lambda row: row.would_be.core_hours, "{:,.0f}"),
+                number_column("saved", lambda row: row.would_be.saved_core_hours, format_signed),
+                number_column("evictions", lambda row: row.would_be.evictions, rank=1),
             ),
             max_rows=SHOWN_DAYS,
             more=lambda count: Text(f"… and {format_count(count, 'more day')}: -o wide"),
@@ -232,6 +259,6 @@ SCREEN_VIEW: ReportView[ReplayReport] = replace(
         ),
     ),
     after=_describe_rest,
-    notes=lambda report: (),
+    notes=lambda report: report.notes,
 )
 """The report on one screen: the answer, the variants and the days. `-o wide` shows the rest."""

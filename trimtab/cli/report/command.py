@@ -1,5 +1,6 @@
 """The command line of `trimtab report`, which joins printed reports."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Annotated
@@ -41,7 +42,13 @@ def verb(options: JoinOptions) -> None:
     """
     reports: list[tuple[str, str, Printed]] = []
     mistakes: list[ConfigError] = []
-    for file, content in read_paths(options.files):
+    files = read_paths(options.files)
+    mistakes += [
+        ConfigError(file=file, expected="each file once", got=f"it {count} times")
+        for file, count in Counter(file for file, _ in files).items()
+        if count > 1
+    ]
+    for file, content in files:
         printed = read_printed(file, content)
         if isinstance(printed, ConfigError):
             mistakes.append(printed)

@@ -12,7 +12,7 @@ from trimtab.cli.report.report import JoinedPart, JoinedReport, JoinedTable
 from trimtab.cli.report.table import VIEW
 from trimtab.cli.reporting.columns import Column
 from trimtab.cli.reporting.draw import draw_section, draw_table
-from trimtab.cli.reports.replay_words import RECORDED, format_money
+from trimtab.cli.reports.replay_words import ALONE, format_money
 from trimtab.cluster.format_count import format_count, join_first
 
 SHOWN_FILES = 5
@@ -44,17 +44,15 @@ def _draw_part(page: PageConsole, part: JoinedPart) -> None:
     bars = [
         Change(
             name=one.day,
-            before=one.was,
-            before_text=_format_day(one.was, part),
+            before=one.alone,
+            before_text=_format_day(one.alone, part),
             after=one.would_be,
             after_text=_format_day(one.would_be, part),
         )
         for one in part.days
     ]
     if bars:
-        page.add_picture(
-            draw_days(bars, RECORDED, f"with {part.would_be}", "cost" if part.has_prices else "core hours")
-        )
+        page.add_picture(draw_days(bars, ALONE, f"with {part.would_be}", "cost" if part.has_prices else "core hours"))
     for table in part.tables:
         if table.rows:
             _draw_table(page, table)

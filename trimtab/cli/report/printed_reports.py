@@ -144,6 +144,8 @@ class PrintedReplay(PrintedPart, frozen=True, kw_only=True):
     source: str = "captures"
     model_error: float | None
     measured_error: str
+    own_drains: int = 0
+    notes: list[str] = []
     variants: list[PrintedFigures]
     days: list[PrintedFigures]
     workloads: list[PrintedWorkload]

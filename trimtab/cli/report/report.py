@@ -20,6 +20,8 @@ from trimtab.cli.report.printed_reports import (
 )
 from trimtab.cli.reports.replay_words import (
     RECORDED,
+    describe_doubt,
+    describe_evictions,
     describe_model_error,
     describe_saving,
     format_money,
@@ -52,10 +54,10 @@ class JoinedDay(ReportPart, frozen=True, kw_only=True):
 
     day: str
     """The day in UTC."""
-    was: float
-    """What the day was, as recorded."""
+    alone: float
+    """What the day would have been with the autoscaler alone, in the replay."""
     would_be: float
-    """What the day would have been."""
+    """What the day would have been with Trimtab in addition."""
 
 
 class JoinedPart(ReportPart, frozen=True, kw_only=True):
@@ -121,11 +123,14 @@ def join_reports(
         trimtab_version=version,
         command=command,
         parts=parts,
-        notes=list(_list_notes(kinds)),
+        notes=list(_list_notes(kinds, {one.cluster for _, _, one in reports if isinstance(one, PrintedReplay)})),
     )
 
 
-def _list_notes(kinds: Mapping[str, int]) -> Iterator[str]:
+def _list_notes(kinds: Mapping[str, int], clusters: set[str]) -> Iterator[str]:
+    if len(clusters) > 1:
+        names = ", ".join(sorted(cluster or "unknown" for cluster in clusters))
+        yield f"The replays are of {len(clusters)} clusters: {names}."
     if len([kind for kind in kinds if kind != "LintReport"]) > 1:
         yield (
             "The sums are not to be added up: smaller requests save money only when nodes go, a plan is about one "
@@ -148,13 +153,21 @@ _COMMANDS = {
 def _join_replay(replay: PrintedReplay, file: str, suffix: str) -> JoinedPart:
     chosen = next((row for row in replay.variants if row.variant == replay.details), None)
     has_prices = bool(replay.days) and all(row.cost is not None for row in replay.days)
-    recorded = {row.day: row for row in replay.days if row.variant == RECORDED}
-    saving = describe_saving(chosen.saved_core_hours, chosen.saved) if chosen else "–"
-    evictions = format_count((chosen.evictions if chosen else None) or 0, "eviction")
+    # What was recorded has no saving: all variants are compared with the first replay.
+    alone = next((row for row in replay.variants if row.saved_core_hours is not None), None)
+    alone_days = {row.day: row for row in replay.days if alone is not None and row.variant == alone.variant}
+    saving, evictions = "–", describe_evictions(0, None)
+    if chosen is not None and alone is not None:
+        saving = describe_saving(chosen.saved_core_hours, chosen.saved, alone.core_hours)
+        evictions = describe_evictions(chosen.evictions or 0, alone.evictions)
     error = replay.model_error
     notes = [describe_model_error(error, replay.measured_error)] if error is not None else []
-    gaps = format_count(len(replay.missing), "gap")
-    notes.append(f"Cluster {replay.cluster or 'unknown'}; {gaps} of {replay.source}.")
+    recorded = next((row for row in replay.variants if row.variant == RECORDED), None)
+    if chosen is not None and recorded is not None:
+        notes.append(describe_doubt(chosen.saved_core_hours, recorded.core_hours, error, replay.own_drains))
+    notes += replay.notes
+    gaps = format_count(len(replay.missing), "thing")
+    notes.append(f"Cluster {replay.cluster or 'unknown'}; {gaps} that {replay.source} cannot show: see the replay.")
     notes += [f"Repeat it with: {replay.command}"] if replay.command else []
     return JoinedPart(
         kind="ReplayReport",
@@ -173,15 +186,15 @@ def _join_replay(replay: PrintedReplay, file: str, suffix: str) -> JoinedPart:
         days=[
             JoinedDay(
                 day=row.day,
-                was=_measure(recorded[row.day], has_prices=has_prices),
+                alone=_measure(alone_days[row.day], has_prices=has_prices),
                 would_be=_measure(row, has_prices=has_prices),
             )
             for row in replay.days
-            if row.variant == replay.details and row.day in recorded
+            if row.variant == replay.details and row.day in alone_days
         ],
         has_prices=has_prices,
         would_be=replay.details,
-        notes=notes,
+        notes=[note for note in notes if note],
     )
 
 

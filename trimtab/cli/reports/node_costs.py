@@ -86,7 +86,7 @@ def report_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[PriceRepo
     index = PoolIndex(pools)
     for node in inventory.nodes:
         if index.pools_of(node):
-            counts[_describe_price(node, quote_node(node, index))] += 1
+            counts[describe_price(node, quote_node(node, index))] += 1
     return [
         PriceReport(source=source, nodes=count, is_guessed=is_guessed, text=text)
         for (source, is_guessed, text), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -104,7 +104,7 @@ def report_pool_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[Pool
             price = quote_node(node, index)
             amount = -1 if isinstance(price, NotYet) else price.amount
             name, type_ = pool.name if pool is not None else "", node.labels.get(INSTANCE_TYPE_LABEL, "")
-            source, is_guessed, text = _describe_price(node, price)
+            source, is_guessed, text = describe_price(node, price)
             counts[name, type_, amount, source, is_guessed, text] += 1
     return [
         PoolPriceReport(
@@ -120,7 +120,7 @@ def report_pool_prices(inventory: Inventory, pools: Sequence[Pool]) -> list[Pool
     ]
 
 
-def _describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, bool, str]:
+def describe_price(node: NodeInfo, price: MachinePrice | NotYet) -> tuple[str, bool, str]:
     """Returns the source of a node's price, whether the price is a guess, and the source as text.
 
     If the node has no price, the first item is the code of the reason."""

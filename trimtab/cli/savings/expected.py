@@ -66,6 +66,8 @@ class ExpectedSavingsReport(ReportPart, frozen=True, kw_only=True):
     """The promises of each day."""
     unrecorded: int
     """The number of nodes that were removed in the period before promises were recorded."""
+    begun_before: int
+    """The number of drains that ended in the period, or are under way, and began before it."""
     notes: list[str]
     """What is not recorded, one sentence each."""
 
@@ -83,14 +85,17 @@ def build_expected_report(
     names = sorted({name for days_of_pool in days.values() for name in days_of_pool})
     unrecorded = {pool: _count_unrecorded(state, first_day) for pool, state in chosen.items()}
     every_day = [day for days_of_pool in days.values() for day in days_of_pool.values()]
+    total = _sum_promises("total", every_day, now, sum(len(state.drains) for state in chosen.values()))
+    begun_before = max(0, total.removed + total.unkept + (total.under_way or 0) - total.begun)
     return ExpectedSavingsReport(
         since=format_timestamp(since - since % DAY_SECONDS),
         until=format_timestamp(now),
-        total=_sum_promises("total", every_day, now, sum(len(state.drains) for state in chosen.values())),
+        total=total,
         pools=[_sum_promises(pool, days[pool].values(), now, len(state.drains)) for pool, state in chosen.items()],
         days=[_sum_promises(name, [part[name] for part in days.values() if name in part], now, None) for name in names],
         unrecorded=sum(unrecorded.values()),
-        notes=list(_list_notes(chosen, unrecorded)),
+        begun_before=begun_before,
+        notes=list(_list_notes(chosen, unrecorded, begun_before)),
     )
 
 
@@ -100,7 +105,12 @@ def _count_unrecorded(state: PoolState, first_day: str) -> int:
     return max(0, removed - sum(day.kept for name, day in state.promise_days.items() if name >= first_day))
 
 
-def _list_notes(states: Mapping[str, PoolState], unrecorded: Mapping[str, int]) -> Iterator[str]:
+def _list_notes(states: Mapping[str, PoolState], unrecorded: Mapping[str, int], begun_before: int) -> Iterator[str]:
+    if not states:
+        yield "No state of a pool is stored: the compactor has not run, or the capture does not have its ConfigMaps."
+    if begun_before:
+        drains = format_count(begun_before, "drain")
+        yield f"{drains} that ended or are under way began before this time: their promises are not in the sum."
     if any(day.kept for state in states.values() for day in state.promise_days.values()):
         yield _UPPER_BOUND
     for pool, count in unrecorded.items():
@@ -134,14 +144,14 @@ def _convert_amounts(worth: Mapping[str, int]) -> list[SavedAmount]:
 
 def _describe(report: ExpectedSavingsReport) -> Iterator[Paragraph]:
     total = report.total
-    if not total.begun and not total.removed:
+    if not (total.begun or total.removed or total.unkept or total.under_way):
         yield Text(f"Since {report.since[:10]} no drain is recorded, so nothing was promised.", style="bold")
         return
+    promised = f" promised {format_amounts(total.promised)}" if total.promised else " began"
+    saves = f", which saves {format_amounts(total.saves)}" if total.saves else ""
+    removed = format_count(total.removed, "node was removed", "nodes were removed")
     yield Text(
-        f"Since {report.since[:10]}: {format_count(total.begun, 'drain')} promised {format_amounts(total.promised)}; "
-        f"{format_count(total.removed, 'node was removed', 'nodes were removed')}, which save "
-        f"{format_amounts(total.saves)}",
-        style="bold",
+        f"Since {report.since[:10]}: {format_count(total.begun, 'drain')}{promised}; {removed}{saves}", style="bold"
     )
     yield Text(
         f"{format_count(total.unkept, 'drain')} ended without a removal, {total.under_way or 0} under way, "

@@ -10,7 +10,7 @@ from tests.autoscaling.replay.simulated_captures import owner_reference
 from tests.autoscaling.replay.test_recording import MONDAY, Object, node, pod, record
 from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
-from trimtab.autoscaling.replay.demand import list_events
+from trimtab.autoscaling.replay.demand import list_events, order_initial_pods
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replay_cluster import (
     ReplayCluster,
@@ -208,6 +208,12 @@ def test_another_repeat_gives_new_nodes_other_names_of_the_same_group() -> None:
         names |= set(cluster.nodes) - {"a", "b", "c"}
     assert len(names) > 1
     assert names <= {"a-1", "b-1", "c-1"}
+
+
+def test_another_repeat_has_another_order_of_the_first_pods() -> None:
+    (stretch,) = record([node("a"), node("b"), node("c"), pod("p1", "a"), pod("p2", "b"), pod("p3", "c")]).stretches
+    assert [pod.node for pod in order_initial_pods(stretch, 0)] == ["a", "b", "c"]
+    assert {order_initial_pods(stretch, repeat)[0].node for repeat in range(8)} == {"a", "b", "c"}
 
 
 def test_labels_decide_nothing_unless_a_pod_asks_for_others() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.replay.recording import PodLife, Stretch
@@ -42,6 +43,16 @@ def list_events(stretch: Stretch, top_owners: Mapping[OwnerKey, OwnerKey] | None
         events.append(ChurnEvent(at=at, kind=ChurnKind.SCALE, workload=step.slot, amount=max(0, replicas[step.slot])))
     events += _list_node_events(stretch)
     return tuple(sorted(events, key=lambda event: event.at))
+
+
+def order_initial_pods(stretch: Stretch, repeat: int) -> list[PodLife]:
+    """Returns the pods of the first round: in another order in each repeat of a replay, by which ties between pods of
+    a workload fall, as of which goes when it shrinks."""
+    pods = [pod for pod in stretch.pods if pod.is_initial]
+    if repeat:
+        draws = {id(pod): crc32(f"{repeat} {pod.slot} {number}".encode()) for number, pod in enumerate(pods)}
+        pods.sort(key=lambda pod: draws[id(pod)])
+    return pods
 
 
 def _list_steps(slot: str, lives: Sequence[PodLife]) -> Iterator[_Step]:

@@ -13,6 +13,7 @@ from trimtab.autoscaling.churn.churn_history import PodSeen
 from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
+from trimtab.autoscaling.replay.demand import order_initial_pods
 from trimtab.autoscaling.replay.recorded_pods import SLOT_PART
 from trimtab.autoscaling.replay.recording import NodeLife, Stretch, is_of_autoscaler
 from trimtab.autoscaling.replay.replica_sums import ReplicaSum, ReplicaSums, SumKey
@@ -109,9 +110,8 @@ class ReplayCluster(ChurnCluster):
         for node in list(self.nodes):
             self._add_daemons(node, stretch.daemons.get(node, ()))
         self._take_budgets()
-        for pod in stretch.pods:
-            if pod.is_initial:
-                self._create_pod(self._workload(pod.slot), pod.node if pod.node in self.nodes else "")
+        for pod in order_initial_pods(stretch, self.naming):
+            self._create_pod(self._workload(pod.slot), pod.node if pod.node in self.nodes else "")
         for workload in self.workloads.values():
             workload.wanted = len(workload.pods)
         self._changed_workloads.update(dict.fromkeys(self.workloads))

@@ -103,7 +103,7 @@ class ReplayReport(ReportPart, frozen=True, kw_only=True):
     """The variant of which the days, the pools and the workloads are shown."""
     repeats: int
     """How often each variant was replayed; the figures are averages. A small recording is replayed several times, each
-    time with other names of new nodes, by which ties between nodes fall."""
+    time with other names of new nodes and another order of the first pods, by which ties fall."""
     saved_least: float
     """The core hours that the variant of the details saves in the repeat in which it saves least."""
     saved_most: float

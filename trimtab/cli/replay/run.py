@@ -33,7 +33,8 @@ class ReplayVariant:
     pools: tuple[Pool, ...] = ()
     """The pools of the compactor; empty: it does not run."""
     repeat: int = 0
-    """The number of the repeat. New nodes get other names in each, by which ties between nodes fall."""
+    """The number of the repeat. In each, new nodes get other names and the first pods another order, by which ties
+    fall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

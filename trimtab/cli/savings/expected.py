@@ -67,7 +67,8 @@ class ExpectedSavingsReport(ReportPart, frozen=True, kw_only=True):
     unrecorded: int
     """The number of nodes that were removed in the period before promises were recorded."""
     begun_before: int
-    """The number of drains that ended in the period, or are under way, and began before it."""
+    """The number of drains that ended in the period, or are under way, and began before it, or before promises were
+    recorded."""
     notes: list[str]
     """What is not recorded, one sentence each."""
 
@@ -110,7 +111,10 @@ def _list_notes(states: Mapping[str, PoolState], unrecorded: Mapping[str, int], 
         yield "No state of a pool is stored: the compactor has not run, or the capture does not have its ConfigMaps."
     if begun_before:
         drains = format_count(begun_before, "drain")
-        yield f"{drains} that ended or are under way began before this time: their promises are not in the sum."
+        yield (
+            f"{drains} that ended or are under way began before this time, or before promises were recorded: their "
+            "promises are not in the sum."
+        )
     if any(day.kept for state in states.values() for day in state.promise_days.values()):
         yield _UPPER_BOUND
     for pool, count in unrecorded.items():

@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -102,6 +103,8 @@ class LiveRun:
     history: list[ChurnRecord]
     began_at: float
     """When the cluster's clock began, in seconds since 1970."""
+    leads_at: float | None
+    """When the compactor began to lead; None without one."""
     footprint: dict[str, float]
     notes: dict[str, Any]
 
@@ -145,7 +148,7 @@ def run_live(
                     live.run(float(end))
             history = watch.history
     notes = {"late": live.late, "scans": stand_in.scans, "faults": [*live.faults, *stand_in.faults][:20]}
-    return LiveRun(history, began_at, attended.footprint, notes)
+    return LiveRun(history, began_at, attended.leads_at, attended.footprint, notes)
 
 
 @dataclass
@@ -161,6 +164,8 @@ class _AttendedCompactor:
     first_round: float
     footprint: dict[str, float] = field(default_factory=dict)
     """What the compactor used."""
+    leads_at: float | None = None
+    """When it began to lead, in seconds since 1970."""
     _faults: list[BaseException] = field(default_factory=list)
     _is_stopped: bool = False
 
@@ -196,6 +201,7 @@ class _AttendedCompactor:
             if log := os.environ.get("BENCH_CHURN_LOG"):
                 Path(log).write_text(one.log.read_text())
             assert code == 0, one.log.read_text()[-3000:]
+            self.leads_at = datetime.fromisoformat(one.told("leads")[0]["timestamp"]).timestamp()
             self.footprint.update(used)
         except BaseException as error:
             self._faults.append(error)

@@ -28,10 +28,12 @@ from tests.bench.replay_error import BEGIN, Figures, ReplayedRun, ReplayError, j
 from tests.bench.results import ROOT
 from trimtab.autoscaling.churn.churn_history import BudgetSeen, ChurnRecord, NodeGone, NodeSeen, PodGone, PodSeen
 from trimtab.autoscaling.churn.churn_script import Churn
-from trimtab.autoscaling.replay.recording import NodeLife, PodLife, Stretch
-from trimtab.cli.replay.recorded_world import RecordedWorld, read_recording
+from trimtab.autoscaling.replay.recording import NodeLife, PodLife, SeriesRecorder, Stretch
+from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, build_recorded_world
 from trimtab.cli.simulate.churn_run import ALONE, FOLLOW
-from trimtab.inputs.capture_series import find_series_files
+from trimtab.cluster.capture_series import ClusterChange, ObjectKey
+from trimtab.compaction.candidates import CORDONED_BY_US
+from trimtab.inputs.capture_series import SeriesReader, find_series_files
 from trimtab.machines.prices import PriceFile
 
 FOLDER = ROOT / "build" / "bench-replay"
@@ -47,6 +49,8 @@ class KeptRun:
 
     began_at: float
     """When the cluster's clock began, in seconds since 1970."""
+    leads_at: float | None
+    """When the compactor began to lead; None without one."""
     history: list[ChurnRecord]
     notes: dict[str, Any]
 
@@ -82,14 +86,31 @@ class LiveFolder:
         # A compactor leads once the duration of a lease has passed.
         run = run_live(self.churn, VARIANTS[name], beside, first_round=BEGIN - LEASE_SECONDS * SPEED)
         records = [{"kind": type(one).__name__, **asdict(one)} for one in run.history]
-        kept = {"began_at": run.began_at, "notes": {**run.notes, **run.footprint}, "history": records}
+        notes = {**run.notes, **run.footprint}
+        kept = {"began_at": run.began_at, "leads_at": run.leads_at, "notes": notes, "history": records}
         path.write_bytes(msgspec.json.encode(kept))
 
     def read_run(self, name: str) -> KeptRun:
         """Returns a run that is there."""
         kept = msgspec.json.decode(self._path_of(name).read_bytes())
         history = [RECORDS[one.pop("kind")](**one) for one in kept["history"]]
-        return KeptRun(kept["began_at"], history, kept["notes"])
+        return KeptRun(kept["began_at"], kept["leads_at"], history, kept["notes"])
+
+    def read_captures(self, since: float) -> RecordedWorld:
+        """Returns the recording from this time on, in seconds since 1970."""
+        reader, recorder = SeriesReader(find_series_files([str(self.captures)])), SeriesRecorder(CORDONED_BY_US)
+        before: dict[ObjectKey, bytes] = {}
+        for change in reader.iterate_changes():
+            assert isinstance(change, ClusterChange), change
+            present = {key: text for key, text in before.items() if key not in change.gone} | change.changed
+            if change.at < since:
+                before = present
+                continue
+            recorder.apply_change(replace(change, changed=present, gone=()) if before else change)
+            before = {}
+        recorder.end_stretch()
+        source = RecordingSource(reader.cluster, reader.every_seconds, 0, tuple(reader.notes))
+        return build_recorded_world(recorder, source, PriceFile({}, {}))
 
     def _path_of(self, name: str) -> Path:
         return Path(f"{self.captures}.{name}.json")
@@ -132,7 +153,9 @@ def measure_live_error(churn: Churn, every: int, repeats: int) -> ReplayError:
     """Returns the error of a replay from captures of the run without Trimtab."""
     folder = LiveFolder(churn, every)
     without, run = folder.read_run("alone"), folder.read_run("follow")
-    recorded = read_recording(find_series_files([str(folder.captures)]), PriceFile({}, {}))
+    assert run.leads_at is not None
+    # A replay with Trimtab begins with Trimtab: what was captured before it led has no counterpart.
+    recorded = folder.read_captures(without.began_at + run.leads_at - run.began_at)
     begin, end = ((at - without.began_at) * SPEED for at in (recorded.begin, recorded.end))
     stretched = stretch_recording(recorded, SPEED)
     return ReplayError(

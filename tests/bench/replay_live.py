@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +33,7 @@ from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, bu
 from trimtab.cli.simulate.churn_run import ALONE, FOLLOW
 from trimtab.cluster.capture_series import ClusterChange, ObjectKey
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.inputs.capture_series import SeriesReader, find_series_files
+from trimtab.inputs.capture_series import SeriesGap, SeriesReader, find_series_files
 from trimtab.machines.prices import PriceFile
 
 FOLDER = ROOT / "build" / "bench-replay"
@@ -96,20 +96,14 @@ class LiveFolder:
         history = [RECORDS[one.pop("kind")](**one) for one in kept["history"]]
         return KeptRun(kept["began_at"], kept["leads_at"], history, kept["notes"])
 
-    def read_captures(self, since: float) -> RecordedWorld:
-        """Returns the recording from this time on, in seconds since 1970."""
+    def read_captures(self, since: float, each: int) -> RecordedWorld:
+        """Returns the recording from this time on, in seconds since 1970, as if only every so many captures had been
+        taken."""
         reader, recorder = SeriesReader(find_series_files([str(self.captures)])), SeriesRecorder(CORDONED_BY_US)
-        before: dict[ObjectKey, bytes] = {}
-        for change in reader.iterate_changes():
-            assert isinstance(change, ClusterChange), change
-            present = {key: text for key, text in before.items() if key not in change.gone} | change.changed
-            if change.at < since:
-                before = present
-                continue
-            recorder.apply_change(replace(change, changed=present, gone=()) if before else change)
-            before = {}
+        for change in _thin_changes(reader.iterate_changes(), since, each):
+            recorder.apply_change(change)
         recorder.end_stretch()
-        source = RecordingSource(reader.cluster, reader.every_seconds, 0, tuple(reader.notes))
+        source = RecordingSource(reader.cluster, reader.every_seconds * each, 0, tuple(reader.notes))
         return build_recorded_world(recorder, source, PriceFile({}, {}))
 
     def _path_of(self, name: str) -> Path:
@@ -136,6 +130,32 @@ class LiveFolder:
             processes[0].wait(30)
 
 
+def _thin_changes(changes: Iterable[ClusterChange | SeriesGap], since: float, each: int) -> Iterator[ClusterChange]:
+    """Yields one of so many changes from this time on, with what the others in between changed; the first has every
+    object."""
+    present: dict[ObjectKey, bytes] = {}
+    changed: dict[ObjectKey, bytes] = {}
+    gone: dict[ObjectKey, None] = {}
+    number = 0
+    for change in changes:
+        assert isinstance(change, ClusterChange), change
+        for key in change.gone:
+            present.pop(key, None)
+            changed.pop(key, None)
+        gone |= dict.fromkeys(change.gone)
+        present |= change.changed
+        changed |= change.changed
+        if change.at < since:
+            continue
+        if not number:
+            yield replace(change, changed=dict(present), gone=())
+        elif number % each == 0:
+            yield replace(change, changed=changed, gone=tuple(key for key in gone if key not in present))
+        if number % each == 0:
+            changed, gone = {}, {}
+        number += 1
+
+
 def _take_none(kubeconfig: str, watch: ChurnWatch) -> AbstractContextManager[None]:
     return nullcontext()
 
@@ -149,13 +169,14 @@ def run_all(churns: Sequence[Churn], every: int) -> None:
             print(one.result(), flush=True)
 
 
-def measure_live_error(churn: Churn, every: int, repeats: int) -> ReplayError:
-    """Returns the error of a replay from captures of the run without Trimtab."""
+def measure_live_error(churn: Churn, every: int, repeats: int, each: int = 1) -> ReplayError:
+    """Returns the error of a replay from captures of the run without Trimtab. `every`: the seconds of the cluster's
+    clock between two captures; `each`: one of so many captures is read."""
     folder = LiveFolder(churn, every)
     without, run = folder.read_run("alone"), folder.read_run("follow")
     assert run.leads_at is not None
     # A replay with Trimtab begins with Trimtab: what was captured before it led has no counterpart.
-    recorded = folder.read_captures(without.began_at + run.leads_at - run.began_at)
+    recorded = folder.read_captures(without.began_at + run.leads_at - run.began_at, each)
     begin, end = ((at - without.began_at) * SPEED for at in (recorded.begin, recorded.end))
     stretched = stretch_recording(recorded, SPEED)
     return ReplayError(

@@ -1,4 +1,4 @@
-"""How far is a replay from a run, and what does it cost to read a week? `make bench-replay`, about three quarters of an hour.
+"""How far is a replay from a run, and what does it cost to read a week? `make bench-replay`, under an hour.
 
 The same churn is simulated without and with Trimtab. A replay from captures of the run without, one each minute,
 predicts what the run with Trimtab saves and evicts. A run is chaotic: which of two equal nodes a pod gets decides, an
@@ -59,6 +59,7 @@ LARGE_CORES, SMALL_CORES = choose_size((1300.0, 220.0), (60.0, 60.0))
 """About how many cores the pods request: the churn of `make bench-churn` is that of the small cluster."""
 SEEDS = tuple(map(int, read_knob("BENCH_REPLAY_SEEDS", choose_size("1,2,3", "1")).split(",")))
 REPEATS = int(read_knob("BENCH_REPLAY_REPEATS", choose_size("8", "2")))
+LIVE_REPEATS = 4
 LIVE_HOURS = float(read_knob("BENCH_REPLAY_LIVE_HOURS", "6"))
 ROUNDS, PODS, NODES = choose_size((100, 5000, 300), (10, 5000, 300))
 """Captures, pods in each of them, nodes: each pod is another one in each capture."""
@@ -133,7 +134,7 @@ def _measure_live(churns: Sequence[Churn], each: int) -> list[ReplayError]:
     from tests.bench.replay_live import measure_live_error
 
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        runs = [pool.submit(measure_live_error, churn, EVERY_SECONDS, REPEATS, each) for churn in churns]
+        runs = [pool.submit(measure_live_error, churn, EVERY_SECONDS, LIVE_REPEATS, each) for churn in churns]
         errors = [run.result() for run in runs]
     for churn, one in zip(churns, errors, strict=True):
         _print_error(f"seed {churn.options.seed}, live, a capture every {each * EVERY_SECONDS} s", one)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.autoscaling.replay.simulated_captures import CLUSTER_UID, encode_capture_file, namespace_object
-from trimtab.cluster.capture_series import ClusterChange
-from trimtab.inputs.capture_series import SeriesFolder, SeriesGap, SeriesReader, find_series_files
+from trimtab.cluster.capture_series import ClusterChange, RoundGap
+from trimtab.inputs.capture_series import SeriesFolder, SeriesReader, find_series_files
 from trimtab.inputs.command_faults import UsageError
 
 MONDAY = 1_772_409_600
@@ -26,12 +26,12 @@ def write(path: Path, *rounds: tuple[int, bytes]) -> SeriesFolder:
     return folder
 
 
-def read(path: Path) -> tuple[SeriesReader, list[ClusterChange | SeriesGap]]:
+def read(path: Path) -> tuple[SeriesReader, list[ClusterChange | RoundGap]]:
     reader = SeriesReader(find_series_files([str(path)]))
     return reader, list(reader.iterate_changes())
 
 
-def times(changes: list[ClusterChange | SeriesGap]) -> list[int]:
+def times(changes: list[ClusterChange | RoundGap]) -> list[int]:
     return [one.at - MONDAY for one in changes if isinstance(one, ClusterChange)]
 
 
@@ -81,7 +81,7 @@ def test_a_file_of_something_else_is_named(tmp_path: Path) -> None:
 def test_a_gap_is_named_and_divides_the_series(tmp_path: Path) -> None:
     write(tmp_path, (0, capture("a")), (7200, capture("a")))
     reader, changes = read(tmp_path)
-    assert [type(one) for one in changes] == [ClusterChange, SeriesGap, ClusterChange]
+    assert [type(one) for one in changes] == [ClusterChange, RoundGap, ClusterChange]
     assert len(reader.notes) == 1
 
 

@@ -212,6 +212,14 @@ class ClusterChange:
     gone: tuple[ObjectKey, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RoundGap:
+    """A time of which nothing is known."""
+
+    begin: Seconds
+    end: Seconds
+
+
 @dataclass(slots=True)
 class SeriesState:
     """Joins the rounds of several files to changes. It remembers which objects there are, and not the objects."""

@@ -14,6 +14,7 @@ from trimtab.cluster.capture_series import (
     SERIES_ENDING,
     BrokenRound,
     ClusterChange,
+    RoundGap,
     RoundWriter,
     SeriesRound,
     SeriesState,
@@ -93,14 +94,6 @@ class SeriesFolder:
         self.file, self._day, self._writer = candidate, at // DAY_SECONDS, RoundWriter(self.every_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesGap:
-    """A time about which the series says nothing: what happened in it is not known."""
-
-    begin: Seconds
-    end: Seconds
-
-
 SHOWN_GAPS = 3
 """So many gaps are named one by one; more of them, together."""
 
@@ -130,7 +123,7 @@ class SeriesReader:
     _unnamed: int = 0
     """How many rounds do not say of which cluster they are."""
 
-    def iterate_changes(self) -> Iterator[ClusterChange | SeriesGap]:
+    def iterate_changes(self) -> Iterator[ClusterChange | RoundGap]:
         """Yields what changed from round to round, with a gap wherever rounds are missing. Raises UsageError if the
         files are of two clusters, or have no round."""
         state, last = SeriesState(), None
@@ -144,11 +137,11 @@ class SeriesReader:
                 if last is not None and one.at <= last:
                     left_out.append(one.at)
                     state.skip_round(one)
-                    yield SeriesGap(last, last)
+                    yield RoundGap(last, last)
                     continue
                 if last is not None and one.at - last > longest_seconds:
                     self._gaps.append((last, one.at))
-                    yield SeriesGap(last, one.at)
+                    yield RoundGap(last, one.at)
                 last = one.at
                 yield state.apply_round(one)
             if left_out:

@@ -8,13 +8,13 @@ from trimtab.autoscaling.churn.churn_script import ChurnKind
 from trimtab.autoscaling.replay.demand import list_events
 from trimtab.autoscaling.replay.recording import SeriesRecorder, Stretch
 from trimtab.autoscaling.replay.scraped_rounds import (
-    RoundGap,
     ScrapedCluster,
     ScrapedNode,
     ScrapedNodeState,
     ScrapedPodLife,
     list_rounds,
 )
+from trimtab.cluster.capture_series import RoundGap
 
 BEGIN, STEP = 1_772_409_600, 60
 AMOUNTS = {"cpu": "4000m", "memory": "17179869184", "pods": "110"}

@@ -394,9 +394,9 @@ class SeriesRecorder:
         life.end, life.is_lost = max(life.begin, at), bool(pods) and not was_leaving
 
     def _see_object(self, key: ObjectKey, text: bytes) -> None:
-        if _find_problem(text):
+        if problem := _find_problem(text):
             # What it was before is known better than what it is now.
-            self._note_unreadable(key, _find_problem(text))
+            self._note_unreadable(key, problem)
             return
         self.objects[key] = text
         if key[0] == "PodDisruptionBudget":

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cluster.capture_series import ClusterChange, ObjectKey
+from trimtab.cluster.capture_series import ClusterChange, ObjectKey, RoundGap
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 
 GRACE_SECONDS = 30
@@ -94,14 +94,6 @@ class ScrapedCluster:
     """The names of the budgets, of which no more is known."""
     absent_metrics: tuple[str, ...] = ()
     """The metrics without a series that a replay can do without."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoundGap:
-    """A time in which nothing was scraped; the next round begins anew."""
-
-    begin: Seconds
-    end: Seconds
 
 
 def list_rounds(cluster: ScrapedCluster) -> Iterator[ClusterChange | RoundGap]:

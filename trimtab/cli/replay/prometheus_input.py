@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trimtab.autoscaling.replay.recording import SeriesRecorder
-from trimtab.autoscaling.replay.scraped_rounds import RoundGap, list_rounds
-from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, build_recorded_world
+from trimtab.autoscaling.replay.scraped_rounds import list_rounds
+from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, build_recorded_world, record_changes
 from trimtab.cli.replay.state_metrics_options import StateMetricsOptions
-from trimtab.compaction.candidates import CORDONED_BY_US
 from trimtab.inputs.capture_series import describe_gaps
 from trimtab.inputs.command_faults import RuntimeFailure
 from trimtab.inputs.plan_inputs import parse_now
@@ -51,14 +49,7 @@ def read_prometheus(options: StateMetricsOptions, price_file: PriceFile) -> Reco
             scraped = read_scraped_cluster(history)
     except UsageFault as error:
         raise RuntimeFailure(str(error)) from None
-    recorder, rounds = SeriesRecorder(own_cordon=CORDONED_BY_US), 0
-    for one in list_rounds(scraped):
-        if isinstance(one, RoundGap):
-            recorder.end_stretch()
-            continue
-        recorder.apply_change(one)
-        rounds += 1
-    recorder.end_stretch()
+    recorder, rounds = record_changes(list_rounds(scraped))
     # The times of these rounds follow from those of the pods.
     recorder.clock_skew = 0
     notes = describe_gaps(scraped.gaps, "kube-state-metrics was not scraped")

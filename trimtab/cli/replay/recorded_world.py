@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.recording import SeriesRecorder, Stretch
 from trimtab.cli.replay.run import ReplayWorld
 from trimtab.cli.reports.node_costs import describe_price
-from trimtab.cluster.capture_series import ObjectKey
+from trimtab.cluster.capture_series import ClusterChange, ObjectKey, RoundGap
 from trimtab.cluster.cluster_state import ASSUMED_REQUESTS, snapshot_inventory
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import NodeInfo
@@ -22,7 +22,7 @@ from trimtab.cluster.snapshot import build_snapshot
 from trimtab.cluster.timestamps import Seconds, format_timestamp
 from trimtab.cluster.yaml_documents import Document, read_documents
 from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.inputs.capture_series import SeriesGap, SeriesReader
+from trimtab.inputs.capture_series import SeriesReader
 from trimtab.inputs.node_costs import quote_node
 from trimtab.inputs.pools import WHOLE_CLUSTER, build_whole_cluster_pool, find_pools
 from trimtab.machines.prices import MachinePrice, PriceFile
@@ -78,17 +78,27 @@ def read_recording(
     files: tuple[Path, ...], price_file: PriceFile, on_round: Callable[[int], None] = lambda rounds: None
 ) -> RecordedWorld:
     """Returns the recording in these files. Raises UsageError if they are of two clusters, or have no round."""
-    reader, recorder, rounds = SeriesReader(files), SeriesRecorder(own_cordon=CORDONED_BY_US), 0
-    for one in reader.iterate_changes():
-        if isinstance(one, SeriesGap):
+    reader = SeriesReader(files)
+    recorder, rounds = record_changes(reader.iterate_changes(), on_round)
+    source = RecordingSource(reader.cluster, reader.every_seconds, rounds, tuple(reader.notes))
+    return build_recorded_world(recorder, source, price_file)
+
+
+def record_changes(
+    changes: Iterable[ClusterChange | RoundGap], on_round: Callable[[int], None] = lambda rounds: None
+) -> tuple[SeriesRecorder, int]:
+    """Returns what was recorded, and the number of its rounds. A gap ends a stretch. `on_round` is called with how many
+    rounds were read."""
+    recorder, rounds = SeriesRecorder(own_cordon=CORDONED_BY_US), 0
+    for one in changes:
+        if isinstance(one, RoundGap):
             recorder.end_stretch()
             continue
         recorder.apply_change(one)
         rounds += 1
         on_round(rounds)
     recorder.end_stretch()
-    source = RecordingSource(reader.cluster, reader.every_seconds, rounds, tuple(reader.notes))
-    return build_recorded_world(recorder, source, price_file)
+    return recorder, rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +208,8 @@ def _list_nodes(stretches: tuple[Stretch, ...], price_file: PriceFile) -> tuple[
     by_name: dict[str, NodeInfo] = {}
     for stretch in stretches:
         for life in stretch.nodes:
-            price = price_file.price_of(life.node)
-            life.node, life.first = replace(life.node, price=price), replace(life.first, price=price)
-            by_name[life.node.name] = replace(life.node, labels={**life.node.labels, GROUP_LABEL: life.group})
+            labels = {**life.node.labels, GROUP_LABEL: life.group}
+            by_name[life.node.name] = replace(life.node, price=price_file.price_of(life.node), labels=labels)
     return tuple(by_name[name] for name in sorted(by_name))
 
 

@@ -22,12 +22,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tests.bench.bench_data import locate
@@ -144,7 +144,7 @@ def run_live(
                 LiveStandIn(cluster, watch, machines, flags, times.provision / SPEED) as stand_in,
             ):
                 attended = _AttendedCompactor(plane, variant, flags, Path(folder), watch, churn, first_round)
-                with attended:
+                with attended.attend():
                     live.run(float(end))
             history = watch.history
     notes = {"late": live.late, "scans": stand_in.scans, "faults": [*live.faults, *stand_in.faults][:20]}
@@ -166,49 +166,40 @@ class _AttendedCompactor:
     """What the compactor used."""
     leads_at: float | None = None
     """When it began to lead, in seconds since 1970."""
-    _faults: list[BaseException] = field(default_factory=list)
-    _is_stopped: bool = False
+    _is_over: threading.Event = field(default_factory=threading.Event)
 
-    def __enter__(self) -> None:
-        self._thread = threading.Thread(target=self._attend, daemon=True)
+    @contextmanager
+    def attend(self) -> Iterator[None]:
         if self.variant.precedence is None:
+            yield
             return
-        self._home = Cluster(self.plane.kubeconfig, "trimtab-system", self.plane)
-        self._home.apply(pool_item(replace(POOL, autoscaler=self.variant.precedence)))
-        self._thread.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_stopped = error is not None
-        if self.variant.precedence is not None and error is None:
-            self._thread.join(120)
-            assert not self._faults, self._faults
-            assert self.footprint, "the compactor has not stopped"
-
-    def _attend(self) -> None:
-        try:
-            home, options = self._home, self.churn.options
-            home.eventually(lambda: home.get("ConfigMap", "cluster-autoscaler-status", "kube-system"), within=60)
-            self._sleep_until(self.first_round)
-            program = ("tests.bench.fast_compactor", f"{SPEED:g}", "compactor")
-            one = Compactor(home, self.folder, program=program, **compactor_settings(self.flags))
+        home = Cluster(self.plane.kubeconfig, "trimtab-system", self.plane)
+        home.apply(pool_item(replace(POOL, autoscaler=self.variant.precedence)))
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(self._run, home)
             try:
-                self._sleep_until(self.churn.seconds + options.rest_seconds / 2)
-                used = {"cpu_seconds": cpu(one), "max_rss_bytes": _max_rss(one.process.pid)}
+                yield
             finally:
-                code = one.stop()
-            if log := os.environ.get("BENCH_CHURN_LOG"):
-                Path(log).write_text(one.log.read_text())
-            assert code == 0, one.log.read_text()[-3000:]
-            self.leads_at = datetime.fromisoformat(one.told("leads")[0]["timestamp"]).timestamp()
-            self.footprint.update(used)
-        except BaseException as error:
-            self._faults.append(error)
+                self._is_over.set()
+            running.result()
 
-    def _sleep_until(self, second: float) -> None:
-        while self.watch.now < second and not self._is_stopped:
-            time.sleep(0.1)
+    def _run(self, home: Cluster) -> None:
+        home.eventually(lambda: home.get("ConfigMap", "cluster-autoscaler-status", "kube-system"), within=60)
+        self._wait_until(self.first_round)
+        program = ("tests.bench.fast_compactor", f"{SPEED:g}", "compactor")
+        one = Compactor(home, self.folder, program=program, **compactor_settings(self.flags))
+        try:
+            self._wait_until(self.churn.seconds + self.churn.options.rest_seconds / 2)
+            self.footprint.update(cpu_seconds=cpu(one), max_rss_bytes=_max_rss(one.process.pid))
+        finally:
+            code = one.stop()
+        if log := os.environ.get("BENCH_CHURN_LOG"):
+            Path(log).write_text(one.log.read_text())
+        assert code == 0, one.log.read_text()[-3000:]
+        self.leads_at = datetime.fromisoformat(one.told("leads")[0]["timestamp"]).timestamp()
+
+    def _wait_until(self, second: float) -> None:
+        self._is_over.wait(max(0.0, (second - self.watch.now) / SPEED))
 
 
 def pool_item(pool: Pool) -> dict[str, Any]:

@@ -17,23 +17,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from tests.bench.bench_churn import LEASE_SECONDS, SPEED, run_live
+from tests.bench.bench_churn import LEASE_SECONDS, SPEED, LiveRun, run_live
 from tests.bench.churn_watch import ChurnWatch
 from tests.bench.replay_error import BEGIN, Figures, ReplayedRun, ReplayError, judge, repeat_replay
 from tests.bench.results import ROOT
-from trimtab.autoscaling.churn.churn_history import BudgetSeen, ChurnRecord, NodeGone, NodeSeen, PodGone, PodSeen
+from trimtab.autoscaling.churn.churn_history import BudgetSeen, NodeGone, NodeSeen, PodGone, PodSeen
 from trimtab.autoscaling.churn.churn_script import Churn
-from trimtab.autoscaling.replay.recording import NodeLife, PodLife, SeriesRecorder, Stretch
-from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, build_recorded_world
+from trimtab.autoscaling.replay.recording import NodeLife, PodLife, Stretch
+from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, build_recorded_world, record_changes
 from trimtab.cli.simulate.churn_run import ALONE, FOLLOW
-from trimtab.cluster.capture_series import ClusterChange, ObjectKey
-from trimtab.compaction.candidates import CORDONED_BY_US
-from trimtab.inputs.capture_series import SeriesGap, SeriesReader, find_series_files
+from trimtab.cluster.capture_series import ClusterChange, ObjectKey, RoundGap
+from trimtab.inputs.capture_series import SeriesReader, find_series_files
 from trimtab.machines.prices import PriceFile
 
 FOLDER = ROOT / "build" / "bench-replay"
@@ -41,18 +40,6 @@ VARIANTS = {"alone": ALONE, "follow": FOLLOW}
 RUNS_AT_ONCE = 3
 """Each needs half a core."""
 RECORDS = {kind.__name__: kind for kind in (NodeSeen, NodeGone, PodSeen, PodGone, BudgetSeen)}
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRun:
-    """One run on a control plane, as it is kept in a file."""
-
-    began_at: float
-    """When the cluster's clock began, in seconds since 1970."""
-    leads_at: float | None
-    """When the compactor began to lead; None without one."""
-    history: list[ChurnRecord]
-    notes: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +63,8 @@ class LiveFolder:
         path = self._path_of(name)
         if not path.exists():
             self._run(name, path)
-        return f"{path.name}: {self.read_run(name).notes}"
+        run = self.read_run(name)
+        return f"{path.name}: {run.notes} {run.footprint}"
 
     def _run(self, name: str, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,24 +74,20 @@ class LiveFolder:
         # A compactor leads once the duration of a lease has passed.
         run = run_live(self.churn, VARIANTS[name], beside, first_round=BEGIN - LEASE_SECONDS * SPEED)
         records = [{"kind": type(one).__name__, **asdict(one)} for one in run.history]
-        notes = {**run.notes, **run.footprint}
-        kept = {"began_at": run.began_at, "leads_at": run.leads_at, "notes": notes, "history": records}
-        path.write_bytes(msgspec.json.encode(kept))
+        path.write_bytes(msgspec.json.encode(replace(run, history=records)))
 
-    def read_run(self, name: str) -> KeptRun:
+    def read_run(self, name: str) -> LiveRun:
         """Returns a run that is there."""
-        kept = msgspec.json.decode(self._path_of(name).read_bytes())
-        history = [RECORDS[one.pop("kind")](**one) for one in kept["history"]]
-        return KeptRun(kept["began_at"], kept["leads_at"], history, kept["notes"])
+        fields = msgspec.json.decode(self._path_of(name).read_bytes())
+        fields["history"] = [RECORDS[one.pop("kind")](**one) for one in fields["history"]]
+        return LiveRun(**fields)
 
     def read_captures(self, since: float, each: int) -> RecordedWorld:
         """Returns the recording from this time on, in seconds since 1970, as if only every so many captures had been
         taken."""
-        reader, recorder = SeriesReader(find_series_files([str(self.captures)])), SeriesRecorder(CORDONED_BY_US)
-        for change in _thin_changes(reader.iterate_changes(), since, each):
-            recorder.apply_change(change)
-        recorder.end_stretch()
-        source = RecordingSource(reader.cluster, reader.every_seconds * each, 0, tuple(reader.notes))
+        reader = SeriesReader(find_series_files([str(self.captures)]))
+        recorder, rounds = record_changes(_thin_changes(reader.iterate_changes(), since, each))
+        source = RecordingSource(reader.cluster, reader.every_seconds * each, rounds, tuple(reader.notes))
         return build_recorded_world(recorder, source, PriceFile({}, {}))
 
     def _path_of(self, name: str) -> Path:
@@ -130,7 +114,7 @@ class LiveFolder:
             processes[0].wait(30)
 
 
-def _thin_changes(changes: Iterable[ClusterChange | SeriesGap], since: float, each: int) -> Iterator[ClusterChange]:
+def _thin_changes(changes: Iterable[ClusterChange | RoundGap], since: float, each: int) -> Iterator[ClusterChange]:
     """Yields one of so many changes from this time on, with what the others in between changed; the first has every
     object."""
     present: dict[ObjectKey, bytes] = {}
@@ -169,10 +153,15 @@ def run_all(churns: Sequence[Churn], every: int) -> None:
             print(one.result(), flush=True)
 
 
-def measure_live_error(churn: Churn, every: int, repeats: int, each: int = 1) -> ReplayError:
-    """Returns the error of a replay from captures of the run without Trimtab. `every`: the seconds of the cluster's
-    clock between two captures; `each`: one of so many captures is read."""
-    folder = LiveFolder(churn, every)
+def measure_live_errors(churns: Sequence[Churn], every: int, repeats: int, each: int) -> list[ReplayError]:
+    """Returns the error of a replay from captures of the run without Trimtab, for each churn. `every`: the seconds of
+    the cluster's clock between two captures; `each`: one of so many captures is read."""
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        measure = partial(_measure_error, repeats=repeats, each=each)
+        return list(pool.map(measure, [LiveFolder(churn, every) for churn in churns]))
+
+
+def _measure_error(folder: LiveFolder, repeats: int, each: int) -> ReplayError:
     without, run = folder.read_run("alone"), folder.read_run("follow")
     assert run.leads_at is not None
     # A replay with Trimtab begins with Trimtab: what was captured before it led has no counterpart.

@@ -117,26 +117,16 @@ class LiveFolder:
 def _thin_changes(changes: Iterable[ClusterChange | RoundGap], since: float, each: int) -> Iterator[ClusterChange]:
     """Yields one of so many changes from this time on, with what the others in between changed; the first has every
     object."""
-    present: dict[ObjectKey, bytes] = {}
-    changed: dict[ObjectKey, bytes] = {}
-    gone: dict[ObjectKey, None] = {}
+    texts: dict[ObjectKey, bytes | None] = {}
     number = 0
     for change in changes:
         assert isinstance(change, ClusterChange), change
-        for key in change.gone:
-            present.pop(key, None)
-            changed.pop(key, None)
-        gone |= dict.fromkeys(change.gone)
-        present |= change.changed
-        changed |= change.changed
+        texts.update(change.texts)
         if change.at < since:
             continue
-        if not number:
-            yield replace(change, changed=dict(present), gone=())
-        elif number % each == 0:
-            yield replace(change, changed=changed, gone=tuple(key for key in gone if key not in present))
         if number % each == 0:
-            changed, gone = {}, {}
+            yield ClusterChange.from_texts(change.at, texts)
+            texts = {}
         number += 1
 
 

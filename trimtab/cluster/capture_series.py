@@ -211,6 +211,20 @@ class ClusterChange:
     """Object → its JSON text, for the objects that are new or different."""
     gone: tuple[ObjectKey, ...]
 
+    @classmethod
+    def from_texts(cls, at: Seconds, texts: Mapping[ObjectKey, bytes | None]) -> ClusterChange:
+        """Returns the change with these `texts`."""
+        return cls(
+            at,
+            {key: text for key, text in texts.items() if text is not None},
+            tuple(key for key, text in texts.items() if text is None),
+        )
+
+    @property
+    def texts(self) -> dict[ObjectKey, bytes | None]:
+        """Object → its JSON text; None: it is gone."""
+        return {**dict.fromkeys(self.gone), **self.changed}
+
 
 @dataclass(frozen=True, slots=True)
 class RoundGap:
@@ -231,22 +245,16 @@ class SeriesState:
 
     def skip_round(self, one: SeriesRound) -> None:
         """Leaves the round out: what changed with it is part of the next one."""
-        change = self._compare_round(one)
-        self.skipped.update(dict.fromkeys(change.gone))
-        self.skipped.update(change.changed)
+        self.skipped.update(self._compare_round(one).texts)
 
     def apply_round(self, one: SeriesRound) -> ClusterChange:
         """Returns what changed with this round, and with those before it that were left out."""
         change = self._compare_round(one)
         if not self.skipped:
             return change
-        joined = {**self.skipped, **dict.fromkeys(change.gone), **change.changed}
-        self.skipped = {}
-        return ClusterChange(
-            one.at,
-            {key: text for key, text in joined.items() if text is not None},
-            tuple(key for key, text in joined.items() if text is None),
-        )
+        self.skipped.update(change.texts)
+        joined, self.skipped = ClusterChange.from_texts(one.at, self.skipped), {}
+        return joined
 
     def _compare_round(self, one: SeriesRound) -> ClusterChange:
         changed: dict[ObjectKey, bytes] = {}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e.adversary.identities import thief
-from tests.e2e.adversary.served_fields import WRITTEN_BY_THE_SERVER, Object, Path, ServedKind, Variant
+from tests.e2e.adversary.served_fields import WRITTEN_BY_THE_SERVER, Object, Path, Schema, ServedKind, Variant
 from tests.e2e.installed import Installed
 from trimtab.installation.permitted_changes import OwnEntries
 from trimtab.installation.write_policy import CREATE, WritePolicy
@@ -38,6 +40,7 @@ KINDS = {
 }
 GROUPS = {"pods/eviction": "policy", "deployments/scale": "autoscaling"}
 """The group of the kind that a subresource takes. Its version is v1."""
+Result = TypeVar("Result")
 SET_AT_CREATION = ("uid", "creationTimestamp")
 
 
@@ -73,6 +76,10 @@ class World:
         return self.here.cluster.namespace
 
 
+class ChangedMeanwhile(Exception):
+    """A controller changed the object after it was read: to write what was read would undo that."""
+
+
 class Stored:
     """The object whose fields are tried, and how it is written."""
 
@@ -83,6 +90,8 @@ class Stored:
         if self._version == "*":
             self._version = "v1alpha1"
         self._made: Object = {}
+        self._read: Object = {}
+        """The object as it was read last."""
         self._pod: Object = {}
         """The pod that is evicted."""
 
@@ -132,13 +141,14 @@ class Stored:
 
     def _fill(self, served: ServedKind) -> None:
         for path, schema in served.leaves():
-            base = self.base()
-            if path[0] in ("metadata", "apiVersion", "kind", "immutable"):
-                continue
-            for variant in served.variants(base, path, schema):
-                if variant.how == "add" and not isinstance(self.attempt(self.world.admin, variant), str):
-                    self.attempt(self.world.admin, variant, dry_run=False)
-                    break
+            if path[0] not in ("metadata", "apiVersion", "kind", "immutable"):
+                until_nobody_interferes(partial(self._fill_leaf, served, path, schema))
+
+    def _fill_leaf(self, served: ServedKind, path: Path, schema: Schema) -> None:
+        for variant in served.variants(self.base(), path, schema):
+            if variant.how == "add" and not isinstance(self.attempt(self.world.admin, variant), str):
+                self.attempt(self.world.admin, variant, dry_run=False)
+                return
 
     def remove(self) -> None:
         """Take the object away again; one of the installation loses what was added to its metadata."""
@@ -259,13 +269,14 @@ class Stored:
             return {**self._made, "deleteOptions": {"preconditions": {"uid": self._pod["metadata"]["uid"]}}}
         if self.attempted.operation == CREATE:
             return copy.deepcopy(self._made)
-        result: Object = self.world.admin.api.request("GET", self._path())
-        return result
+        self._read = self.world.admin.api.request("GET", self._path())
+        return self._read
 
     # ── writing it ───────────────────────────────────────────────────────────────────────────────────
 
     def attempt(self, who: Cluster, variant: Variant, *, dry_run: bool = True) -> Object | str:
-        """The object as the API server would store it, or why it refuses the write."""
+        """The object as the API server would store it, or why it refuses the write. Raises ChangedMeanwhile if the
+        variant is of an object that is no longer stored so."""
         document, refusal = variant.document, ""
         for _ in range(20):
             try:
@@ -280,8 +291,10 @@ class Stored:
                 refusal = str(error)
                 if error.status != 409 or self.attempted.operation == CREATE or variant.path == ("metadata", "uid"):
                     return refusal
-                version = self.world.admin.api.request("GET", self._path())["metadata"]["resourceVersion"]
-                document = _merged(document, {"metadata": {"resourceVersion": version}})
+                stored = self.world.admin.api.request("GET", self._path())
+                if self.content(stored) != self.content(self._read):
+                    raise ChangedMeanwhile(refusal) from None
+                document = _merged(document, {"metadata": {"resourceVersion": stored["metadata"]["resourceVersion"]}})
         return refusal
 
     def content(self, document: Object) -> Object:
@@ -365,6 +378,14 @@ class _Prepared:
 
     def __exit__(self, *_: object) -> None:
         self._stored.remove()
+
+
+def until_nobody_interferes(act: Callable[[], Result]) -> Result:
+    """What `act` returns, once no controller changes the object while it acts."""
+    for _ in range(10):
+        with contextlib.suppress(ChangedMeanwhile):
+            return act()
+    raise AssertionError("a controller changes the object again and again")
 
 
 def _merged(document: Any, more: Any) -> Any:

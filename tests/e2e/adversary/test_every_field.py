@@ -17,7 +17,7 @@ from tests.controlplane.api import ApiError
 from tests.controlplane.cluster import Cluster
 from tests.e2e import real_vpa
 from tests.e2e.adversary.served_fields import Object, Path, Schema, ServedKind, Variant
-from tests.e2e.adversary.stored_objects import Attempted, Stored, World
+from tests.e2e.adversary.stored_objects import Attempted, ChangedMeanwhile, Stored, World, until_nobody_interferes
 from tests.e2e.drain_orders import order
 from tests.e2e.installed import Installed
 from tests.e2e.ours import install_crd
@@ -152,7 +152,7 @@ def test_a_token_changes_no_field_but_those_that_its_policy_names(world: World, 
     stored = Stored(world, attempted)
     served = stored.served_kind()
     with stored.prepared(served) as ready:
-        tally = _try_everything(ready, served)
+        tally = until_nobody_interferes(lambda: _try_everything(ready, served))
     result = f"counted={tally.refused + tally.permitted + len(tally.let_through)} refused={tally.refused}"
     print(
         f"RESULT {attempted} leaves: {result} permitted={tally.permitted} let_through={len(tally.let_through)}"
@@ -160,6 +160,18 @@ def test_a_token_changes_no_field_but_those_that_its_policy_names(world: World, 
     )
     assert (tally.let_through, tally.refused_otherwise) == ([], [])
     assert tally.refused > 0 or attempted.resource in WRITTEN_ALONE
+
+
+def test_what_a_controller_changed_meanwhile_is_no_change_of_ours(world: World) -> None:
+    (attempted,) = (one for one in _attempts() if str(one) == "trimtab-uninstall-nodes-nodes-update")
+    stored = Stored(world, attempted)
+    with stored.prepared(stored.served_kind()):
+        before = Variant((), "write", stored.base())
+        taints = [*before.document["spec"]["taints"], {"key": "adversary.example.com/late", "effect": "NoSchedule"}]
+        world.admin.patch("Node", before.document["metadata"]["name"], {"spec": {"taints": taints}})
+        with pytest.raises(ChangedMeanwhile):
+            stored.attempt(stored.thief, before)
+        assert not isinstance(stored.attempt(stored.thief, Variant((), "write", stored.base())), str)
 
 
 def _try_everything(stored: Stored, served: ServedKind) -> Tally:

@@ -1,5 +1,5 @@
-"""How far a replay is from a live run: a churn on a real control plane without Trimtab, of which captures are taken,
-and the same churn with Trimtab.
+"""How far a replay is from a live run: a churn on a real control plane without Trimtab, of which captures are taken
+and whose kube-state-metrics a Prometheus scrapes, and the same churn with Trimtab.
 
 The cluster's clock is faster than the wall, so the times of what captures show are stretched before they are replayed.
 Each run takes long, so what its watch showed is kept in a folder, and a run that is there already is not repeated.
@@ -13,11 +13,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from math import ceil
 from pathlib import Path
 
 import msgspec
@@ -26,17 +27,23 @@ from tests.bench.bench_churn import LEASE_SECONDS, SPEED, LiveRun, run_live
 from tests.bench.churn_watch import ChurnWatch
 from tests.bench.replay_error import BEGIN, Figures, ReplayedRun, ReplayError, judge, repeat_replay
 from tests.bench.results import ROOT
+from tests.e2e.state_metrics import scraping_state_metrics, serving_what_was_scraped
 from trimtab.autoscaling.churn.churn_history import BudgetSeen, NodeGone, NodeSeen, PodGone, PodSeen
 from trimtab.autoscaling.churn.churn_script import Churn
 from trimtab.autoscaling.replay.recording import NodeLife, PodLife, Stretch
+from trimtab.cli.replay.prometheus_input import read_between
 from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, build_recorded_world, record_changes
+from trimtab.cli.replay.state_metrics_options import StateMetricsOptions
 from trimtab.cli.simulate.churn_run import ALONE, FOLLOW
 from trimtab.cluster.capture_series import ClusterChange, ObjectKey, RoundGap
 from trimtab.inputs.capture_series import SeriesReader, find_series_files
+from trimtab.inputs.prometheus_login import PrometheusLogin
 from trimtab.machines.prices import PriceFile
 
 FOLDER = ROOT / "build" / "bench-replay"
 VARIANTS = {"alone": ALONE, "follow": FOLLOW}
+SCRAPE_SECONDS = 30
+"""How often kube-state-metrics is usually scraped."""
 RUNS_AT_ONCE = 3
 """Each needs half a core."""
 RECORDS = {kind.__name__: kind for kind in (NodeSeen, NodeGone, PodSeen, PodGone, BudgetSeen)}
@@ -57,6 +64,11 @@ class LiveFolder:
         size = f"{options.cores:g}-cores-{options.hours:g}h"
         return FOLDER / f"live-seed-{options.seed}-{size}-x{SPEED:g}-every-{self.every}"
 
+    @property
+    def scrapes(self) -> Path:
+        """What a Prometheus keeps of the run without Trimtab."""
+        return Path(f"{self.captures}.prometheus")
+
     def run_once(self, name: str) -> str:
         """Runs the churn on a control plane with this variant, if that run is not there already. Returns a line about
         the run."""
@@ -69,8 +81,9 @@ class LiveFolder:
     def _run(self, name: str, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if name == "alone":
-            shutil.rmtree(self.captures, ignore_errors=True)
-        beside = self._take_captures if name == "alone" else _take_none
+            for old in (self.captures, self.scrapes):
+                shutil.rmtree(old, ignore_errors=True)
+        beside = self._record if name == "alone" else _record_nothing
         # A compactor leads once the duration of a lease has passed.
         run = run_live(self.churn, VARIANTS[name], beside, first_round=BEGIN - LEASE_SECONDS * SPEED)
         records = [{"kind": type(one).__name__, **asdict(one)} for one in run.history]
@@ -82,16 +95,16 @@ class LiveFolder:
         fields["history"] = [RECORDS[one.pop("kind")](**one) for one in fields["history"]]
         return LiveRun(**fields)
 
-    def read_captures(self, since: float, each: int) -> RecordedWorld:
-        """Returns the recording from this time on, in seconds since 1970, as if only every so many captures had been
-        taken."""
-        reader = SeriesReader(find_series_files([str(self.captures)]))
-        recorder, rounds = record_changes(_thin_changes(reader.iterate_changes(), since, each))
-        source = RecordingSource(reader.cluster, reader.every_seconds * each, rounds, tuple(reader.notes))
-        return build_recorded_world(recorder, source, PriceFile({}, {}))
-
     def _path_of(self, name: str) -> Path:
         return Path(f"{self.captures}.{name}.json")
+
+    @contextmanager
+    def _record(self, kubeconfig: str, watch: ChurnWatch) -> Iterator[None]:
+        with (
+            scraping_state_metrics(kubeconfig, self.scrapes, SCRAPE_SECONDS / SPEED),
+            self._take_captures(kubeconfig, watch),
+        ):
+            yield
 
     @contextmanager
     def _take_captures(self, kubeconfig: str, watch: ChurnWatch) -> Iterator[None]:
@@ -114,6 +127,28 @@ class LiveFolder:
             processes[0].wait(30)
 
 
+def read_captures(folder: LiveFolder, since: float, each: int = 1) -> RecordedWorld:
+    """Returns the recording in the captures from this time on, in seconds since 1970, as if only every so many of them
+    had been taken."""
+    reader = SeriesReader(find_series_files([str(folder.captures)]))
+    recorder, rounds = record_changes(_thin_changes(reader.iterate_changes(), since, each))
+    source = RecordingSource(reader.cluster, reader.every_seconds * each, rounds, tuple(reader.notes))
+    return build_recorded_world(recorder, source, PriceFile({}, {}))
+
+
+def read_scrapes(folder: LiveFolder, since: float) -> RecordedWorld:
+    """Returns the recording in the Prometheus from this time on, in seconds since 1970."""
+    with serving_what_was_scraped(folder.scrapes) as url:
+        options = StateMetricsOptions(url=url, login=PrometheusLogin(), step=max(1, round(folder.every / SPEED)))
+        # After the last scrape, a Prometheus shows it for five minutes more.
+        end = folder.read_run("alone").began_at + folder.churn.seconds / SPEED
+        return read_between(options, ceil(since), int(end), PriceFile({}, {}))
+
+
+Reader = Callable[[LiveFolder, float], RecordedWorld]
+"""Returns what was recorded of a run from a time on."""
+
+
 def _thin_changes(changes: Iterable[ClusterChange | RoundGap], since: float, each: int) -> Iterator[ClusterChange]:
     """Yields one of so many changes from this time on, with what the others in between changed; the first has every
     object."""
@@ -130,7 +165,7 @@ def _thin_changes(changes: Iterable[ClusterChange | RoundGap], since: float, eac
         number += 1
 
 
-def _take_none(kubeconfig: str, watch: ChurnWatch) -> AbstractContextManager[None]:
+def _record_nothing(kubeconfig: str, watch: ChurnWatch) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -143,19 +178,19 @@ def run_all(churns: Sequence[Churn], every: int) -> None:
             print(one.result(), flush=True)
 
 
-def measure_live_errors(churns: Sequence[Churn], every: int, repeats: int, each: int) -> list[ReplayError]:
-    """Returns the error of a replay from captures of the run without Trimtab, for each churn. `every`: the seconds of
-    the cluster's clock between two captures; `each`: one of so many captures is read."""
+def measure_live_errors(churns: Sequence[Churn], every: int, repeats: int, read: Reader) -> list[ReplayError]:
+    """Returns the error of a replay from what was recorded of the run without Trimtab, for each churn. `every`: the
+    seconds of the cluster's clock between two captures."""
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        measure = partial(_measure_error, repeats=repeats, each=each)
+        measure = partial(_measure_error, repeats=repeats, read=read)
         return list(pool.map(measure, [LiveFolder(churn, every) for churn in churns]))
 
 
-def _measure_error(folder: LiveFolder, repeats: int, each: int) -> ReplayError:
+def _measure_error(folder: LiveFolder, repeats: int, read: Reader) -> ReplayError:
     without, run = folder.read_run("alone"), folder.read_run("follow")
     assert run.leads_at is not None
-    # A replay with Trimtab begins with Trimtab: what was captured before it led has no counterpart.
-    recorded = folder.read_captures(without.began_at + run.leads_at - run.began_at, each)
+    # A replay with Trimtab begins with Trimtab: what was recorded before it led has no counterpart.
+    recorded = read(folder, without.began_at + run.leads_at - run.began_at)
     begin, end = ((at - without.began_at) * SPEED for at in (recorded.begin, recorded.end))
     stretched = stretch_recording(recorded, SPEED)
     return ReplayError(

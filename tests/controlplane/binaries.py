@@ -82,6 +82,12 @@ def custom_metrics_adapter(tell: Tell = told_on_stderr) -> Path:
     return (named_by_the_user(module) or built(module, tell))["custom-metrics-adapter"]
 
 
+def kube_state_metrics(tell: Tell = told_on_stderr) -> Path:
+    """Only who reads a cluster's past from Prometheus needs it."""
+    module = modules.kube_state_metrics()
+    return (named_by_the_user(module) or built(module, tell))["kube-state-metrics"]
+
+
 def vertical_pod_autoscaler(tell: Tell = told_on_stderr) -> dict[str, Path]:
     """The VPA's programs by name: only who lets it act on our recommendation needs them."""
     module = modules.vertical_pod_autoscaler()
@@ -204,6 +210,7 @@ if __name__ == "__main__":
             **find().paths,
             "helm": helm(),
             "custom-metrics-adapter": custom_metrics_adapter(),
+            "kube-state-metrics": kube_state_metrics(),
             **vertical_pod_autoscaler(),
         }
     except (CannotBuild, LookupError) as error:

@@ -81,6 +81,12 @@ def custom_metrics_adapter() -> Module:
     return Module(folder=HERE / "custom-metrics-apiserver", path=path, packages=packages, minutes=3)
 
 
+def kube_state_metrics() -> Module:
+    """What shows a Prometheus the objects of a cluster, as `trimtab replay` reads them there."""
+    path = "k8s.io/kube-state-metrics/v2"
+    return Module(folder=HERE / "kube-state-metrics", path=path, packages={"kube-state-metrics": path}, minutes=2)
+
+
 def vertical_pod_autoscaler() -> Module:
     """The VPA's own updater, admission controller and recommender: what acts on the status that we write."""
     path = "k8s.io/autoscaler/vertical-pod-autoscaler"

@@ -13,10 +13,11 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.controlplane.ports import free
 
@@ -141,33 +142,41 @@ def serving_file(
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     source.unlink()
     config = {"global": {"evaluation_interval": "1s"}, "rule_files": [str(rule) for rule in rules]}
-    (folder / "prometheus.yml").write_text(json.dumps(config))
-    (port,) = free(1)
-    more = []
+    flags = ["--storage.tsdb.retention.time=10y"]
     if web:
         (folder / "web.yml").write_text(web)
-        more.append(f"--web.config.file={folder / 'web.yml'}")
-    log = (folder / "prometheus.log").open("wb")
-    server = subprocess.Popen(
-        [
-            "prometheus",
-            f"--config.file={folder / 'prometheus.yml'}",
-            f"--storage.tsdb.path={data}",
-            "--storage.tsdb.retention.time=10y",
-            f"--web.listen-address=127.0.0.1:{port}",
-            *more,
-        ],
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        url = f"http://127.0.0.1:{port}" if client is None else f"https://localhost:{port}"
-        ready(url, server, folder / "prometheus.log", client)
+        flags.append(f"--web.config.file={folder / 'web.yml'}")
+    with running(folder, config, *flags, client=client) as url:
         yield url
-    finally:
-        server.terminate()
-        server.wait(30)
-        log.close()
+
+
+@contextmanager
+def running(
+    folder: Path, config: Mapping[str, Any], *flags: str, client: ssl.SSLContext | None = None
+) -> Iterator[str]:
+    """The URL of a server with this configuration and its data in the folder. Raises where it does not come up."""
+    (folder / "prometheus.yml").write_text(json.dumps(config))
+    (port,) = free(1)
+    log = folder / "prometheus.log"
+    with log.open("wb") as written:
+        server = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+                *flags,
+            ],
+            stdout=written,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}" if client is None else f"https://localhost:{port}"
+            ready(url, server, log, client)
+            yield url
+        finally:
+            server.terminate()
+            server.wait(30)
 
 
 def ready(url: str, server: subprocess.Popen[bytes], log: Path, client: ssl.SSLContext | None = None) -> None:

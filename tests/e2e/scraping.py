@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,13 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from deploy.observe import dashboards, rules
 from deploy.observe.exported import everything
 from deploy.observe.grafana import without_choices
-from tests.controlplane.ports import free
-from tests.e2e.real_prometheus import ready
+from tests.e2e.real_prometheus import running
 from trimtab.cluster.processes import METRICS_API
 
 _KUBELET = "no kubelet is scraped here"
@@ -129,31 +125,13 @@ def asked() -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def scraping(folder: Path, targets: Mapping[str, Sequence[str]]) -> Iterator[Prometheus]:
-    (port,) = free(1)
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(rules.FOLDER / name) for name in rules.FILES],
         "scrape_configs": [_job(process, addresses) for process, addresses in targets.items()],
     }
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-    log = folder / "prometheus.log"
-    with log.open("wb") as written:
-        server = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ],
-            stdout=written,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            ready(f"http://127.0.0.1:{port}", server, log)
-            yield Prometheus(f"http://127.0.0.1:{port}")
-        finally:
-            server.terminate()
-            server.wait(30)
+    with running(folder, config) as url:
+        yield Prometheus(url)
 
 
 def _job(process: str, addresses: Sequence[str]) -> dict[str, Any]:

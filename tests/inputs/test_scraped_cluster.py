@@ -61,8 +61,8 @@ def test_without_what_pods_request_and_nodes_hold_nothing_is_answered(samples: S
 def test_other_series_that_are_missing_are_named(samples: Samples) -> None:
     without = ("kube_pod_status_phase", "kube_node_status_condition", "kube_replicaset_owner")
     cluster = read({name: series for name, series in samples.items() if name not in without})
-    # The simulation has no tolerations.
-    assert set(cluster.absent_metrics) == {*without, "kube_pod_tolerations"}
+    # The simulation has neither tolerations nor node selectors.
+    assert set(cluster.absent_metrics) == {*without, "kube_pod_tolerations", "kube_pod_nodeselectors"}
     assert set(ABSENT_METRICS) == {*WATCHED_METRICS, "kube_replicaset_owner"}
 
 
@@ -130,3 +130,17 @@ def test_a_node_without_a_pool_among_others_is_no_reason_to_refuse(
             read(changed(samples, strip))
     else:
         assert len(read(changed(samples, strip)).nodes) == len(read(samples).nodes)
+
+
+def test_what_a_new_node_has_from_its_first_scrape_on_is_read(samples: Samples) -> None:
+    """Series are looked at once a step, and a node is scraped at any second between two steps."""
+
+    def scrape_later(
+        metric: str, labels: str, points: list[tuple[int, float]]
+    ) -> list[tuple[str, list[tuple[int, float]]]]:
+        if not metric.startswith("kube_node"):
+            return [(labels, points)]
+        return [(labels, [(at + 20, value) for at, value in points])]
+
+    for node in read(changed(samples, scrape_later)).nodes:
+        assert node.states[0].is_ready, node.name

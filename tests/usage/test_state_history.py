@@ -39,6 +39,17 @@ def test_labels_that_the_scrape_has_too_are_those_of_the_object() -> None:
         assert history(server.url).read_values("kube_pod_created", ("namespace", "pod")) == {("shop", "web-1"): 7.0}
 
 
+def test_a_label_that_an_object_has_not_is_not_that_of_the_scrape() -> None:
+    rows: list[tuple[dict[str, str], float]] = [
+        ({"node": "m-0", "exported_node": "n-1", "pod": "ksm-1", "exported_pod": "runs"}, 1.0),
+        ({"node": "m-0", "pod": "ksm-1", "exported_pod": "waits"}, 1.0),
+        ({"node": "n-2", "pod": "of-another-scraper"}, 1.0),
+    ]
+    with serving(lambda _request: (200, instant(*rows))) as server:
+        values = history(server.url).read_values("kube_pod_info", ("pod", "node"))
+    assert set(values) == {("runs", "n-1"), ("waits", ""), ("of-another-scraper", "n-2")}
+
+
 def test_a_value_that_comes_again_is_another_time() -> None:
     points = [(BEGIN, 1.0), (BEGIN + 60, 1.0), (BEGIN + 300, 1.0)]
     with serving(lambda _request: (200, matrix(({"node": "a"}, points)))) as server:

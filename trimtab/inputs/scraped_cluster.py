@@ -57,6 +57,7 @@ WATCHED_METRICS = (
     "kube_node_spec_unschedulable",
     "kube_node_status_condition",
     "kube_pod_created",
+    "kube_pod_nodeselectors",
     "kube_pod_status_phase",
     "kube_pod_status_scheduled_time",
     "kube_pod_tolerations",
@@ -201,13 +202,15 @@ class NodeChanges:
             present = [texts for one, texts in reversed(labels) if one.first <= at <= one.last] or own[-1:]
             # The sort is stable: of two with as many labels, the latest counts.
             shown = sorted(present, key=len, reverse=True)[0] if present else {}
+            # Series are looked at once a step, so what a node has from its first scrape on is seen up to a step later.
+            seen = range(at, at + step + 1) if at == span.first else range(at, at + 1)
             state = ScrapedNodeState(
                 since=at,
                 labels={HOSTNAME_LABEL: name, **shown},
-                taints=tuple(sorted(key for key, runs in taints.items() if _is_within(at, runs))),  # type: ignore[misc]
-                is_cordoned=_is_within(at, cordons),
+                taints=tuple(sorted(key for key, runs in taints.items() if _is_seen(seen, runs))),  # type: ignore[misc]
+                is_cordoned=_is_seen(seen, cordons),
                 # A server without the condition says nothing, and most nodes are ready.
-                is_ready=not ready or _is_within(at, ready),
+                is_ready=not ready or _is_seen(seen, ready),
             )
             if not states or _without_time(states[-1]) != _without_time(state):
                 states.append(state)
@@ -218,8 +221,9 @@ def _without_time(state: ScrapedNodeState) -> tuple[object, ...]:
     return state.labels, state.taints, state.is_cordoned, state.is_ready
 
 
-def _is_within(at: int, runs: Iterable[SeenSpan]) -> bool:
-    return any(run.first <= at <= run.last for run in runs)
+def _is_seen(times: range, runs: Iterable[SeenSpan]) -> bool:
+    """Returns whether one of the runs has one of these consecutive seconds."""
+    return any(run.first < times.stop and times.start <= run.last for run in runs)
 
 
 def _read_label_spans(history: StateHistory) -> dict[str, list[tuple[SeenSpan, dict[str, str]]]]:

@@ -7,7 +7,7 @@ scrape of each series, a few hours at a time, and not for the points between the
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -120,8 +120,8 @@ class StateHistory:
             parameters = {"query": query, "start": str(begin), "end": str(end), "step": str(self.step)}
             body = self.server.ask("/api/v1/query_range", parameters, f"read {metric}")
             self.on_query()
-            for sample in self._decode(body):
-                own = runs.setdefault(_values_of(sample.metric, labels), [])
+            for values, sample in _read_labels(self._decode(body), labels):
+                own = runs.setdefault(values, [])
                 for point in sample.values:
                     at = int(point.at)
                     if own and at - own[-1].last <= self.step:
@@ -150,8 +150,8 @@ class StateHistory:
         body = self.server.ask("/api/v1/query", {"query": text, "time": str(at)}, f"read {metric}")
         self.on_query()
         return {
-            _values_of(sample.metric, labels): sample.value.value
-            for sample in self._decode(body)
+            values: sample.value.value
+            for values, sample in _read_labels(self._decode(body), labels)
             if sample.value is not None and isfinite(sample.value.value)
         }
 
@@ -164,6 +164,21 @@ def _grouping(labels: Sequence[str]) -> str:
     return ", ".join(name for label in labels for name in (label, EXPORTED + label))
 
 
-def _values_of(metric: Mapping[str, str], labels: Sequence[str]) -> LabelValues:
-    # Interned: the metrics of a pod repeat its names, a week has hundreds of thousands of pods.
-    return tuple([sys.intern(metric.get(EXPORTED + label, "") or metric.get(label, "")) for label in labels])
+def _read_labels(samples: Sequence[_Sample], labels: Sequence[str]) -> Iterator[tuple[LabelValues, _Sample]]:
+    """Yields (the values of the labels, the sample). The scraped program does not export an empty label: where the
+    scrape has that label as well, its own value is there in place of nothing."""
+    of_scrapes = {
+        (label, sample.metric[label])
+        for sample in samples
+        for label in labels
+        if EXPORTED + label in sample.metric and label in sample.metric
+    }
+
+    def read(metric: Mapping[str, str], label: str) -> str:
+        exported = metric.get(EXPORTED + label)
+        own = metric.get(label, "")
+        return exported or ("" if (label, own) in of_scrapes else own)
+
+    for sample in samples:
+        # Interned: the metrics of a pod repeat its names, a week has hundreds of thousands of pods.
+        yield tuple([sys.intern(read(sample.metric, label)) for label in labels]), sample

@@ -25,6 +25,10 @@ ABSENT_METRICS = {
     "kube_node_spec_unschedulable": "no node was cordoned: pods fit on nodes that took none",
     "kube_node_status_condition": "every node is ready: pods fit on nodes that took none",
     "kube_pod_created": "pods begin with their first scrape: shorter waits than there were",
+    "kube_pod_nodeselectors": (
+        "pods fit on nodes that they would not get: kube-state-metrics shows node selectors if it is started with "
+        "--metric-opt-in-list=kube_pod_nodeselectors"
+    ),
     "kube_pod_status_phase": (
         "a pod that has finished counts until it is deleted: more node hours and more evictions than there would have "
         "been"
@@ -111,7 +115,7 @@ def _list_unscraped_inputs(recorded: RecordedWorld) -> Iterator[MissingInput]:
         "pods move that could not have moved: more evictions and fewer node hours",
     )
     yield MissingInput(
-        "labels of pods, node selectors without kube_pod_nodeselectors, and labels of nodes that Trimtab does not know",
+        "labels of pods, and labels of nodes that Trimtab does not know",
         "pods fit on nodes of pools that they would not get",
     )
     yield MissingInput(

@@ -42,7 +42,7 @@ from trimtab.machines.prices import PriceFile
 
 FOLDER = ROOT / "build" / "bench-replay"
 VARIANTS = {"alone": ALONE, "follow": FOLLOW}
-SCRAPE_SECONDS = 30
+SCRAPE_SECONDS = 60
 """How often kube-state-metrics is usually scraped."""
 RUNS_AT_ONCE = 3
 """Each needs half a core."""

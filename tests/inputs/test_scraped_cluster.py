@@ -1,5 +1,6 @@
 """What a replay takes from kube-state-metrics: what is missing is refused or named, and nothing is made up for it."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +14,7 @@ from trimtab.autoscaling.churn.pod_shapes import generate_shapes
 from trimtab.autoscaling.replay.scraped_rounds import ScrapedCluster
 from trimtab.cli.replay.missing_inputs import ABSENT_METRICS
 from trimtab.inputs.command_faults import UsageError
-from trimtab.inputs.scraped_cluster import WATCHED_METRICS, read_scraped_cluster
+from trimtab.inputs.scraped_cluster import WATCHED_METRICS, WITHOUT_UID, read_scraped_cluster
 from trimtab.usage.http_client import HttpApi
 from trimtab.usage.prometheus import Prometheus, QueryPlan
 from trimtab.usage.state_history import StateHistory
@@ -63,7 +64,43 @@ def test_other_series_that_are_missing_are_named(samples: Samples) -> None:
     cluster = read({name: series for name, series in samples.items() if name not in without})
     # The simulation has neither tolerations nor node selectors.
     assert set(cluster.absent_metrics) == {*without, "kube_pod_tolerations", "kube_pod_nodeselectors"}
-    assert set(ABSENT_METRICS) == {*WATCHED_METRICS, "kube_replicaset_owner"}
+    assert set(ABSENT_METRICS) == {*WATCHED_METRICS, "kube_replicaset_owner", WITHOUT_UID}
+
+
+def without_uid(_: str, labels: str, points: list[tuple[int, float]]) -> list[tuple[str, list[tuple[int, float]]]]:
+    return [(re.sub(r'uid="[^"]*",', "", labels), points)]
+
+
+def test_pods_without_uid_that_had_the_same_name_are_one_from_the_first_on(samples: Samples) -> None:
+    pod = read(samples).pods[0]
+    began, again = EPOCH + BEGIN, EPOCH + CHURN.seconds - 600
+
+    def recreate(
+        metric: str, labels: str, points: list[tuple[int, float]]
+    ) -> list[tuple[str, list[tuple[int, float]]]]:
+        ((labels, points),) = without_uid(metric, labels, points)
+        if f'pod="{pod.name}"' in labels and metric in ("kube_pod_created", "kube_pod_status_scheduled_time"):
+            points = [(at, again if at >= again else began) for at, _ in points]
+        return [(labels, points)]
+
+    cluster = read(changed(samples, recreate))
+    assert WITHOUT_UID in cluster.absent_metrics
+    (one,) = [other for other in cluster.pods if (other.namespace, other.name) == (pod.namespace, pod.name)]
+    assert (one.created, one.last) == (min(one.created, began), pod.last)
+    assert one.bound is not None
+    assert one.bound <= began + EVERY
+
+
+def test_a_pod_on_several_nodes_is_refused(samples: Samples) -> None:
+    def place_by_scraper(
+        metric: str, labels: str, points: list[tuple[int, float]]
+    ) -> list[tuple[str, list[tuple[int, float]]]]:
+        if metric != "kube_pod_info":
+            return [(labels, points)]
+        return [(re.sub(r'node="[^"]*"', f'node="{node}"', labels), points) for node in ("master-1", "master-2")]
+
+    with pytest.raises(UsageError, match="honor_labels"):
+        read(changed(samples, place_by_scraper))
 
 
 def test_two_replicas_of_kube_state_metrics_count_once(samples: Samples) -> None:

@@ -15,7 +15,7 @@ from trimtab.autoscaling.replay.scraped_rounds import (
     ScrapedPodLife,
 )
 from trimtab.cluster.config_error import ConfigError
-from trimtab.cluster.format_count import format_count
+from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL
 from trimtab.cluster.pool_labels import POOL_LABELS
 from trimtab.inputs.command_faults import UsageError
@@ -65,6 +65,10 @@ WATCHED_METRICS = (
 """The metrics that a replay can do without, and that each cluster with a pod has."""
 
 
+WITHOUT_UID = "kube_pod_info with the label uid"
+"""It stands among the absent metrics if the label was dropped, as some do to have fewer series."""
+
+
 def read_scraped_cluster(history: StateHistory) -> ScrapedCluster:
     """Returns the cluster in this time. Raises UsageError if the server does not have what a replay needs, and
     UsageFault if it cannot be read."""
@@ -112,12 +116,15 @@ def read_scraped_cluster(history: StateHistory) -> ScrapedCluster:
             if after.first - before.last > SHORT_HOLE_STEPS * history.step
         ),
         budgets=tuple(sorted(f"{namespace}/{name}" for namespace, name in budgets)),
-        absent_metrics=history.find_absent(
-            (
-                *WATCHED_METRICS,
-                *(["kube_replicaset_owner"] if any(pod.owner_kind == "ReplicaSet" for pod in pods) else []),
+        absent_metrics=(
+            *history.find_absent(
+                (
+                    *WATCHED_METRICS,
+                    *(["kube_replicaset_owner"] if any(pod.owner_kind == "ReplicaSet" for pod in pods) else []),
+                ),
+                runs[-1].last,
             ),
-            runs[-1].last,
+            *(() if any(pod.has_uid for pod in pods) else (WITHOUT_UID,)),
         ),
     )
 
@@ -272,21 +279,25 @@ def _read_pods(history: StateHistory) -> Iterator[ScrapedPodLife]:
     by_pod: dict[LabelValues, list[tuple[SeenSpan, LabelValues]]] = defaultdict(list)
     for values, span in infos.items():
         by_pod[values[:3]].append((span, values[3:]))
+    _check_nodes_of_pods({key: {node for _, (_, _, node) in spans if node} for key, spans in by_pod.items()})
     for key, spans in by_pod.items():
         namespace, name, uid = key
         kind, owner, node = max(spans, key=lambda one: (bool(one[1][2]), one[0].last))[1]
         with_node = min((span.first for span, values in spans if values[2]), default=None)
         first = min(span.first for span, _ in spans)
+        # Without uids, the pods that had a name one after the other are one, which began with the first of them.
+        created = min(first, seconds["created"].get(key, first))
         yield ScrapedPodLife(
             namespace=namespace,
             name=name,
             uid=uid or f"{namespace}/{name}",
-            created=seconds["created"].get(key, first),
+            has_uid=bool(uid),
+            created=created,
             last=max(span.last for span, _ in spans),
             owner_kind="" if kind in ("", "<none>") else kind,
             owner_name="" if owner == "<none>" else owner,
             node=node,
-            bound=None if with_node is None else seconds["status_scheduled_time"].get(key, with_node),
+            bound=None if with_node is None else min(with_node, seconds["status_scheduled_time"].get(key, with_node)),
             deletion=seconds["deletion_timestamp"].get(key),
             finished=seconds["completion_time"].get(key, ended[key][0].first) if key in ended else None,
             requests=requests["container"].get(key),
@@ -294,6 +305,20 @@ def _read_pods(history: StateHistory) -> Iterator[ScrapedPodLife]:
             node_selector=selectors.get(key),
             tolerations=tuple(tolerations.get(key, ())),
         )
+
+
+def _check_nodes_of_pods(nodes_by_pod: Mapping[LabelValues, set[str]]) -> None:
+    """Raises UsageError if a pod was on several nodes: a pod never changes its node, but a scrape can replace it."""
+    moved = [f"{namespace}/{name}" for (namespace, name, uid), nodes in nodes_by_pod.items() if uid and len(nodes) > 1]
+    if moved:
+        mistake = ConfigError(
+            file="--prometheus",
+            expected="one node of each pod in kube_pod_info",
+            got=f"several of {format_count(len(moved), 'pod')}: {join_first(sorted(moved), 3)}",
+            todo="scrape kube-state-metrics with honor_labels: true, choose one cluster with --matcher, or replay "
+            "captures",
+        )
+        raise UsageError([mistake])
 
 
 def _by_object(values: Mapping[LabelValues, float]) -> dict[LabelValues, dict[str, str]]:

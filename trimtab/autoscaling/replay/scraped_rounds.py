@@ -32,6 +32,7 @@ class ScrapedPodLife:
     namespace: str
     name: str
     uid: str
+    """Its namespace and name, if the series have no uid."""
     created: Seconds
     last: Seconds
     """When it was scraped last."""
@@ -48,6 +49,7 @@ class ScrapedPodLife:
     init_requests: Mapping[str, Amounts] | None = None
     node_selector: Mapping[str, str] | None = None
     tolerations: tuple[Mapping[str, str], ...] = ()
+    has_uid: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,10 @@ ABSENT_METRICS = {
     "kube_node_spec_unschedulable": "no node was cordoned: pods fit on nodes that took none",
     "kube_node_status_condition": "every node is ready: pods fit on nodes that took none",
     "kube_pod_created": "pods begin with their first scrape: shorter waits than there were",
+    "kube_pod_info with the label uid": (
+        "pods that had the same name one after the other, as those of StatefulSets, are one pod: fewer starts and "
+        "waits than there were"
+    ),
     "kube_pod_nodeselectors": (
         "pods fit on nodes that they would not get: kube-state-metrics shows node selectors if it is started with "
         "--metric-opt-in-list=kube_pod_nodeselectors"

@@ -19,7 +19,7 @@ from docs.pages.measured import (
     replace_figures,
     show_value,
 )
-from trimtab.cli.replay.measured_error import MEASURED_ERROR
+from trimtab.cli.replay.measured_error import MEASURED_ERROR, SCRAPED_ERROR
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = {
@@ -69,7 +69,7 @@ def test_no_measurement_is_kept_that_no_page_names() -> None:
     assert set(read_document()) <= names | set(SENTENCES)
 
 
-@pytest.mark.parametrize(("name", "sentence"), [("bench-replay", MEASURED_ERROR)])
+@pytest.mark.parametrize(("name", "sentence"), [("bench-replay", MEASURED_ERROR + SCRAPED_ERROR)])
 def test_a_sentence_that_a_command_prints_quotes_what_was_measured(name: str, sentence: str) -> None:
     document = read_document()
     block = Block("sentence", sentence, "measured", (name,))

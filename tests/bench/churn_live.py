@@ -294,7 +294,9 @@ class LiveStandIn:
             case AddNodes(group, count):
                 self._coming += [(now + self.provision, group)] * count
             case MarkCandidate(name, is_candidate):
-                self._taint(name, {"key": CANDIDATE.key, "effect": CANDIDATE.effect} if is_candidate else None)
+                # The real one writes since when it marks the node, which is what a replay knows of the time before.
+                marked = {"key": CANDIDATE.key, "effect": CANDIDATE.effect, "value": str(round(now))}
+                self._taint(name, marked if is_candidate else None)
             case BeginRemoval(name):
                 self._taint(name, {"key": DELETION_TAINT.key, "effect": DELETION_TAINT.effect}, unschedulable=True)
             case GiveBack(name):

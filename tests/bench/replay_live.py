@@ -36,6 +36,7 @@ from trimtab.cli.replay.recorded_world import RecordedWorld, RecordingSource, bu
 from trimtab.cli.replay.state_metrics_options import StateMetricsOptions
 from trimtab.cli.simulate.churn_run import ALONE, FOLLOW
 from trimtab.cluster.capture_series import ClusterChange, ObjectKey, RoundGap
+from trimtab.cluster.node import CANDIDATE_TAINT, Taint
 from trimtab.inputs.capture_series import SeriesReader, find_series_files
 from trimtab.inputs.prometheus_login import PrometheusLogin
 from trimtab.machines.prices import PriceFile
@@ -226,9 +227,16 @@ def _stretch_times(stretch: Stretch, speed: float) -> Stretch:
         pods.append(PodLife(**{**fields, **times}))
     for node in stretch.nodes:
         fields = {name: getattr(node, name) for name in NodeLife.__struct_fields__}
-        first = replace(node.first, created=scale_known(node.first.created))
+        taints = tuple(_scale_mark(taint, scale) for taint in node.first.taints)
+        first = replace(node.first, created=scale_known(node.first.created), taints=taints)
         times = {"begin": scale(node.begin), "end": scale_known(node.end), "first": first}
         cordons = [(scale(begin), scale(end)) for begin, end in node.cordons]
         nodes.append(NodeLife(**{**fields, **times, "cordons": cordons}))
     budgets = [(scale(at), key, budget) for at, key, budget in stretch.budgets]
     return replace(stretch, end=scale(stretch.end), pods=pods, nodes=nodes, budgets=budgets)
+
+
+def _scale_mark(taint: Taint, scale: Callable[[int], int]) -> Taint:
+    """Returns the taint; an autoscaler writes into its own since when the node has it."""
+    is_mark = taint.key == CANDIDATE_TAINT and taint.value
+    return msgspec.structs.replace(taint, value=str(scale(int(taint.value)))) if is_mark else taint

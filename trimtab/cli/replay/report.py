@@ -9,7 +9,7 @@ from typing import ClassVar
 from trimtab.autoscaling.replay.daily_outcome import DAY, HOUR, DailyOutcome, DayPods
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.cli.output import API_VERSION, ReportPart
-from trimtab.cli.replay.measured_error import MEASURED_ERROR, UNMEASURED_ERROR
+from trimtab.cli.replay.measured_error import MEASURED_ERROR, SCRAPED_ERROR
 from trimtab.cli.replay.missing_inputs import MissingInput
 from trimtab.cli.replay.recorded_world import RecordedWorld
 from trimtab.cli.replay.recording_notes import list_recording_notes
@@ -187,7 +187,7 @@ def build_replay_report(
             _round_signed(alone.sum_pools().core_seconds / recorded_seconds - 1, 4) if recorded_seconds else None
         ),
         own_drains=recorded.own_drains,
-        measured_error=f"{MEASURED_ERROR}{UNMEASURED_ERROR}" if recorded.from_prometheus else MEASURED_ERROR,
+        measured_error=f"{MEASURED_ERROR}{SCRAPED_ERROR}" if recorded.from_prometheus else MEASURED_ERROR,
         variants=[row for name, outcome in outcomes for row in build_rows(name, outcome, [(None, None)])],
         days=rows_of_days,
         pools=[

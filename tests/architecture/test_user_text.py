@@ -43,6 +43,7 @@ FOREIGN_FLAGS = {
     *("invalidation-mode", "build-id", "strip-debug"),  # compileall, ld
     *("recommendation-margin-fraction", "min-replicas", "pod-recommendation-min-cpu-millicores"),  # VPA
     *("cpu-histogram-decay-half-life", "target-cpu-percentile"),  # VPA recommender
+    "metric-opt-in-list",  # kube-state-metrics
     "autoscaling-profile",  # gcloud
     *(flag.lstrip("-") for runtime in RUNTIMES for flag in re.findall(r"--[a-z][a-z-]+", repr(runtime))),
 }

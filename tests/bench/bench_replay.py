@@ -13,8 +13,8 @@ measured.
 
 The part `live`, which `BENCH_REPLAY_PARTS=live` measures, does the same on a real control plane, on a clock that is ten
 times as fast: six hours of the large cluster for each seed, once without Trimtab and once with it. Beside the first, a
-Prometheus scrapes kube-state-metrics, and what it has is replayed as well. Three runs at once take forty minutes. A run
-is kept in build/bench-replay, and not repeated if it is there already.
+Prometheus scrapes kube-state-metrics, and what it has is replayed as well. There is a run for each core at once, for
+forty minutes. A run is kept in build/bench-replay, and not repeated if it is there already.
 
 Last, a week of 300 nodes is recorded, with a capture every five minutes, and `trimtab replay` runs with all its
 variants: how long that takes, and the time of the cpu of all its processes. Because this depends on the machine, a day

@@ -27,7 +27,8 @@ from tests.bench.bench_churn import LEASE_SECONDS, SPEED, LiveRun, run_live
 from tests.bench.churn_watch import ChurnWatch
 from tests.bench.replay_error import BEGIN, Figures, ReplayedRun, ReplayError, judge, repeat_replay
 from tests.bench.results import ROOT
-from tests.e2e.state_metrics import scraping_state_metrics, serving_what_was_scraped
+from tests.e2e.real_prometheus import running
+from tests.e2e.state_metrics import scraping_state_metrics
 from trimtab.autoscaling.churn.churn_history import BudgetSeen, NodeGone, NodeSeen, PodGone, PodSeen
 from trimtab.autoscaling.churn.churn_script import Churn
 from trimtab.autoscaling.replay.recording import NodeLife, PodLife, Stretch
@@ -140,7 +141,7 @@ def read_captures(folder: LiveFolder, since: float, each: int = 1) -> RecordedWo
 
 def read_scrapes(folder: LiveFolder, since: float) -> RecordedWorld:
     """Returns the recording in the Prometheus from this time on, in seconds since 1970."""
-    with serving_what_was_scraped(folder.scrapes) as url:
+    with running(folder.scrapes, {}) as url:
         options = StateMetricsOptions(url=url, login=PrometheusLogin(), step=max(1, round(folder.every / SPEED)))
         # After the last scrape, a Prometheus shows it for five minutes more.
         end = folder.read_run("alone").began_at + folder.churn.seconds / SPEED

@@ -142,7 +142,7 @@ def serving_file(
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     source.unlink()
     config = {"global": {"evaluation_interval": "1s"}, "rule_files": [str(rule) for rule in rules]}
-    flags = ["--storage.tsdb.retention.time=10y"]
+    flags = []
     if web:
         (folder / "web.yml").write_text(web)
         flags.append(f"--web.config.file={folder / 'web.yml'}")
@@ -154,7 +154,8 @@ def serving_file(
 def running(
     folder: Path, config: Mapping[str, Any], *flags: str, client: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """The URL of a server with this configuration and its data in the folder. Raises where it does not come up."""
+    """The URL of a server with this configuration, which keeps its data in the folder. Raises where it does not come
+    up."""
     (folder / "prometheus.yml").write_text(json.dumps(config))
     (port,) = free(1)
     log = folder / "prometheus.log"
@@ -164,6 +165,7 @@ def running(
                 "prometheus",
                 f"--config.file={folder / 'prometheus.yml'}",
                 f"--storage.tsdb.path={folder / 'data'}",
+                "--storage.tsdb.retention.time=10y",
                 f"--web.listen-address=127.0.0.1:{port}",
                 *flags,
             ],

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 from tests.controlplane import binaries
 from tests.controlplane.ports import free
 from tests.e2e.real_prometheus import running
+from tests.e2e.scraping import Prometheus
 from trimtab.inputs.scraped_cluster import ALLOWLIST
 
 RESOURCES = "nodes,pods,replicasets,poddisruptionbudgets"
@@ -23,16 +22,15 @@ OWN_LABELS = {
     "node": "m-0",
 }
 """What a Prometheus knows of the pod that it scrapes."""
-RETENTION = "--storage.tsdb.retention.time=10y"
 
 
 @contextmanager
 def scraping_state_metrics(
     kubeconfig: str, folder: Path, seconds: float, *, flags: Sequence[str] = (ALLOWLIST,), honors_labels: bool = True
 ) -> Iterator[str]:
-    """The URL of a Prometheus that scrapes kube-state-metrics this often, keeps its data in the folder, and has nodes.
-    `flags`:
-    more flags of kube-state-metrics; `honors_labels`: whether its labels count, or those of its pod."""
+    """The URL of a Prometheus that scrapes kube-state-metrics this often, and has its nodes. It keeps its data in the
+    folder: `real_prometheus.running` serves them later. `flags`: more flags of kube-state-metrics; `honors_labels`:
+    whether its labels count, or those of its pod."""
     folder.mkdir(parents=True, exist_ok=True)
     port, own_port = free(2)
     argv = [
@@ -56,7 +54,7 @@ def scraping_state_metrics(
         "static_configs": [{"targets": [f"127.0.0.1:{port}"], "labels": OWN_LABELS}],
     }
     try:
-        with running(folder, {"scrape_configs": [job]}, RETENTION) as url:
+        with running(folder, {"scrape_configs": [job]}) as url:
             _wait_for_nodes(url)
             yield url
     finally:
@@ -64,17 +62,9 @@ def scraping_state_metrics(
         process.wait(30)
 
 
-@contextmanager
-def serving_what_was_scraped(folder: Path) -> Iterator[str]:
-    """The URL of a Prometheus with the data of one that scraped before."""
-    with running(folder, {}, RETENTION) as url:
-        yield url
-
-
 def _wait_for_nodes(url: str) -> None:
     for _ in range(300):
-        with urllib.request.urlopen(f"{url}/api/v1/query?query=kube_node_info", timeout=10) as answer:
-            if json.load(answer)["data"]["result"]:
-                return
+        if Prometheus(url).query("kube_node_info"):
+            return
         time.sleep(0.1)
     raise AssertionError("kube-state-metrics shows no node")

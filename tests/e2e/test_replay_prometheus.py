@@ -27,7 +27,6 @@ from trimtab.inputs.command_faults import UsageError
 from trimtab.inputs.scraped_cluster import ALLOWLIST, read_scraped_cluster
 from trimtab.usage.http_client import HttpApi
 from trimtab.usage.prometheus import Prometheus, QueryPlan
-from trimtab.usage.server_warnings import DistinctWarnings
 from trimtab.usage.state_history import StateHistory
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -77,7 +76,7 @@ def test_without_the_labels_of_nodes_it_refuses_and_names_the_flag(tmp_path: Pat
 
 
 def scraped_since(url: str, begin: int) -> StateHistory:
-    server = Prometheus(HttpApi(url, {}, None, None, None), QueryPlan(step_seconds=1), DistinctWarnings([].append))
+    server = Prometheus(HttpApi(url), QueryPlan(step_seconds=1))
     return StateHistory(server, begin, int(time.time()), 1)
 
 

@@ -21,7 +21,8 @@ from trimtab.usage.state_history import StateHistory
 
 CHURN = draw_churn(ChurnOptions(hours=1, cores=30, seed=2), generate_shapes())
 BEGIN, EVERY = 300, 60
-Change = Callable[[str, str, list[tuple[int, float]]], list[tuple[str, list[tuple[int, float]]]]]
+Points = list[tuple[int, float]]
+Change = Callable[[str, str, Points], list[tuple[str, Points]]]
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +68,12 @@ def test_other_series_that_are_missing_are_named(samples: Samples) -> None:
     assert set(ABSENT_METRICS) == {*WATCHED_METRICS, "kube_replicaset_owner", WITHOUT_UID}
 
 
-def without_uid(_: str, labels: str, points: list[tuple[int, float]]) -> list[tuple[str, list[tuple[int, float]]]]:
-    return [(re.sub(r'uid="[^"]*",', "", labels), points)]
-
-
 def test_pods_without_uid_that_had_the_same_name_are_one_from_the_first_on(samples: Samples) -> None:
     pod = read(samples).pods[0]
     began, again = EPOCH + BEGIN, EPOCH + CHURN.seconds - 600
 
-    def recreate(
-        metric: str, labels: str, points: list[tuple[int, float]]
-    ) -> list[tuple[str, list[tuple[int, float]]]]:
-        ((labels, points),) = without_uid(metric, labels, points)
+    def recreate(metric: str, labels: str, points: Points) -> list[tuple[str, Points]]:
+        labels = re.sub(r'uid="[^"]*",', "", labels)
         if f'pod="{pod.name}"' in labels and metric in ("kube_pod_created", "kube_pod_status_scheduled_time"):
             points = [(at, again if at >= again else began) for at, _ in points]
         return [(labels, points)]
@@ -92,9 +87,7 @@ def test_pods_without_uid_that_had_the_same_name_are_one_from_the_first_on(sampl
 
 
 def test_a_pod_on_several_nodes_is_refused(samples: Samples) -> None:
-    def place_by_scraper(
-        metric: str, labels: str, points: list[tuple[int, float]]
-    ) -> list[tuple[str, list[tuple[int, float]]]]:
+    def place_by_scraper(metric: str, labels: str, points: Points) -> list[tuple[str, Points]]:
         if metric != "kube_pod_info":
             return [(labels, points)]
         return [(re.sub(r'node="[^"]*"', f'node="{node}"', labels), points) for node in ("master-1", "master-2")]
@@ -104,7 +97,7 @@ def test_a_pod_on_several_nodes_is_refused(samples: Samples) -> None:
 
 
 def test_two_replicas_of_kube_state_metrics_count_once(samples: Samples) -> None:
-    def double(_: str, labels: str, points: list[tuple[int, float]]) -> list[tuple[str, list[tuple[int, float]]]]:
+    def double(_: str, labels: str, points: Points) -> list[tuple[str, Points]]:
         return [(labels, points), (labels.replace("10.0.0.1", "10.0.0.2"), [(at + 7, value) for at, value in points])]
 
     once, twice = read(samples), read(changed(samples, double))
@@ -113,9 +106,7 @@ def test_two_replicas_of_kube_state_metrics_count_once(samples: Samples) -> None
 
 
 def test_a_second_kube_state_metrics_without_labels_hides_none(samples: Samples) -> None:
-    def add_plain(
-        metric: str, labels: str, points: list[tuple[int, float]]
-    ) -> list[tuple[str, list[tuple[int, float]]]]:
+    def add_plain(metric: str, labels: str, points: Points) -> list[tuple[str, Points]]:
         if metric != "kube_node_labels":
             return [(labels, points)]
         name = next(part for part in labels.split(",") if part.startswith("node="))
@@ -127,7 +118,7 @@ def test_a_second_kube_state_metrics_without_labels_hides_none(samples: Samples)
 
 def test_a_short_hole_is_no_gap_and_a_long_one_is(samples: Samples) -> None:
     def without(begin: int, end: int) -> ScrapedCluster:
-        def cut(_: str, labels: str, points: list[tuple[int, float]]) -> list[tuple[str, list[tuple[int, float]]]]:
+        def cut(_: str, labels: str, points: Points) -> list[tuple[str, Points]]:
             return [(labels, [(at, value) for at, value in points if not begin < at - EPOCH < end])]
 
         return read(changed(samples, cut))
@@ -140,9 +131,7 @@ def test_a_node_that_comes_back_under_its_name_is_two_nodes(samples: Samples) ->
     name = max(read(samples).nodes, key=lambda node: node.last).name
     back = EPOCH + 1800
 
-    def replace_node(
-        metric: str, labels: str, points: list[tuple[int, float]]
-    ) -> list[tuple[str, list[tuple[int, float]]]]:
+    def replace_node(metric: str, labels: str, points: Points) -> list[tuple[str, Points]]:
         if metric != "kube_node_created" or f'node="{name}"' not in labels:
             return [(labels, points)]
         return [(labels, [(at, value if at < back else back) for at, value in points])]
@@ -158,7 +147,7 @@ def test_a_node_without_a_pool_among_others_is_no_reason_to_refuse(
 ) -> None:
     name = read(samples).nodes[0].name
 
-    def strip(metric: str, labels: str, points: list[tuple[int, float]]) -> list[tuple[str, list[tuple[int, float]]]]:
+    def strip(metric: str, labels: str, points: Points) -> list[tuple[str, Points]]:
         is_it = metric == "kube_node_labels" and f'node="{name}"' in labels
         return [(f'{shown}node="{name}"' if is_it else labels, points)]
 
@@ -172,9 +161,7 @@ def test_a_node_without_a_pool_among_others_is_no_reason_to_refuse(
 def test_what_a_new_node_has_from_its_first_scrape_on_is_read(samples: Samples) -> None:
     """Series are looked at once a step, and a node is scraped at any second between two steps."""
 
-    def scrape_later(
-        metric: str, labels: str, points: list[tuple[int, float]]
-    ) -> list[tuple[str, list[tuple[int, float]]]]:
+    def scrape_later(metric: str, labels: str, points: Points) -> list[tuple[str, Points]]:
         if not metric.startswith("kube_node"):
             return [(labels, points)]
         return [(labels, [(at + 20, value) for at, value in points])]

@@ -63,8 +63,6 @@ WATCHED_METRICS = (
     "kube_pod_tolerations",
 )
 """The metrics that a replay can do without, and that each cluster with a pod has."""
-
-
 WITHOUT_UID = "kube_pod_info with the label uid"
 """It stands among the absent metrics if the label was dropped, as some do to have fewer series."""
 
@@ -124,7 +122,7 @@ def read_scraped_cluster(history: StateHistory) -> ScrapedCluster:
                 ),
                 runs[-1].last,
             ),
-            *(() if any(pod.has_uid for pod in pods) else (WITHOUT_UID,)),
+            *(() if any(pod.uid for pod in pods) else (WITHOUT_UID,)),
         ),
     )
 
@@ -290,8 +288,7 @@ def _read_pods(history: StateHistory) -> Iterator[ScrapedPodLife]:
         yield ScrapedPodLife(
             namespace=namespace,
             name=name,
-            uid=uid or f"{namespace}/{name}",
-            has_uid=bool(uid),
+            uid=uid,
             created=created,
             last=max(span.last for span, _ in spans),
             owner_kind="" if kind in ("", "<none>") else kind,

@@ -32,7 +32,7 @@ class ScrapedPodLife:
     namespace: str
     name: str
     uid: str
-    """Its namespace and name, if the series have no uid."""
+    """Empty if the label was dropped."""
     created: Seconds
     last: Seconds
     """When it was scraped last."""
@@ -49,7 +49,6 @@ class ScrapedPodLife:
     init_requests: Mapping[str, Amounts] | None = None
     node_selector: Mapping[str, str] | None = None
     tolerations: tuple[Mapping[str, str], ...] = ()
-    has_uid: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +223,7 @@ def _encode_pod(
     metadata: dict[str, Any] = {
         "name": pod.name,
         "namespace": pod.namespace,
-        "uid": pod.uid,
+        "uid": pod.uid or f"{pod.namespace}/{pod.name}",
         "creationTimestamp": format_timestamp(pod.created),
     }
     if pod.owner_kind:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 
 from tests.bench.churn_watch import LOST, USER_CORDON, ChurnWatch
@@ -85,9 +86,9 @@ class LiveMachines:
     def delete(self, name: str) -> None:
         """Deletes the node, and what is on it: a machine that is gone takes its pods along."""
         self.cluster.delete("Node", name)
-        for pod in self.cluster.list("Pod", NAMESPACE):
-            if pod["spec"].get("nodeName") == name:
-                self.cluster.delete("Pod", pod["metadata"]["name"], NAMESPACE, grace=0)
+        api = self.cluster.api
+        for pod in list(api.items(api.kind("Pod"), NAMESPACE, fieldSelector=f"spec.nodeName={name}")):
+            self.cluster.delete("Pod", pod["metadata"]["name"], NAMESPACE, grace=0)
 
 
 def node_item(machine: ChurnMachine, name: str) -> Object:
@@ -233,6 +234,10 @@ def is_staying(node: Object) -> bool:
     return is_ready and not is_leaving and LOST not in node["metadata"].get("annotations", {})
 
 
+def is_running(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
 @dataclass
 class LiveStandIn:
     """Scans the live cluster as `ChurnStandIn` scans the one in memory, and carries out what the scan decides."""
@@ -264,7 +269,9 @@ class LiveStandIn:
         self._thread.join(10)
 
     def _run(self) -> None:
-        while not self._stop.wait(self.flags.scan_seconds):
+        due = time.monotonic() + self.flags.scan_seconds
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            due = time.monotonic() + self.flags.scan_seconds
             try:
                 self.scan()
                 self.scans += 1
@@ -281,13 +288,28 @@ class LiveStandIn:
         found = scan_cluster(self._state, view, self.flags, self._templates)
         self._state = found.state
         for action in found.actions:
-            try:
-                self._execute(action, now)
-            except ApiError as error:
-                # A budget that is spent, or an object that is gone: the next scan sees it.
-                if error.status not in (404, 409, 429):
-                    raise
+            self._try(partial(self._execute, action, now))
+        for name in {one.node for one in found.actions if isinstance(one, EvictFrom)}:
+            threading.Thread(target=self._try, args=(partial(self._delete_when_empty, name),), daemon=True).start()
         self._report()
+
+    def _try(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except ApiError as error:
+            # A budget that is spent, or an object that is gone: the next scan sees it.
+            if error.status not in (404, 409, 429):
+                raise
+
+    def _delete_when_empty(self, name: str) -> None:
+        """Deletes a node that is being drained as soon as its pods have left, if that is before the next scan: the
+        real autoscaler does not wait for its next one."""
+        until = time.monotonic() + self.flags.scan_seconds
+        while time.monotonic() < until:
+            if not any(map(is_running, self.watch.pods_on(name))):
+                self.machines.delete(name)
+                return
+            time.sleep(0.05)
 
     def _execute(self, action: StandInAction, now: float) -> None:
         match action:

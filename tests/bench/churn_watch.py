@@ -70,6 +70,9 @@ class ChurnWatch:
         with self._lock:
             return list(self.objects[kind].values())
 
+    def pods_on(self, node: str) -> list[Object]:
+        return [pod for pod in self.items("Pod") if pod["spec"].get("nodeName") == node]
+
     def read_inventory(self) -> Inventory:
         """Returns the cluster as a planner reads it."""
         items = [

@@ -10,9 +10,10 @@ from tests.cli.replay_reports import DAYS, DETAILS, week
 from tests.reasons import has_facts
 from trimtab.cli.page.before_after import MAX_DAYS, Change, draw_days
 from trimtab.cli.replay.page import render_page
-from trimtab.cli.replay.report import STATE_METRICS, ReplayReport
-from trimtab.cli.replay.table import SCREEN_VIEW
+from trimtab.cli.replay.report import STATE_METRICS, ReplayedWorkload, ReplayReport
+from trimtab.cli.replay.table import SCREEN_VIEW, VIEW
 from trimtab.cli.reporting.draw import draw_report
+from trimtab.cli.reporting.emit import render_report
 from trimtab.cli.reports.replay_words import RECORDED
 
 ONE_SCREEN = 32
@@ -34,6 +35,12 @@ def test_each_day_is_there_as_it_was_and_as_it_would_have_been() -> None:
     rows = [line.split() for line in screen(week()) if line.strip().startswith("2026-11-") and "UTC" not in line]
     assert [row[0] for row in rows] == list(DAYS)
     assert rows[-1][1:6] == ["24.0", "960", "960", "816", "144.0"]
+
+
+def test_the_names_are_those_of_the_workloads_that_are_disturbed() -> None:
+    rows = [ReplayedWorkload(workload=text, evictions=2) for text in ("Deployment shop/web", "shop/lonely")]
+    names = render_report("name", structs.replace(week(), workloads=rows), VIEW)
+    assert names.split() == ["Deployment/web", "Pod/lonely"]
 
 
 def test_a_saving_below_the_error_says_nothing() -> None:

@@ -168,3 +168,15 @@ def test_what_a_new_node_has_from_its_first_scrape_on_is_read(samples: Samples) 
 
     for node in read(changed(samples, scrape_later)).nodes:
         assert node.states[0].is_ready, node.name
+
+
+def test_what_is_scraped_in_the_first_step_was_there_before_if_nothing_says_when_it_was_created(
+    samples: Samples,
+) -> None:
+    def scrape_later(metric: str, labels: str, points: Points) -> list[tuple[str, Points]]:
+        is_left_out = metric in ("kube_node_created", "kube_pod_created")
+        return [] if is_left_out else [(labels, [(at + 20, value) for at, value in points])]
+
+    cluster = read(changed(samples, scrape_later))
+    assert any(node.created == EPOCH + BEGIN for node in cluster.nodes)
+    assert any(pod.created == EPOCH + BEGIN for pod in cluster.pods)

@@ -18,6 +18,7 @@ from trimtab.cluster.config_error import ConfigError
 from trimtab.cluster.format_count import format_count, join_first
 from trimtab.cluster.node import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL
 from trimtab.cluster.pool_labels import POOL_LABELS
+from trimtab.cluster.timestamps import Seconds
 from trimtab.inputs.command_faults import UsageError
 from trimtab.usage.state_history import LabelValues, SeenSpan, StateHistory
 
@@ -169,7 +170,7 @@ def _read_nodes(history: StateHistory) -> Iterator[ScrapedNode]:
     for (name, provider_id), span in sorted(infos.items(), key=lambda one: one[1].first):
         own = [at for at in created.get(name, []) if former.get(name, 0) < at <= span.last]
         former[name] = span.last
-        for begin, end in pairwise((*(own or [span.first]), span.last + 1)):
+        for begin, end in pairwise((*(own or [_guess_begin(history, span.first)]), span.last + 1)):
             yield ScrapedNode(
                 name=name,
                 created=begin,
@@ -260,6 +261,12 @@ def _check_labels(nodes: tuple[ScrapedNode, ...]) -> None:
         raise UsageError(mistakes)
 
 
+def _guess_begin(history: StateHistory, first: Seconds) -> Seconds:
+    """Returns since when an object is there that was scraped first at this second, if nothing says when it was created:
+    what is scraped in the first step was there before."""
+    return history.begin if first <= history.begin + history.step else first
+
+
 # ── pods ─────────────────────────────────────────────────────────────────────────────────────────────
 def _read_pods(history: StateHistory) -> Iterator[ScrapedPodLife]:
     infos = history.read_spans("kube_pod_info", (*_POD, "created_by_kind", "created_by_name", "node"))
@@ -284,7 +291,7 @@ def _read_pods(history: StateHistory) -> Iterator[ScrapedPodLife]:
         with_node = min((span.first for span, values in spans if values[2]), default=None)
         first = min(span.first for span, _ in spans)
         # Without uids, the pods that had a name one after the other are one, which began with the first of them.
-        created = min(first, seconds["created"].get(key, first))
+        created = min(first, seconds["created"].get(key, _guess_begin(history, first)))
         yield ScrapedPodLife(
             namespace=namespace,
             name=name,

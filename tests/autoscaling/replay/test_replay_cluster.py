@@ -11,11 +11,11 @@ from tests.autoscaling.replay.test_recording import MONDAY, Object, node, pod, r
 from trimtab.autoscaling.churn.churn_cluster import ClusterTimes
 from trimtab.autoscaling.churn.churn_script import Churn, ChurnOptions
 from trimtab.autoscaling.replay.demand import list_events, order_initial_pods
+from trimtab.autoscaling.replay.recorded_marks import list_unneeded
 from trimtab.autoscaling.replay.recording import Stretch
 from trimtab.autoscaling.replay.replay_cluster import (
     ReplayCluster,
     describe_slot,
-    list_unneeded,
     make_templates,
     settle_deployments,
     with_counts,
@@ -283,6 +283,13 @@ def test_a_node_has_been_unneeded_since_the_recorded_autoscaler_marked_it() -> N
     later = [node("a"), candidate("d", str(MONDAY + 200))]
     recorded = record([node("a"), candidate("b", str(MONDAY - 500)), candidate("c", "")], later)
     assert list_unneeded(recorded.stretches[0]) == {"b": MONDAY - 500, "c": MONDAY}
+
+
+def test_the_scheduler_avoids_a_node_that_the_recorded_autoscaler_had_marked() -> None:
+    rounds = [[node("a"), candidate("b", str(MONDAY - 500)), pod("p1", "a")]] * 2
+    cluster = replay(*rounds, [*rounds[0], pod("p2", "a")])
+    cluster.advance_to(1000)
+    assert [one.node for one in cluster.pods.values()] == ["a", "a"]
 
 
 def test_a_node_that_is_being_emptied_is_not_cordoned_by_a_user() -> None:

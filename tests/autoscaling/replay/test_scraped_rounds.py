@@ -84,6 +84,12 @@ def test_a_finished_pod_is_no_demand_any_more() -> None:
     assert stretch.pods[0].end is not None
 
 
+def test_a_node_that_was_created_before_is_there_before_its_first_scrape() -> None:
+    later = ScrapedNodeState(since=BEGIN + 20, labels=LABELS)
+    (stretch,) = record(replace(CLUSTER, nodes=(replace(NODE, states=(later,)),)))
+    assert [life.is_initial for life in stretch.nodes] == [True]
+
+
 def test_a_cordon_begins_and_ends() -> None:
     states = (
         NODE.states[0],

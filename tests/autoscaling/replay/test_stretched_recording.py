@@ -6,7 +6,7 @@ from tests.autoscaling.replay.simulated_captures import record_alone
 from tests.bench.replay_live import stretch_recording
 from trimtab.autoscaling.churn.churn_script import ChurnOptions, draw_churn
 from trimtab.autoscaling.churn.pod_shapes import generate_shapes
-from trimtab.autoscaling.replay.replay_cluster import list_unneeded
+from trimtab.autoscaling.replay.recorded_marks import list_unneeded
 from trimtab.cli.replay.recorded_world import read_recording
 from trimtab.inputs.capture_series import SeriesFolder, find_series_files
 from trimtab.machines.prices import PriceFile

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import msgspec
+import pytest
 
 from trimtab.cli.output import ReportPart
 from trimtab.cli.reporting.columns import Column, ReportView, Section
 from trimtab.cli.reporting.emit import render_csv, render_report
+from trimtab.inputs.command_faults import UsageError
 
 
 class NodeRow(ReportPart, frozen=True, kw_only=True):
@@ -61,6 +63,11 @@ def test_names_are_one_per_line() -> None:
 
 def test_names_are_those_of_the_sections_that_have_names() -> None:
     assert rendered("name", BOTH) == "node/n1\nnode/=n2\n"
+
+
+def test_a_report_whose_rows_are_no_objects_has_no_names() -> None:
+    with pytest.raises(UsageError, match="no objects that have a name"):
+        rendered("name", replace(VIEW, sections=(COSTS,)))
 
 
 def test_only_some_rows_may_be_named() -> None:

@@ -14,13 +14,14 @@ from trimtab.autoscaling.churn.churn_objects import ChurningWorkload
 from trimtab.autoscaling.churn.churn_script import ChurnEvent, ChurnKind
 from trimtab.autoscaling.churn.stand_in_view import GROUP_LABEL
 from trimtab.autoscaling.replay.demand import order_initial_pods
+from trimtab.autoscaling.replay.recorded_marks import list_marks
 from trimtab.autoscaling.replay.recorded_pods import SLOT_PART
 from trimtab.autoscaling.replay.recording import NodeLife, Stretch, is_of_autoscaler
 from trimtab.autoscaling.replay.replica_sums import ReplicaSum, ReplicaSums, SumKey
 from trimtab.cluster.api.meta import change, value_or
 from trimtab.cluster.cluster_state import ReplicaCounts
 from trimtab.cluster.kinds import DEPLOYMENT, JOB
-from trimtab.cluster.node import AUTOSCALER_TAINTS, CANDIDATE_TAINT, HOSTNAME_LABEL, NodeInfo
+from trimtab.cluster.node import AUTOSCALER_TAINTS, HOSTNAME_LABEL, NodeInfo
 from trimtab.cluster.owner import OwnerKey
 from trimtab.cluster.pdb import Pdb, PdbIndex
 from trimtab.cluster.pod import PodInfo, SchedulingRequirements
@@ -99,7 +100,8 @@ class ReplayCluster(ChurnCluster):
                 self._pods_on[life.node.name] = {}
                 if life.node.nature.is_machine:
                     self.group_of_node[life.node.name] = life.group
-                self.set_node(_as_found(life.settled, life.group))
+                found = _as_found(life.settled, life.group)
+                self.set_node(replace(found, taints=(*found.taints, *list_marks(life))))
         names = {life.node.name: life.group for life in stretch.nodes}
         for name in sorted(names):
             self._recorded_names.setdefault(names[name], []).append(name)
@@ -430,18 +432,6 @@ def make_templates(stretch: Stretch) -> dict[str, NodeInfo]:
 
     lives = sorted(stretch.nodes, key=order_of)
     return {life.group: _as_new(life.settled, life.group) for life in lives if is_of_autoscaler(life.settled)}
-
-
-def list_unneeded(stretch: Stretch) -> dict[str, Seconds]:
-    """Returns node → since when the recorded autoscaler had not needed it when the stretch began. The value of its soft
-    taint is that time; where it says none, the stretch's beginning counts."""
-    unneeded: dict[str, Seconds] = {}
-    for life in stretch.nodes:
-        taint = next((taint for taint in life.first.taints if taint.key == CANDIDATE_TAINT), None)
-        if life.is_initial and taint is not None:
-            since = int(taint.value) if taint.value.isdecimal() else stretch.begin
-            unneeded[life.node.name] = min(since, stretch.begin)
-    return unneeded
 
 
 def settle_deployments(deployments: ScalableDeployments) -> ScalableDeployments:

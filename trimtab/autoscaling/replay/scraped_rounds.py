@@ -201,7 +201,9 @@ def _list_ends(cluster: ScrapedCluster, last: Seconds) -> _Versions:
 
 
 def _list_node_versions(cluster: ScrapedCluster, node: ScrapedNode) -> _Versions:
-    texts: _Versions = [(max(node.created, one.since), _NodeVersion(node, one)) for one in node.states]
+    # The node has been there since it was created, and is scraped for the first time at some second after that.
+    times = (node.created, *(max(node.created, one.since) for one in node.states[1:]))
+    texts: _Versions = [(at, _NodeVersion(node, one)) for at, one in zip(times, node.states, strict=True)]
     return texts + _list_ends(cluster, node.last)
 
 

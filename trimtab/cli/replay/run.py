@@ -13,8 +13,9 @@ from trimtab.autoscaling.churn.stand_in_rules import StandInFlags
 from trimtab.autoscaling.churn.stand_in_view import StandInState
 from trimtab.autoscaling.replay.daily_outcome import HOUR, DailyOutcome, add_history, average_outcomes
 from trimtab.autoscaling.replay.demand import list_events
+from trimtab.autoscaling.replay.recorded_marks import list_unneeded
 from trimtab.autoscaling.replay.recording import Stretch
-from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, list_unneeded, settle_deployments
+from trimtab.autoscaling.replay.replay_cluster import ReplayCluster, settle_deployments
 from trimtab.autoscaling.replay.replay_scheduler import ReplayScheduler, can_ignore_labels
 from trimtab.cluster.cluster_state import Inventory
 from trimtab.cluster.garbage_collection import without_garbage_collection
@@ -165,7 +166,8 @@ def run_cluster(
 ) -> None:
     """Lets the autoscaler, and the compactor if the variant has one, act until the end of the stretch."""
     flags = StandInFlags(threshold=variant.threshold, scan_seconds=steps.scan)
-    stand_in = ChurnStandIn(cluster, flags, StandInState(unneeded=list_unneeded(cluster.stretch)))
+    unneeded = list_unneeded(cluster.stretch)
+    stand_in = ChurnStandIn(cluster, flags, StandInState(unneeded=unneeded, marked=frozenset(unneeded)))
     actuator = InMemoryActuator(cluster, stand_in.describe_autoscaler, variant.pools)
     loop = build_loop(actuator, plan_seconds=steps.plan, recheck_seconds=20, poll_seconds=steps.poll)
     end = cluster.stretch.end - cluster.stretch.begin

@@ -114,6 +114,12 @@ def _chosen(report: ReplayReport, rows: list[ReplayedFigures]) -> list[ReplayedF
     return [row for row in rows if row.variant in (RECORDED, report.details)]
 
 
+def _name_workload(row: ReplayedWorkload) -> str:
+    """Returns KIND/NAME of `Deployment shop/web`; a pod without an owner is written as `shop/web`."""
+    kind, _, key = row.workload.rpartition(" ")
+    return f"{kind or 'Pod'}/{key.rpartition('/')[2]}"
+
+
 VIEW: ReportView[ReplayReport] = ReportView(
     title="trimtab replay",
     before=_describe_replay,
@@ -164,6 +170,7 @@ VIEW: ReportView[ReplayReport] = ReportView(
             key="workloads",
             title=lambda report: f"What {report.details} and the autoscaler would have disturbed",
             rows=lambda report: report.workloads,
+            name=_name_workload,
             max_rows=SHOWN_WORKLOADS,
             more=lambda count: Text(f"… and {count} more"),
             columns=(

@@ -67,6 +67,7 @@ def render_report(form: str, report: R, view: ReportView[R]) -> str:
     if form == "csv":
         return render_csv(report, view, has_headers=output.has_headers())
     if form == "name":
+        _require_names(view)
         return "".join(f"{on_one_line(name)}\n" for name in _names(report, view))
     if form == "json":
         return output.format_json(report)
@@ -105,6 +106,13 @@ def _value(column: Column[Any], row: Any) -> Cell:
         return column.value(row)
     text = cell_text(column.cell(row))
     return None if text in ("–", "-") else text
+
+
+def _require_names(view: ReportView[R]) -> None:
+    """Raises UsageError if the rows of the report are no objects: an empty list would say that there are none."""
+    if not callable(view.sections) and all(section.name is None for section in view.sections):
+        expected = "another format: the rows of this report are no objects that have a name"
+        raise UsageError([ConfigError(file="--output", expected=expected, got="name")])
 
 
 def _names(report: R, view: ReportView[R]) -> Iterator[str]:

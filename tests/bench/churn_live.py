@@ -50,6 +50,7 @@ from trimtab.autoscaling.churn.stand_in_view import (
     StandInState,
     read_stand_in_view,
 )
+from trimtab.cluster.pod import FINISHED_PHASES
 
 RUNS_FOR = "testbed.trimtab.dev/runs-for"
 OURS = {DELETION_TAINT.key, CANDIDATE.key}
@@ -234,10 +235,6 @@ def is_staying(node: Object) -> bool:
     return is_ready and not is_leaving and LOST not in node["metadata"].get("annotations", {})
 
 
-def is_running(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-
-
 @dataclass
 class LiveStandIn:
     """Scans the live cluster as `ChurnStandIn` scans the one in memory, and carries out what the scan decides."""
@@ -306,7 +303,7 @@ class LiveStandIn:
         real autoscaler does not wait for its next one."""
         until = time.monotonic() + self.flags.scan_seconds
         while time.monotonic() < until:
-            if not any(map(is_running, self.watch.pods_on(name))):
+            if all(pod["status"].get("phase") in FINISHED_PHASES for pod in self.watch.pods_on(name)):
                 self.machines.delete(name)
                 return
             time.sleep(0.05)

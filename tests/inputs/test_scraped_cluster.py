@@ -174,9 +174,10 @@ def test_what_is_scraped_in_the_first_step_was_there_before_if_nothing_says_when
     samples: Samples,
 ) -> None:
     def scrape_later(metric: str, labels: str, points: Points) -> list[tuple[str, Points]]:
-        is_left_out = metric in ("kube_node_created", "kube_pod_created")
+        is_left_out = metric in ("kube_node_created", "kube_pod_created", "kube_pod_status_scheduled_time")
         return [] if is_left_out else [(labels, [(at + 20, value) for at, value in points])]
 
     cluster = read(changed(samples, scrape_later))
     assert any(node.created == EPOCH + BEGIN for node in cluster.nodes)
     assert any(pod.created == EPOCH + BEGIN for pod in cluster.pods)
+    assert all(pod.bound == pod.created for pod in cluster.pods if pod.created == EPOCH + BEGIN)

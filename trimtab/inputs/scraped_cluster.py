@@ -262,8 +262,8 @@ def _check_labels(nodes: tuple[ScrapedNode, ...]) -> None:
 
 
 def _guess_begin(history: StateHistory, first: Seconds) -> Seconds:
-    """Returns since when an object is there that was scraped first at this second, if nothing says when it was created:
-    what is scraped in the first step was there before."""
+    """Returns since when something is there that was scraped first at this second, if nothing says when it began: what
+    is scraped in the first step was there before."""
     return history.begin if first <= history.begin + history.step else first
 
 
@@ -301,7 +301,9 @@ def _read_pods(history: StateHistory) -> Iterator[ScrapedPodLife]:
             owner_kind="" if kind in ("", "<none>") else kind,
             owner_name="" if owner == "<none>" else owner,
             node=node,
-            bound=None if with_node is None else min(with_node, seconds["status_scheduled_time"].get(key, with_node)),
+            bound=None
+            if with_node is None
+            else min(with_node, seconds["status_scheduled_time"].get(key, _guess_begin(history, with_node))),
             deletion=seconds["deletion_timestamp"].get(key),
             finished=seconds["completion_time"].get(key, ended[key][0].first) if key in ended else None,
             requests=requests["container"].get(key),
